@@ -1,0 +1,50 @@
+"""GAN, D first on detached fakes: the update order to start from.
+
+D learns from fakes cut off from G by `detach()`, steps, and then judges the same fakes again for G, whose graph was
+kept meanwhile. Each loss reaches the network it is for and no other.
+
+    x ── D ───────────────── d_loss
+    z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
+            │
+            └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
+
+    python scripts/gan_detach.py
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+
+from common.losses import discriminator_loss, generator_loss
+
+
+def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    """One update of each network.
+
+    real: (N, C, H, W) in [-1, 1]. z: (N, z_dim). Returns 0-d tensors, detached, still on the device: the two losses,
+    and the mean probability of being real that D gave the real and the fake images.
+    """
+    fake = generator(z)
+
+    # D: max log D(x) + log(1 - D(G(z))). detach() ends this loss's graph at the fakes: G gets no gradient from it.
+    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
+    d_loss = discriminator_loss(real_logits, fake_logits)
+    optimizer_d.zero_grad()
+    d_loss.backward()
+    optimizer_d.step()
+
+    # G: max log D(G(z)), as the D just updated sees it. `inputs` names the leaves this loss is for, so that D's
+    # weights get no gradient that the next zero_grad() would only throw away.
+    g_loss = generator_loss(discriminator(fake))
+    optimizer_g.zero_grad()
+    g_loss.backward(inputs=list(generator.parameters()))
+    optimizer_g.step()
+    return {
+        "d_loss": d_loss.detach(),
+        "g_loss": g_loss.detach(),
+        "d_real": real_logits.detach().sigmoid().mean(),
+        "d_fake": fake_logits.detach().sigmoid().mean(),
+    }

@@ -1,0 +1,50 @@
+"""GAN, G first: G answers the D of the step before, then D learns from the same fakes.
+
+G's graph is free as soon as G has stepped, before D starts: the least memory of the orders that use one batch of
+fakes for both. The fakes that D sees are those of the G before its step; they are data to D, not part of a graph.
+
+    z ── G ─┬─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
+            │
+            └─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
+    x ── D ───────────────── d_loss
+
+    python scripts/gan_generator_first.py
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+
+from common.losses import discriminator_loss, generator_loss
+
+
+def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    """One update of each network.
+
+    real: (N, C, H, W) in [-1, 1]. z: (N, z_dim). Returns 0-d tensors, detached, still on the device: the two losses,
+    and the mean probability of being real that D gave the real and the fake images.
+    """
+    fake = generator(z)
+
+    # G: max log D(G(z)). `inputs` names the leaves this loss is for, so that D's weights get no gradient here.
+    g_loss = generator_loss(discriminator(fake))
+    optimizer_g.zero_grad()
+    g_loss.backward(inputs=list(generator.parameters()))
+    optimizer_g.step()
+
+    # D: max log D(x) + log(1 - D(G(z))), on the fakes made before G's step. Their graph is gone: detach() is needed,
+    # or this backward pass would run into it.
+    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
+    d_loss = discriminator_loss(real_logits, fake_logits)
+    optimizer_d.zero_grad()
+    d_loss.backward()
+    optimizer_d.step()
+    return {
+        "d_loss": d_loss.detach(),
+        "g_loss": g_loss.detach(),
+        "d_real": real_logits.detach().sigmoid().mean(),
+        "d_fake": fake_logits.detach().sigmoid().mean(),
+    }

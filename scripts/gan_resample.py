@@ -1,0 +1,49 @@
+"""GAN, D first on fakes made without a graph, then new noise and new fakes for G.
+
+No graph of G exists while D learns, so nothing has to be detached or kept, and G is judged on fakes that D has not
+just learned from. The price is a second forward pass of G.
+
+    x ── D ─────────────────── d_loss
+    z ── G (no_grad) ── D ──── d_loss     backward: through D; there is no graph beyond; D steps
+    z' ─ G ──────────── D ──── g_loss     backward: through D without its weights, then G; G steps
+
+    python scripts/gan_resample.py
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+
+from common.losses import discriminator_loss, generator_loss
+
+
+def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    """One update of each network.
+
+    real: (N, C, H, W) in [-1, 1]. z: (N, z_dim). Returns 0-d tensors, detached, still on the device: the two losses,
+    and the mean probability of being real that D gave the real and the fake images.
+    """
+    # D: max log D(x) + log(1 - D(G(z))). Under no_grad() the fakes are plain data.
+    with torch.no_grad():
+        fake = generator(z)
+    real_logits, fake_logits = discriminator(real), discriminator(fake)
+    d_loss = discriminator_loss(real_logits, fake_logits)
+    optimizer_d.zero_grad()
+    d_loss.backward()
+    optimizer_d.step()
+
+    # G: max log D(G(z')) on noise of its own. `inputs` names the leaves this loss is for, so that D's weights get no
+    # gradient that the next zero_grad() would only throw away.
+    g_loss = generator_loss(discriminator(generator(torch.randn_like(z))))
+    optimizer_g.zero_grad()
+    g_loss.backward(inputs=list(generator.parameters()))
+    optimizer_g.step()
+    return {
+        "d_loss": d_loss.detach(),
+        "g_loss": g_loss.detach(),
+        "d_real": real_logits.detach().sigmoid().mean(),
+        "d_fake": fake_logits.detach().sigmoid().mean(),
+    }

@@ -1,0 +1,54 @@
+"""GAN, D first, the graph of the fakes kept with `retain_graph=True`.
+
+This is what people write to silence "Trying to backward through the graph a second time", and it works. It shows the
+price: D's loss goes backward through G as well, whose gradient is computed twice and thrown away once, and G's loss
+leaves gradients in D that nobody uses. `gan_detach.py` ends with the same weights, to the bit, without paying it.
+
+    z ── G ── fake ─┬─ D ── d_loss     backward: through D, then G (thrown away); retain_graph=True; D steps
+                    │
+                    └─ D ── g_loss     backward: through D (thrown away), then G; G steps
+
+    x ─────── D ── d_loss
+
+    python scripts/gan_retain_graph.py
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+
+from common.losses import discriminator_loss, generator_loss
+
+
+def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    """One update of each network.
+
+    real: (N, C, H, W) in [-1, 1]. z: (N, z_dim). Returns 0-d tensors, detached, still on the device: the two losses,
+    and the mean probability of being real that D gave the real and the fake images.
+    """
+    fake = generator(z)
+
+    # D: max log D(x) + log(1 - D(G(z))). Nothing cuts the fakes from G, so this backward pass goes on through G;
+    # retain_graph=True because G's own loss has to go through G's graph once more.
+    real_logits, fake_logits = discriminator(real), discriminator(fake)
+    d_loss = discriminator_loss(real_logits, fake_logits)
+    optimizer_d.zero_grad()
+    d_loss.backward(retain_graph=True)
+    optimizer_d.step()
+
+    # G: max log D(G(z)). D looks again: its step has changed the weights that `fake_logits` was computed with, and
+    # going backward through those is the "modified by an inplace operation" error. zero_grad() drops what D's loss
+    # left in G.
+    g_loss = generator_loss(discriminator(fake))
+    optimizer_g.zero_grad()
+    g_loss.backward()
+    optimizer_g.step()
+    return {
+        "d_loss": d_loss.detach(),
+        "g_loss": g_loss.detach(),
+        "d_real": real_logits.detach().sigmoid().mean(),
+        "d_fake": fake_logits.detach().sigmoid().mean(),
+    }

@@ -1,0 +1,50 @@
+"""GAN, both networks at once: each answers the other as it was before the step.
+
+Both losses come from the same weights and the same forward passes; no optimizer steps before both have gone backward.
+D's loss leaves G alone and G's loss leaves D alone, because each backward pass names the leaves it is for.
+
+    x ── D ────────── d_loss ─┐
+    z ── G ── fake ── D ──────┼─ d_loss     backward: through D only
+                              └─ g_loss     backward: through D without its weights, then G; both step
+
+    python scripts/gan_simultaneous.py
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+
+from common.losses import discriminator_loss, generator_loss
+
+
+def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    """One update of each network.
+
+    real: (N, C, H, W) in [-1, 1]. z: (N, z_dim). Returns 0-d tensors, detached, still on the device: the two losses,
+    and the mean probability of being real that D gave the real and the fake images.
+    """
+    fake = generator(z)
+    real_logits, fake_logits = discriminator(real), discriminator(fake)
+
+    # D: max log D(x) + log(1 - D(G(z))). `inputs` stops this pass at D's weights; nothing goes on into G. The graph
+    # is kept for G's loss, which may use it because no weight changes in between.
+    d_loss = discriminator_loss(real_logits, fake_logits)
+    optimizer_d.zero_grad()
+    d_loss.backward(inputs=list(discriminator.parameters()), retain_graph=True)
+
+    # G: max log D(G(z)), through the same D. Without `inputs` this would add G's loss to D's gradients, silently.
+    g_loss = generator_loss(fake_logits)
+    optimizer_g.zero_grad()
+    g_loss.backward(inputs=list(generator.parameters()))
+
+    optimizer_d.step()
+    optimizer_g.step()
+    return {
+        "d_loss": d_loss.detach(),
+        "g_loss": g_loss.detach(),
+        "d_real": real_logits.detach().sigmoid().mean(),
+        "d_fake": fake_logits.detach().sigmoid().mean(),
+    }
