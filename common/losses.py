@@ -1,8 +1,9 @@
-"""The losses of the original GAN, on logits of any shape, without label tensors.
+"""GAN losses on logits of any shape, without label tensors: those of the original GAN, and least squares.
 
 Binary cross-entropy on logits is `-logsigmoid(logits)` for the label "real" and `-logsigmoid(-logits)` for the label
 "fake", both stable for logits of any size. No label tensor means none of the wrong shape. G's loss is the
-non-saturating one of Goodfellow et al., "Generative Adversarial Networks" (2014), section 3.
+non-saturating one of Goodfellow et al., "Generative Adversarial Networks" (2014), section 3. Least squares: Mao et al.,
+"Least Squares Generative Adversarial Networks" (2017), with the targets that CycleGAN uses, 1 for real and 0 for fake.
 """
 
 import torch.nn.functional as F
@@ -17,3 +18,13 @@ def discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
 def generator_loss(fake_logits: Tensor) -> Tensor:
     """`BCE(D(G(z)), 1)`, the non-saturating form; logits of any shape in, a 0-d tensor out."""
     return -F.logsigmoid(fake_logits).mean()
+
+
+def least_squares_discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
+    """Mean of the two halves, `((D(x) - 1)^2 + D(G(z))^2) / 2`; logits of any shape in, a 0-d tensor out."""
+    return ((real_logits - 1).square().mean() + fake_logits.square().mean()) / 2
+
+
+def least_squares_generator_loss(fake_logits: Tensor) -> Tensor:
+    """`(D(G(z)) - 1)^2`; logits of any shape in, a 0-d tensor out."""
+    return (fake_logits - 1).square().mean()

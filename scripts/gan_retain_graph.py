@@ -20,7 +20,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
+from common.command_line import launch
+from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
+from common.models import MODELS
+from common.training_run import GanOptions, TrainingRun
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -52,3 +56,23 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
         "d_real": real_logits.detach().sigmoid().mean(),
         "d_fake": fake_logits.detach().sigmoid().mean(),
     }
+
+
+def main(options: GanOptions) -> None:
+    """Train both networks in this update order."""
+    run = TrainingRun(__file__, options)
+    images = load_images(options.dataset, options.image_size).to(run.device)
+    networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
+    generator, discriminator = (network.to(run.device) for network in networks)
+    optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=options.betas)
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr, betas=options.betas)
+
+    z = run.noise(64)
+    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: generator(z))
+    run.keep(generator=generator, discriminator=discriminator, optimizer_g=optimizer_g, optimizer_d=optimizer_d)
+    for step, real in run.steps(images):
+        run.log(step, train_step(generator, discriminator, optimizer_g, optimizer_d, real, run.noise(len(real))))
+
+
+if __name__ == "__main__":
+    launch(main, GanOptions)

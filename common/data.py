@@ -1,0 +1,182 @@
+"""Images for training: uint8 in memory, on the device, floats in [-1, 1] one batch at a time.
+
+The order of the batches is a function of (seed, step) alone, so a step sees the same images however the run got there.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image, ImageOps, UnidentifiedImageError
+from torch import Tensor
+from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
+from torchvision.transforms.v2 import functional as transforms
+from tqdm import tqdm
+
+from common.command_line import BadInput
+
+ASSETS = Path(__file__).parent / "assets"
+DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
+TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
+FOLDER_IMAGE_SIZE = 64
+IMAGE_SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp"}
+
+
+def load_images(dataset: str, image_size: int | None = None) -> Tensor:
+    """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3.
+
+    dataset: `mnist5k` (shipped), `mnist`, `fashion-mnist`, `cifar10` (downloaded once) or a path to a folder of images.
+    image_size: pixels a side; None keeps a data set's own size and makes the images of a folder 64x64.
+    Raises BadInput where there are no such images.
+    """
+    if dataset == "mnist5k":
+        images = load_mnist5k()[0]
+    elif dataset in TORCHVISION:
+        images = load_torchvision(dataset)
+    else:
+        return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
+    if image_size in (None, images.shape[-1]):
+        return images
+    return torch.cat([transforms.resize(part, [image_size, image_size]) for part in images.split(1000)])
+
+
+def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
+    """Return images, uint8 (N, 1, 28, 28), and labels, int64 (N,), of the digits that ship with the repository.
+
+    N is 4,000 for training, 400 of each digit, or the other 1,000 with `held_out`: no script trains on those.
+    """
+    sheet = torch.from_numpy(np.array(Image.open(ASSETS / "mnist5k.png")))  # 50 x 100 tiles, five rows to a digit
+    tiles = sheet.view(50, 28, 100, 28).transpose(1, 2)
+    labels = torch.arange(10).repeat_interleave(5)[:, None].expand(50, 100)
+    columns = slice(80, 100) if held_out else slice(0, 80)
+    return tiles[:, columns].reshape(-1, 1, 28, 28), labels[:, columns].reshape(-1)
+
+
+def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, Tensor]:
+    """Return two unpaired domains made from `dataset`, each uint8 (N, C, H, W).
+
+    A is every other image, B the outlines of the rest: no image of B comes from one of A, but what the outline of any
+    image is, is known: `outlines`. Raises what `load_images` raises.
+    """
+    images = load_images(dataset, image_size)
+    return images[0::2], outlines(images[1::2])
+
+
+def outlines(images: Tensor) -> Tensor:
+    """Return the outer outline of bright strokes: what a 3x3 dilation adds. (N, C, H, W) in and out, uint8."""
+    return (F.max_pool2d(images.float(), 3, stride=1, padding=1) - images).byte()
+
+
+def load_torchvision(dataset: str) -> Tensor:
+    """Return a torchvision data set's training images, uint8 (N, C, H, W), downloading them where they are missing."""
+    factory = TORCHVISION[dataset]
+    try:
+        images = factory(DOWNLOADS, train=True).data
+    except RuntimeError:  # torchvision's word for files that are missing or damaged
+        download(dataset)
+        images = factory(DOWNLOADS, train=True).data
+    images = torch.as_tensor(images)
+    return images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
+
+
+def download(dataset: str) -> None:
+    """Fetch a torchvision data set into `data/`, whole or not at all."""
+    try:
+        with tempfile.TemporaryDirectory(dir=DOWNLOADS.parent, prefix=".download-") as folder:
+            TORCHVISION[dataset](folder, train=True, download=True)
+            DOWNLOADS.mkdir(exist_ok=True)
+            for item in Path(folder).iterdir():
+                target = DOWNLOADS / item.name
+                if target.is_dir():
+                    shutil.rmtree(target)
+                item.replace(target)
+    except (OSError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(
+            f"--dataset {dataset}: the download into {DOWNLOADS} failed ({reason}); "
+            "--dataset mnist5k ships with the repository and needs no network"
+        ) from error
+
+
+def load_folder(folder: Path, image_size: int) -> Tensor:
+    """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
+
+    Sorted by path. C is 1 if all images are greyscale, else 3. Raises BadInput, naming the path, where `folder` is
+    missing or empty or a file cannot be read.
+    """
+    if not folder.is_dir():
+        raise BadInput(
+            f"--dataset {folder}: neither mnist5k, {', '.join(TORCHVISION)} nor a folder; "
+            "name one of those or a folder that holds images"
+        )
+    paths = sorted(
+        Path(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if Path(name).suffix.lower() in IMAGE_SUFFIXES
+    )
+    if not paths:
+        raise BadInput(f"--dataset {folder}: no images in it ({' '.join(sorted(IMAGE_SUFFIXES))})")
+    with tqdm(paths, desc="reading images", unit="", leave=False, delay=1) as bar:
+        images = [read_image(path, image_size) for path in bar]
+    channels = max(len(image) for image in images)
+    return torch.stack([image.expand(channels, -1, -1) for image in images])
+
+
+def read_image(path: Path, image_size: int) -> Tensor:
+    """Return one image file as uint8 (C, image_size, image_size), upright, C 1 for greyscale and 3 for all others."""
+    try:
+        with Image.open(path) as image:
+            mode = "L" if image.mode in ("1", "L") else "RGB"
+            image = ImageOps.fit(ImageOps.exif_transpose(image).convert(mode), (image_size, image_size))
+    except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise BadInput(f"--dataset: {path} cannot be read as an image ({error}); mend or remove it") from error
+    return torch.from_numpy(np.array(image)).view(image_size, image_size, -1).permute(2, 0, 1)
+
+
+def to_float(images: Tensor) -> Tensor:
+    """Return uint8 images as floats in [-1, 1]."""
+    return images.float() / 127.5 - 1
+
+
+def to_uint8(images: Tensor) -> Tensor:
+    """Return float images in [-1, 1] as uint8, rounded; values outside are clipped."""
+    return images.add(1).mul(127.5).round().clamp(0, 255).byte()
+
+
+def seed_for(*key: int) -> int:
+    """Return a seed for torch that is a function of `key`; near keys give unrelated seeds.
+
+    torch's CPU generator keeps 32 bits of a seed, so seed + step would repeat itself from one seed to the next.
+    """
+    return int(np.random.SeedSequence(key).generate_state(1)[0])
+
+
+def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
+    """Yield the indices of each step's batch from `first_step` on, without end: int64 (batch_size,) in [0, count).
+
+    Every epoch is a shuffle of its own, and the epochs are laid end to end, so that every batch is full.
+    """
+
+    def shuffled(epoch: int) -> Tensor:
+        return torch.randperm(count, generator=torch.Generator().manual_seed(seed_for(seed, epoch)))
+
+    epoch, used = divmod(first_step * batch_size, count)
+    order = shuffled(epoch)[used:]
+    while True:
+        while len(order) < batch_size:
+            epoch += 1
+            order = torch.cat([order, shuffled(epoch)])
+        yield order[:batch_size]
+        order = order[batch_size:]
+
+
+def batches(images: Tensor, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
+    """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end."""
+    for indices in batch_order(len(images), batch_size, seed, first_step):
+        yield to_float(images[indices.to(images.device, non_blocking=True)])

@@ -1,0 +1,122 @@
+"""Bad input ends in one line that names the option or file and says what to do, status 2, and nothing left behind."""
+
+import importlib
+import sys
+
+import pytest
+import torch
+from PIL import Image
+
+from common import data
+from common.command_line import launch
+
+GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample"]
+
+
+def refusal(script, arguments, capsys, monkeypatch):
+    """Return the one line with which the script's own command line refuses `arguments`."""
+    module = importlib.import_module(f"scripts.{script}")
+    options = module.main.__annotations__["options"]
+    monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
+    with pytest.raises(SystemExit) as exit:
+        launch(module.main, options)
+    assert exit.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    lines = printed.err.splitlines()
+    assert len(lines) == 1, printed.err
+    return lines[0]
+
+
+BAD_OPTIONS = {
+    "--dataset no/such/folder": "no/such/folder: neither mnist5k",
+    "--dataset mnst5k": "mnst5k: neither mnist5k",
+    "--image-size 30": "--image-size 30",
+    "--image-size -28": "--image-size -28",
+    "--image-size 0": "--image-size 0",
+    "--batch-size 0": "--batch-size 0",
+    "--batch-size many": "--batch-size",
+    "--steps -1": "--steps -1",
+    "--steps 1.5": "--steps",
+    "--lr nan": "--lr nan",
+    "--lr 0": "--lr 0",
+    "--lr inf": "--lr inf",
+    "--betas 0.5 1.0": "--betas 1.0",
+    "--betas 0.5": "--betas",
+    "--seed -1": "--seed -1",
+    "--log-every 0": "--log-every 0",
+    "--sample-every 0": "--sample-every 0",
+    "--device cuda:99": "--device cuda:99",
+    "--device tpu": "--device tpu",
+    "--device meta": "--device meta",
+    "--no-such-option 1": "--no-such-option",
+}
+
+
+@pytest.mark.parametrize(("arguments", "named"), BAD_OPTIONS.items())
+@pytest.mark.parametrize("script", ["gan_detach", "cyclegan"])
+def test_a_bad_option_is_refused_by_name(script, arguments, named, tmp_path, capsys, monkeypatch):
+    runs = tmp_path / "runs"
+    line = refusal(script, ["--steps", 2, "--runs-dir", runs, *arguments.split()], capsys, monkeypatch)
+    assert named in line
+    assert not runs.exists()
+
+
+@pytest.mark.parametrize("script", GANS)
+@pytest.mark.parametrize("arguments", ["--z-dim 0", "--model gan", "--image-size 448"])
+def test_every_gan_refuses_what_its_networks_cannot_be(script, arguments, tmp_path, capsys, monkeypatch):
+    runs = tmp_path / "runs"
+    line = refusal(script, ["--steps", 2, "--runs-dir", runs, *arguments.split()], capsys, monkeypatch)
+    assert arguments.split()[0] in line
+    assert not runs.exists()
+
+
+def test_a_folder_without_images_is_refused(tmp_path, capsys, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    arguments = ["--dataset", tmp_path / "empty", "--runs-dir", tmp_path / "runs"]
+    assert f"{tmp_path / 'empty'}: no images in it" in refusal("gan_detach", arguments, capsys, monkeypatch)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unreadable_image_is_refused_by_its_path(tmp_path, capsys, monkeypatch):
+    Image.new("L", (28, 28)).save(tmp_path / "good.png")
+    (tmp_path / "bad.png").write_text("not a picture")
+    arguments = ["--dataset", tmp_path, "--image-size", 28, "--runs-dir", tmp_path / "runs"]
+    assert str(tmp_path / "bad.png") in refusal("gan_detach", arguments, capsys, monkeypatch)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_refused_download_is_told_with_a_way_out(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(data, "DOWNLOADS", tmp_path / "data")
+    monkeypatch.setattr(data.MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    module = importlib.import_module("scripts.gan_detach")
+    monkeypatch.setattr(sys, "argv", ["gan_detach", "--dataset", "mnist", "--runs-dir", str(tmp_path / "runs")])
+    with pytest.raises(SystemExit, match="2"):
+        launch(module.main, module.GanOptions)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "--dataset mnist:" in last
+    assert "--dataset mnist5k ships" in last
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_runs_folder_that_cannot_be_written_is_named(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").touch()
+    arguments = ["--model", "mlp", "--runs-dir", tmp_path / "file"]
+    assert f"--runs-dir: {tmp_path / 'file'}" in refusal("gan_detach", arguments, capsys, monkeypatch)
+
+
+@pytest.mark.parametrize("content", [b"", b"random bytes", None])
+def test_sample_refuses_what_is_no_checkpoint(content, tmp_path, capsys, monkeypatch):
+    if content is None:
+        torch.save({"a": 1}, tmp_path / "checkpoint.pt")
+    else:
+        (tmp_path / "checkpoint.pt").write_bytes(content)
+    assert "checkpoint.pt: not a checkpoint" in refusal("sample", [tmp_path], capsys, monkeypatch)
+
+
+def test_sample_refuses_a_missing_run_and_bad_outputs(tmp_path, capsys, monkeypatch):
+    assert "checkpoint.pt: not found" in refusal("sample", [tmp_path], capsys, monkeypatch)
+    assert "images.jpg" in refusal("sample", [tmp_path, "--output", "images.jpg"], capsys, monkeypatch)
+    output = tmp_path / "missing" / "grid.png"
+    assert str(output.parent) in refusal("sample", [tmp_path, "--output", output], capsys, monkeypatch)
+    assert "--count 0" in refusal("sample", [tmp_path, "--count", 0], capsys, monkeypatch)

@@ -1,0 +1,62 @@
+"""The networks take the sizes they promise, and no layer looks across the batch."""
+
+import pytest
+import torch
+
+from common.command_line import BadInput
+from common.models import MODELS, cyclegan_networks, dcgan, patch_discriminator, resnet_generator
+
+SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", SIZES)
+def test_dcgan_takes_every_promised_size(size, channels):
+    generator, discriminator = dcgan((channels, size, size), z_dim=5, width=4)
+    images = generator(torch.randn(2, 5))
+    assert images.shape == (2, channels, size, size)
+    assert images.abs().max() <= 1
+    assert discriminator(images).shape == (2, 1)
+
+
+@pytest.mark.parametrize("shape", [(1, 27, 27), (1, 28, 32), (1, 14, 14), (1, 16, 16), (1, 448, 448), (3, 512, 512)])
+def test_dcgan_refuses_other_sizes_by_name(shape):
+    with pytest.raises(BadInput, match="--image-size"):
+        dcgan(shape, z_dim=5)
+
+
+@pytest.mark.parametrize("size", [8, 11, 30])
+def test_cyclegan_refuses_sizes_that_do_not_come_back(size):
+    with pytest.raises(BadInput, match="--image-size"):
+        cyclegan_networks((3, size, size), width=4, blocks=1, halvings=2)
+
+
+def test_mlp_has_the_widths_of_the_simple_gan():
+    generator, discriminator = MODELS["mlp"]((1, 28, 28), 64)
+    assert [tuple(p.shape) for p in generator.parameters() if p.ndim == 2] == [(256, 64), (256, 256), (784, 256)]
+    assert [tuple(p.shape) for p in discriminator.parameters() if p.ndim == 2] == [(256, 784), (256, 256), (1, 256)]
+
+
+def test_cyclegan_networks_have_the_published_number_of_parameters():
+    assert sum(p.numel() for p in resnet_generator(3).parameters()) == 11_378_179
+    assert sum(p.numel() for p in patch_discriminator(3).parameters()) == 2_764_737
+
+
+def all_networks():
+    for name, build in MODELS.items():
+        generator, discriminator = build((1, 28, 28), 8)
+        yield f"{name} generator", generator, (8,)
+        yield f"{name} discriminator", discriminator, (1, 28, 28)
+    a_to_b, _, discriminator_a, _ = cyclegan_networks((1, 28, 28), width=4, blocks=1, halvings=2)
+    yield "resnet generator", a_to_b, (1, 28, 28)
+    yield "patch discriminator", discriminator_a, (1, 28, 28)
+
+
+@pytest.mark.parametrize(
+    ("name", "network", "shape"), list(all_networks()), ids=lambda x: x if isinstance(x, str) else ""
+)
+def test_a_sample_does_not_depend_on_the_rest_of_its_batch(name, network, shape):
+    network.double()
+    batch = torch.randn(4, *shape, dtype=torch.float64)
+    alone = torch.cat([network(sample[None]) for sample in batch])
+    torch.testing.assert_close(network(batch), alone, rtol=1e-12, atol=1e-12)

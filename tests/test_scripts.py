@@ -1,0 +1,133 @@
+"""Every training script as its users run it: another process, another folder, two steps; and what it leaves."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
+GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample"]
+GAN_SCALARS = {"loss/discriminator", "loss/generator", "probability/real", "probability/fake"}
+CYCLE_SCALARS = {"loss/discriminator", "loss/adversarial", "loss/cycle", "loss/identity"}
+
+
+def run(script, *arguments, folder):
+    command = [sys.executable, SCRIPTS / f"{script}.py", *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def train(script, folder, *arguments):
+    done = run(script, "--steps", 2, "--batch-size", 4, "--runs-dir", folder / "runs", *arguments, folder=folder)
+    (run_folder,) = (folder / "runs" / script).iterdir()
+    return done, run_folder
+
+
+@pytest.mark.parametrize("script", [*GANS, "cyclegan"])
+def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
+    done, folder = train(script, tmp_path)
+    assert re.fullmatch(r"\d{8}-\d{6}", folder.name)
+
+    events = EventAccumulator(str(folder)).Reload()
+    tags = events.Tags()
+    scalars = (CYCLE_SCALARS if script == "cyclegan" else GAN_SCALARS) | {"throughput/images_per_second"}
+    assert set(tags["scalars"]) == scalars
+    assert set(tags["images"]) == ({"a_to_b_to_a", "b_to_a_to_b"} if script == "cyclegan" else {"samples", "real"})
+    assert tags["tensors"] == ["options/text_summary"]
+    for tag in scalars:
+        assert [point.step for point in events.Scalars(tag)] == [1, 2]
+        assert all(np.isfinite(point.value) for point in events.Scalars(tag))
+    if script != "cyclegan":
+        assert all(0 < point.value < 1 for tag in ("real", "fake") for point in events.Scalars(f"probability/{tag}"))
+    assert "| batch_size | 4 |" in events.Tensors("options/text_summary")[0].tensor_proto.string_val[0].decode()
+
+    assert sorted(path.name for path in (folder / "samples").iterdir()) == ["step-000000.png", "step-000002.png"]
+    assert len(Image.open(folder / "samples" / "step-000002.png").getcolors(1 << 20)) > 100
+    assert json.loads((folder / "config.json").read_text())["options"]["steps"] == 2
+    checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+    assert checkpoint["step"] == 2
+    assert checkpoint["script"] == script
+    assert {"optimizer_g", "optimizer_d"} < set(checkpoint)
+    expected = ["samples", "checkpoint.pt", "config.json"]
+    assert sorted(path.name for path in folder.iterdir() if "tfevents" not in path.name) == sorted(expected)
+
+    lines = done.stdout.splitlines()
+    assert "step-000002.png" in lines[-3]
+    assert lines[-1].startswith("TensorBoard: tensorboard --logdir ")
+
+    assert "samples.png" in run("sample", folder, folder=tmp_path).stdout
+    assert Image.open(folder / "samples.png").width == 8 * 30 + 2
+    run("sample", folder, "--count", 3, "--output", "images.npz", folder=tmp_path)
+    images = np.load(tmp_path / "images.npz")["images"]
+    assert images.shape == (3, 1, 28, 28)
+    assert images.dtype == np.uint8
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
+    checkpoints = []
+    for number, seed in enumerate([0, 0, 1]):
+        (tmp_path / str(number)).mkdir()
+        _, folder = train("gan_resample", tmp_path / str(number), "--seed", seed, "--model", "mlp")
+        checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+        checkpoints.append(torch.cat([part.flatten() for part in checkpoint["generator"].values()]))
+    first, again, other = checkpoints
+    assert first.equal(again)
+    assert not first.equal(other)
+
+
+def test_a_folder_of_colour_images_trains(tmp_path):
+    (tmp_path / "images").mkdir()
+    for shade in (0, 100, 200):
+        Image.new("RGB", (50, 40), (shade, 0, 255)).save(tmp_path / "images" / f"{shade}.jpg")
+    _, folder = train("gan_detach", tmp_path, "--dataset", tmp_path / "images", "--image-size", 32)
+    run("sample", folder, "--count", 2, "--output", "out.npz", folder=tmp_path)
+    assert np.load(tmp_path / "out.npz")["images"].shape == (2, 3, 32, 32)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_between_two_steps_with_its_checkpoint_written(number, tmp_path):
+    command = [
+        sys.executable,
+        SCRIPTS / "gan_detach.py",
+        "--model",
+        "mlp",
+        "--steps",
+        "1000000",
+        "--runs-dir",
+        tmp_path,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        for _ in range(1200):
+            if list(tmp_path.glob("*/*/samples/step-000250.png")):
+                break
+            time.sleep(0.1)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    step = int(re.search(r"Interrupted after step (\d+)", output).group(1))
+    (folder,) = (tmp_path / "gan_detach").iterdir()
+    checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+    assert checkpoint["step"] == step
+    for optimizer in ("optimizer_g", "optimizer_d"):
+        assert {int(state["step"]) for state in checkpoint[optimizer]["state"].values()} == {step}
+    assert (folder / "samples" / f"step-{step:06d}.png").exists()
+
+
+def test_scripts_need_nothing_installed_and_nothing_in_the_environment(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, SCRIPTS / "gan_detach.py", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "--sample-every" in done.stdout
