@@ -1,0 +1,78 @@
+"""The promise of the default run, measured: `pytest -m promise -s` (about ten minutes on two cores).
+
+A classifier trained on the digits that the GAN trains on, tested on the thousand that neither saw, judges 1,000 samples
+of a run without options. Time is printed, not asserted.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from common.data import load_mnist5k, to_float
+
+pytestmark = pytest.mark.promise
+SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
+ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample"]
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(1, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64 * 7 * 7, 256),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(256, 10),
+    )
+    images, labels = load_mnist5k()
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    for _ in range(12):
+        for batch in torch.randperm(len(images)).split(50):
+            shift = torch.randint(-2, 3, (2,)).tolist()
+            shifted = to_float(images[batch]).roll(shift, dims=(2, 3))
+            loss = F.cross_entropy(network(shifted), labels[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    network.eval()
+    images, labels = load_mnist5k(held_out=True)
+    with torch.no_grad():
+        accuracy = (network(to_float(images)).argmax(1) == labels).float().mean().item()
+    print(f"\nclassifier: {accuracy:.1%} of 1,000 held-out digits right")
+    assert accuracy >= 0.97
+    return network
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_default_run_draws_digits_of_every_kind(order, classifier, tmp_path):
+    start = time.perf_counter()
+    script = [sys.executable, SCRIPTS / f"gan_{order}.py", "--runs-dir", tmp_path]
+    subprocess.run(script, check=True, capture_output=True)
+    seconds = time.perf_counter() - start
+    (run,) = (tmp_path / f"gan_{order}").iterdir()
+    output = tmp_path / "images.npz"
+    sample = [sys.executable, SCRIPTS / "sample.py", run, "--count", "1000", "--output", output]
+    subprocess.run(sample, check=True, capture_output=True)
+
+    images = torch.from_numpy(np.load(output)["images"])
+    with torch.no_grad():
+        confidence, digit = classifier(to_float(images)).softmax(1).max(1)
+    confident = (confidence >= 0.9).float().mean().item()
+    shares = torch.bincount(digit, minlength=10) / len(images)
+    print(f"gan_{order}: {seconds:.0f} s, {confident:.1%} confident, rarest digit {shares.min():.1%}")
+    assert confident >= 0.8
+    assert shares.min() >= 0.02
