@@ -1,0 +1,131 @@
+"""Every error and silent trap of autograd that a GAN runs into: the code, what happens, why, and the cure.
+
+Each entry is a wrong and a right form of a few lines, and both run on the PyTorch installed here, so what is printed
+is what happened. An error on the screen? Give its text, or the whole traceback, and the entries behind it are found.
+
+    python scripts/autograd_pitfalls.py --list
+    python scripts/autograd_pitfalls.py step-between-backwards
+    python scripts/autograd_pitfalls.py --error "modified by an inplace operation: [torch.FloatTensor [512, 1]] ..."
+    python train.py 2>&1 | python scripts/autograd_pitfalls.py --error -
+"""
+
+import difflib
+import inspect
+import re
+import shutil
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import torch
+import tyro
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+
+from common.pitfalls import PITFALLS, Outcome, Pitfall, match_error, observe, one_weight_gan
+
+
+@dataclass
+class Options:
+    """What to show. Without any option: every entry."""
+
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = None
+    """The entry to run, by its name in --list."""
+
+    list: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the names and titles of all entries."""
+
+    error: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
+    """Find the entries behind an error: its message or the whole traceback, or - to read it from standard input."""
+
+
+def describe(pitfall: Pitfall) -> str:
+    """Run both forms of an entry; return its code, what happened, why, and the cure, as text for the terminal."""
+    wrong, right = observe(pitfall.wrong), observe(pitfall.right)
+    parts = [f"{pitfall.name}\n{pitfall.title}"]
+    if one_weight_gan.__name__ in _code(pitfall.wrong):
+        parts.append(_wrap(f"  {one_weight_gan.__name__}(): ", one_weight_gan.__doc__))
+    parts.append(f"  wrong\n{_code(pitfall.wrong)}\n{_result(wrong)}")
+    parts.append(f"  right\n{_code(pitfall.right)}\n{_result(right)}")
+    parts.append(_wrap("  why   ", pitfall.why))
+    parts.append(_wrap("  cure  ", pitfall.cure))
+    if not (wrong.is_as(pitfall.wrong_gives) and right.is_as(pitfall.right_gives)):
+        parts.append(_wrap("  note  ", f"PyTorch {torch.__version__} does something else here than is told above."))
+    return "\n\n".join(parts) + "\n"
+
+
+def table(pitfalls: list[Pitfall]) -> str:
+    """Names and titles, a line each."""
+    return "\n".join(f"  {pitfall.name:<24}{pitfall.title}" for pitfall in pitfalls)
+
+
+def _code(function) -> str:
+    """Return the body of a function, still indented by four."""
+    return inspect.getsource(function).split("\n", 1)[1].rstrip()
+
+
+def _result(outcome: Outcome) -> str:
+    lines = [] if outcome.exception else [f"  returns {_show(outcome.value)}"]
+    if outcome.message:
+        lines.append(_wrap("  ", re.sub(r" \(Triggered internally at .*\)", "", outcome.message)))
+    return "\n".join(lines)
+
+
+def _show(value: object) -> str:
+    """Write numbers to four digits, and lists and tuples of them."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_show, value))}]"
+    if isinstance(value, tuple):
+        return ", ".join(f"({_show(item)})" if isinstance(item, tuple) else _show(item) for item in value)
+    return str(value)
+
+
+def _wrap(label: str, text: str) -> str:
+    width = min(shutil.get_terminal_size().columns, 100)
+    return textwrap.fill(text, width, initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False)
+
+
+def _refuse(message: str) -> NoReturn:
+    print(message, file=sys.stderr)
+    raise SystemExit(2)
+
+
+def main(options: Options) -> int:
+    """Print what was asked for; 1 where no entry matches an error, else 0."""
+    if sum((options.name is not None, options.list, options.error is not None)) > 1:
+        _refuse("NAME, --list and --error exclude each other: give one of them")
+    if options.list:
+        print("Errors\n" + table([p for p in PITFALLS if not p.silent]))
+        print("\nSilent: a wrong number, at best a warning\n" + table([p for p in PITFALLS if p.silent]))
+    elif options.error is not None:
+        text = sys.stdin.read() if options.error == "-" else options.error
+        if not text.strip():
+            _refuse("--error: the text is empty; paste the message or the traceback, in quotes")
+        matches = match_error(text)
+        if not matches:
+            print("No entry matches this text. Mistakes that give no error at all are under --list, too.")
+            return 1
+        print(f"{len(matches)} of {len(PITFALLS)} entries fit, best first; the best in full below.")
+        print(f"{table(matches)}\n")
+        print(describe(matches[0]), end="")
+    elif options.name is not None:
+        entries = {pitfall.name: pitfall for pitfall in PITFALLS}
+        name = options.name.replace("_", "-")
+        if name not in entries:
+            close = difflib.get_close_matches(name, entries)
+            _refuse(
+                f"NAME: there is no entry {options.name!r}; "
+                + (f"did you mean {' or '.join(close)}?" if close else "--list shows them all")
+            )
+        print(describe(entries[name]), end="")
+    else:
+        print("\n\n".join(map(describe, PITFALLS)), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(tyro.cli(Options, description=__doc__)))
