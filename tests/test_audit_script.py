@@ -1,0 +1,200 @@
+"""Strangers' scripts under the audit, unchanged: each in a process of its own, as a user would run it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+AUDIT = Path(__file__).parents[1] / "scripts" / "audit_script.py"
+STRANGERS = Path(__file__).parent / "strangers"
+
+
+def run(*arguments, cwd=None):
+    command = [sys.executable, str(AUDIT), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, check=False)
+
+
+def table(done):
+    """The columns' names, and for each row its line, count and cells."""
+    rows = [
+        [cell.strip() for cell in row.strip("| ").split(" | ")] for row in done.stdout.splitlines() if row[:1] == "|"
+    ]
+    header, _, *rows = rows
+    assert header[:2] == ["backward pass", "times"]
+    return header[2:], [(re.match(r"`\S+:(\d+) ", row[0]) and row[0].split()[0][1:], *row[1:]) for row in rows]
+
+
+def line_of(script, text):
+    lines = (STRANGERS / script).read_text().splitlines()
+    return f"{Path(script).name}:{1 + next(i for i, line in enumerate(lines) if text in line)}"
+
+
+def findings(done):
+    return re.findall(r"^- \*\*(\w+)\*\*", done.stdout, flags=re.MULTILINE)
+
+
+def write(folder, text):
+    (folder / "train.py").write_text(text)
+    return folder / "train.py"
+
+
+def test_work_at_import_time():
+    script = "at_import_time.py"
+    done = run(STRANGERS / script)
+    assert table(done) == (
+        ["generator", "discriminator"],
+        [
+            (line_of(script, "g_loss.backward()"), "3x", "used", "wasted"),
+            (line_of(script, "d_loss.backward()"), "3x", "-", "used"),
+        ],
+    )
+    assert findings(done) == ["wasted"]
+    assert "Stopped after 3 steps of every optimizer." in done.stdout
+    assert done.stdout.startswith("[Epoch 0]")  # the script's own output comes through
+    assert done.returncode == 0  # waste is not wrong
+    assert not done.stderr
+
+
+def test_main_with_options_of_the_same_name_and_five_critic_steps():
+    script = "main_with_options.py"
+    done = run("--iterations", 2, STRANGERS / script, "--iterations", 1000, "--n-critic", 4)
+    assert table(done) == (
+        ["netG", "netD"],
+        [
+            (line_of(script, "netD(torch.randn(8, 4)).mean()"), "8x", "-", "used"),
+            (line_of(script, "detach()"), "8x", "-", "used"),
+            (line_of(script, "netD(netG(torch.randn(8, 8))).mean()"), "2x", "used", "-"),
+        ],
+    )
+    assert not findings(done)
+    assert done.returncode == 0
+
+
+def test_a_trainer_that_catches_every_exception():
+    """The networks carry the names by which the trainer knows them; a copy that no loss reaches is no column."""
+    done = run(STRANGERS / "trainer_class.py")
+    columns, rows = table(done)
+    assert columns == ["self.G", "self.nets['D']"]
+    assert [row[1:] for row in rows] == [("3x", "-", "used"), ("3x", "used", "wasted")]
+    assert findings(done) == ["wasted"]
+    assert done.returncode == 0
+    assert "skipping a batch" not in done.stdout
+
+
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_three_optimizers_and_loader_workers(start_method):
+    """Under spawn the workers import the script again, as `__mp_main__`: they must not be audited, too."""
+    done = run(STRANGERS / "several_optimizers.py", start_method)
+    columns, rows = table(done)
+    assert columns == ["encoder", "decoder", "critic"]
+    assert [row[1:] for row in rows] == [("3x", "used", "used", "-"), ("3x", "-", "-", "used")]
+    assert findings(done) == ["mixed"]  # told, and said to be right where the loss is for both
+    assert done.returncode == 1
+    assert done.stdout.count("Stopped after") == 1
+    assert not done.stderr
+
+
+def test_gradient_penalty_under_grad_scaler():
+    done = run(STRANGERS / "gradient_penalty.py")
+    columns, rows = table(done)
+    assert columns == ["generator", "critic"]
+    assert [row[1:] for row in rows] == [("6x", "-", "used"), ("3x", "used", "-")]
+    assert not findings(done)
+    assert done.returncode == 0
+
+
+def test_the_in_place_error():
+    """What was seen until then, the script's own error, and the pitfall behind it."""
+    script = "in_place_error.py"
+    done = run(STRANGERS / script)
+    assert table(done) == (
+        ["G", "D"],
+        [
+            (line_of(script, "D_loss.backward"), "1x", "wasted", "used"),
+            (line_of(script, "G_loss.backward"), "1x", "-", "-"),
+        ],
+    )
+    assert findings(done) == ["wasted"]  # G's optimizer never stepped, but there is one: G is not ownerless
+    assert "raised |" in re.sub(" +", " ", done.stdout)
+    assert "The script raised RuntimeError: one of the variables needed for gradient computation" in done.stdout
+    assert "This is the pitfall" in done.stdout
+    assert "Traceback" in done.stderr
+    assert done.returncode == 1
+
+
+def test_two_networks_in_one_module_and_d_not_frozen():
+    script = "unfrozen.py"
+    done = run(STRANGERS / script)
+    assert table(done) == (
+        ["gan.generator", "gan.discriminator"],
+        [
+            (line_of(script, "d_loss.backward"), "3x", "-", "used"),
+            (line_of(script, "g_loss.backward"), "3x", "used", "used"),
+        ],
+    )
+    assert findings(done) == ["mixed"]
+    assert done.returncode == 1
+
+
+def test_own_folder_own_arguments_own_module_called_common(tmp_path):
+    """The script runs as `__main__` in its folder, from wherever the audit was started, and ends by itself."""
+    done = run(STRANGERS / "own_common" / "train.py", "--flag", "-x", "1", cwd=tmp_path)
+    assert "arguments: ['--flag', '-x', '1'] name: __main__" in done.stdout
+    assert table(done)[0] == ["net"]
+    assert table(done)[1][0][1:] == ("2x", "used")
+    assert "The script ended by itself." in done.stdout
+    assert done.returncode == 0
+
+
+def test_an_optimizer_that_never_steps_ends_at_the_limit(tmp_path):
+    script = """
+import torch
+a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+steps, never = torch.optim.SGD(a.parameters(), lr=0.1), torch.optim.SGD(b.parameters(), lr=0.1)
+while True:
+    steps.zero_grad()
+    b(a(torch.ones(1, 2))).sum().backward()
+    steps.step()
+"""
+    done = run("--limit", 7, write(tmp_path, script))
+    assert table(done)[1] == [("train.py:7", "7x", "used", "wasted")]
+    assert "Stopped after 7 steps of one optimizer; another had not stepped often enough." in done.stdout
+    assert done.returncode == 0
+
+
+def test_copied_networks_are_found_too(tmp_path):
+    script = """
+import copy, torch
+first = torch.nn.TransformerEncoderLayer(4, 1, 4)
+second = copy.deepcopy(first)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+for _ in range(9):
+    optimizer.zero_grad()
+    second(first(torch.randn(1, 2, 4))).square().sum().backward()
+    optimizer.step()
+"""
+    done = run(write(tmp_path, script))
+    assert table(done) == (["first", "second"], [("train.py:8", "3x", "used", "used")])
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "said"),
+    [
+        ("import sys; sys.exit(0)", 0, "No backward pass ran.\n\nThe script ended by itself."),
+        ("import no_such_module", 1, "The script raised ModuleNotFoundError: No module named 'no_such_module'"),
+    ],
+)
+def test_scripts_that_train_nothing(tmp_path, script, status, said):
+    done = run(write(tmp_path, script))
+    assert said in done.stdout
+    assert "pitfall" not in done.stdout
+    assert done.returncode == status
+
+
+def test_no_such_script(tmp_path):
+    done = run(tmp_path / "nothing.py")
+    assert done.returncode == 2
+    assert "there is no file" in done.stderr
