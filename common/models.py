@@ -40,29 +40,33 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
     """Return a convolutional generator and discriminator for square images (C, S, S).
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
-    normalisation (Wu and He, 2018) in place of batch normalisation. S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is
-    the number of channels at S / 2 pixels; it doubles with every halving of the size, up to 8 * width.
-    Raises BadInput for other sizes.
+    normalisation (Wu and He, 2018) in place of batch normalisation, and a hidden layer that lets D judge the image as a
+    whole. S is 4 * 2^k or 7 * 2^k, from 28 to 256; 7 pixels are halved to 4. `width` is the number of channels at S / 2
+    pixels; it doubles with every halving of the size, up to 8 * width. Raises BadInput for other sizes.
     """
     channels, height, size = image_shape
-    sizes = [base << k for base in (4, 7) for k in range(2, 7) if 28 <= base << k <= 256]
-    if height != size or size not in sizes:
-        raise BadInput(
-            f"--image-size {height}x{size}: the dcgan is made for {sorted(sizes)}; choose one or --model mlp"
-        )
-    halvings = size.bit_length() - 3
-    base = size >> halvings
-    widths = [min(width << k, 8 * width) for k in range(halvings)]  # at size / 2, size / 4, ..., base
+    if height != size or size not in DCGAN_SIZES:
+        raise BadInput(f"--image-size {height}x{size}: dcgan takes {DCGAN_SIZES}; choose one of them or --model mlp")
+    sizes = [size]
+    while sizes[-1] > 4:
+        sizes.append((sizes[-1] + 1) // 2)
+    widths = [channels] + [min(width << k, 8 * width) for k in range(len(sizes) - 1)]
+    steps = list(zip(sizes, sizes[1:], widths, widths[1:], strict=False))  # (large, small, narrow, wide)
 
-    up = [nn.Linear(z_dim, widths[-1] * base**2), nn.Unflatten(1, (widths[-1], base, base))]
-    for wide, narrow in pairwise(reversed(widths)):
-        up += [norm(wide), nn.ReLU(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
-    up += [norm(width), nn.ReLU(), nn.ConvTranspose2d(width, channels, 4, stride=2, padding=1), nn.Tanh()]
+    up = [nn.Linear(z_dim, widths[-1] * 16), nn.Unflatten(1, (widths[-1], 4, 4)), norm(widths[-1]), nn.ReLU()]
+    for large, small, narrow, wide in reversed(steps):
+        # A kernel of 4 doubles the size; one of 3 makes 7 of 4.
+        up += [nn.ConvTranspose2d(wide, narrow, 4 - large % 2, stride=2, padding=1)]
+        if large < size:
+            up += [norm(narrow), nn.ReLU()]
+        if large == sizes[-2]:
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1), norm(narrow), nn.ReLU()]
+    up += [nn.Tanh()]
 
-    down = [nn.Conv2d(channels, width, 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    for narrow, wide in pairwise(widths):
-        down += [nn.Conv2d(narrow, wide, 4, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(widths[-1] * base**2, 1)]
+    down = []
+    for _, _, narrow, wide in steps:
+        down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
+    down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
     return nn.Sequential(*up), nn.Sequential(*down)
 
 
@@ -71,6 +75,7 @@ def norm(channels: int) -> nn.Module:
     return nn.GroupNorm(max(1, channels // 16), channels)
 
 
+DCGAN_SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
 MODELS = {"dcgan": dcgan, "mlp": mlp}
 
 

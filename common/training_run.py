@@ -10,13 +10,14 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 import torch
+import tyro
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.tensorboard import SummaryWriter
@@ -25,6 +26,9 @@ from tqdm import tqdm
 
 from common.command_line import BadInput
 from common.data import batches, seed_for
+from common.gradient_audit import GradientAudit
+
+AUDITED_STEPS = 3
 
 # What a step returns, and where TensorBoard shows it.
 TAGS = {
@@ -65,6 +69,8 @@ class RunOptions:
     """Steps between two points of the curves."""
     sample_every: int = 250
     """Steps between two sample grids."""
+    audit: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print where every gradient of the first three steps goes, then go on."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +129,15 @@ class TrainingRun:
         self.folder = make_run_folder(options.runs_dir / self.script)
         self.write_config([tuple(images.shape) for images in datasets])
         self.bar = tqdm(total=options.steps, desc=self.script, unit="step", dynamic_ncols=True)
-        with SummaryWriter(self.folder) as self.board, self.bar, finish_on_signals(self):
+        networks = {name: part for name, part in self.state.items() if isinstance(part, nn.Module)}
+        with SummaryWriter(self.folder) as self.board, self.bar, finish_on_signals(self), ExitStack() as audited:
             self.board.add_text("options", markdown_table(asdict(options)))
             for name, picture in self.pictures.items():
                 if isinstance(picture, Tensor):
                     self.board.add_image(name, grid(picture), 0)
             self.sample(0)
+            if options.audit:
+                audit = audited.enter_context(GradientAudit(**networks))
             self.logged_at = time.perf_counter(), 0
             for step in range(1, options.steps + 1):
                 # The batch's share of randomness was drawn from streams of its own; noise, and whatever else a step
@@ -137,6 +146,10 @@ class TrainingRun:
                 yield step, *map(next, streams)
                 self.bar.update()
                 last = self.interrupted or step == options.steps
+                if options.audit and (step == AUDITED_STEPS or (last and step < AUDITED_STEPS)):
+                    audited.close()
+                    self.board.add_text("audit", str(audit), step)
+                    tqdm.write(f"Gradients of the first {step} steps:\n\n{audit}\n")
                 if last or step % options.sample_every == 0:
                     self.sample(step)
                 if last:
@@ -209,7 +222,7 @@ def check_numbers(options: RunOptions) -> None:
     for field in fields(options):
         value = getattr(options, field.name)
         for number in value if isinstance(value, tuple) else (value,):
-            if not isinstance(number, int | float):
+            if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
             flag = f"--{field.name.replace('_', '-')} {number}"
             if not math.isfinite(number):

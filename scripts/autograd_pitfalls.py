@@ -17,13 +17,14 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import torch
 import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
+from common.command_line import BadInput, launch
 from common.pitfalls import PITFALLS, Outcome, Pitfall, match_error, observe, one_weight_gan
 
 
@@ -89,26 +90,21 @@ def _wrap(label: str, text: str) -> str:
     return textwrap.fill(text, width, initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False)
 
 
-def _refuse(message: str) -> NoReturn:
-    print(message, file=sys.stderr)
-    raise SystemExit(2)
-
-
-def main(options: Options) -> int:
-    """Print what was asked for; 1 where no entry matches an error, else 0."""
+def main(options: Options) -> None:
+    """Print what was asked for; ends with status 1 where no entry matches an error."""
     if sum((options.name is not None, options.list, options.error is not None)) > 1:
-        _refuse("NAME, --list and --error exclude each other: give one of them")
+        raise BadInput("NAME, --list and --error exclude each other: give one of them")
     if options.list:
         print("Errors\n" + table([p for p in PITFALLS if not p.silent]))
         print("\nSilent: a wrong number, at best a warning\n" + table([p for p in PITFALLS if p.silent]))
     elif options.error is not None:
         text = sys.stdin.read() if options.error == "-" else options.error
         if not text.strip():
-            _refuse("--error: the text is empty; paste the message or the traceback, in quotes")
+            raise BadInput("--error: the text is empty; paste the message or the traceback, in quotes")
         matches = match_error(text)
         if not matches:
             print("No entry matches this text. Mistakes that give no error at all are under --list, too.")
-            return 1
+            sys.exit(1)
         print(f"{len(matches)} of {len(PITFALLS)} entries fit, best first; the best in full below.")
         print(f"{table(matches)}\n")
         print(describe(matches[0]), end="")
@@ -117,15 +113,14 @@ def main(options: Options) -> int:
         name = options.name.replace("_", "-")
         if name not in entries:
             close = difflib.get_close_matches(name, entries)
-            _refuse(
+            raise BadInput(
                 f"NAME: there is no entry {options.name!r}; "
                 + (f"did you mean {' or '.join(close)}?" if close else "--list shows them all")
             )
         print(describe(entries[name]), end="")
     else:
         print("\n\n".join(map(describe, PITFALLS)), end="")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(tyro.cli(Options, description=__doc__)))
+    launch(main, Options)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 import torch
-import tyro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from common.command_line import launch
 from common.pitfalls import PITFALLS, Outcome, match_error, observe, one_weight_gan
 from scripts import autograd_pitfalls as script
 
@@ -298,11 +298,14 @@ def test_other_errors_match_nothing(text):
 
 
 def run(capsys, *arguments):
-    """Exit status, standard output and standard error."""
-    try:
-        status = script.main(tyro.cli(script.Options, args=arguments))
-    except SystemExit as leaving:
-        status = leaving.code
+    """Exit status and output of the script's own command line."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["autograd_pitfalls.py", *arguments])
+        try:
+            launch(script.main, script.Options)
+            status = 0
+        except SystemExit as leaving:
+            status = leaving.code
     return status, *capsys.readouterr()
 
 

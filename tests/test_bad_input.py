@@ -63,7 +63,7 @@ def test_a_bad_option_is_refused_by_name(script, arguments, named, tmp_path, cap
 
 
 @pytest.mark.parametrize("script", GANS)
-@pytest.mark.parametrize("arguments", ["--z-dim 0", "--model gan", "--image-size 448"])
+@pytest.mark.parametrize("arguments", ["--z-dim 0", "--model gan", "--image-size 60"])
 def test_every_gan_refuses_what_its_networks_cannot_be(script, arguments, tmp_path, capsys, monkeypatch):
     runs = tmp_path / "runs"
     line = refusal(script, ["--steps", 2, "--runs-dir", runs, *arguments.split()], capsys, monkeypatch)

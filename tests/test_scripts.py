@@ -15,6 +15,8 @@ import torch
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from scripts import sample
+
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample"]
 GAN_SCALARS = {"loss/discriminator", "loss/generator", "probability/real", "probability/fake"}
@@ -66,12 +68,21 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     assert "step-000002.png" in lines[-3]
     assert lines[-1].startswith("TensorBoard: tensorboard --logdir ")
 
-    assert "samples.png" in run("sample", folder, folder=tmp_path).stdout
+    sample.main(sample.Options(folder))
     assert Image.open(folder / "samples.png").width == 8 * 30 + 2
-    run("sample", folder, "--count", 3, "--output", "images.npz", folder=tmp_path)
+    sample.main(sample.Options(folder, count=3, output=tmp_path / "images.npz"))
     images = np.load(tmp_path / "images.npz")["images"]
     assert images.shape == (3, 1, 28, 28)
     assert images.dtype == np.uint8
+
+
+def test_the_audit_of_the_first_steps_is_printed_and_kept(tmp_path):
+    done, folder = train("gan_retain_graph", tmp_path, "--audit", "--steps", 4)
+    assert "Gradients of the first 3 steps:" in done.stdout
+    assert "| 3x    | wasted    | used          |" in done.stdout
+    events = EventAccumulator(str(folder)).Reload()
+    text = events.Tensors("audit/text_summary")[0].tensor_proto.string_val[0].decode()
+    assert text in done.stdout
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
