@@ -8,6 +8,7 @@ the batch, so real and fake images may share a pass and a batch may be split ove
 from itertools import pairwise
 from math import prod
 
+import torch
 from torch import nn
 
 from common.command_line import BadInput
@@ -40,34 +41,34 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
     """Return a convolutional generator and discriminator for square images (C, S, S).
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
-    normalisation (Wu and He, 2018) in place of batch normalisation, and a hidden layer that lets D judge the image as a
-    whole. S is 4 * 2^k or 7 * 2^k, from 28 to 256; 7 pixels are halved to 4. `width` is the number of channels at S / 2
-    pixels; it doubles with every halving of the size, up to 8 * width. Raises BadInput for other sizes.
+    normalisation (Wu and He, 2018) in place of batch normalisation, 3x3 convolutions that make G deeper where its
+    images are small, and a hidden layer with which D judges the whole image. S is 4 * 2^k or 7 * 2^k, from 28 to 256.
+    `width` is the number of G's channels at S / 2 pixels; it doubles with every halving of the size, up to 8 * width,
+    and D has three quarters of it. Raises BadInput for other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
         raise BadInput(f"--image-size {height}x{size}: dcgan takes {DCGAN_SIZES}; choose one of them or --model mlp")
     sizes = [size]
     while sizes[-1] > 4:
-        sizes.append((sizes[-1] + 1) // 2)
-    widths = [channels] + [min(width << k, 8 * width) for k in range(len(sizes) - 1)]
-    steps = list(zip(sizes, sizes[1:], widths, widths[1:], strict=False))  # (large, small, narrow, wide)
+        sizes.append((sizes[-1] + 1) // 2)  # 7 is halved to 4
 
-    up = [nn.Linear(z_dim, widths[-1] * 16), nn.Unflatten(1, (widths[-1], 4, 4)), norm(widths[-1]), nn.ReLU()]
-    for large, small, narrow, wide in reversed(steps):
-        # A kernel of 4 doubles the size; one of 3 makes 7 of 4.
-        up += [nn.ConvTranspose2d(wide, narrow, 4 - large % 2, stride=2, padding=1)]
-        if large < size:
-            up += [norm(narrow), nn.ReLU()]
-        if large == sizes[-2]:
-            up += [nn.Conv2d(narrow, narrow, 3, padding=1), norm(narrow), nn.ReLU()]
+    widths = [channels, *(min(width << k, 8 * width) for k in range(len(sizes) - 1))]
+    up = [nn.Linear(z_dim, widths[-1] * 16), nn.Unflatten(1, (widths[-1], 4, 4))]
+    for k in reversed(range(len(sizes) - 1)):  # from sizes[k + 1] to sizes[k]
+        up += [norm(widths[k + 1]), nn.ReLU()]
+        up += [nn.ConvTranspose2d(widths[k + 1], widths[k], 3 if sizes[k] == 7 else 4, stride=2, padding=1)]
+        if k == len(sizes) - 2:
+            for _ in range(2):
+                up += [norm(widths[k]), nn.ReLU(), nn.Conv2d(widths[k], widths[k], 3, padding=1)]
     up += [nn.Tanh()]
 
-    down = []
-    for _, _, narrow, wide in steps:
+    widths = [channels, *(3 * w // 4 for w in widths[1:])]
+    down = [nn.Conv2d(channels, widths[1], 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
+    for narrow, wide in pairwise(widths[1:]):
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
-    return nn.Sequential(*up), nn.Sequential(*down)
+    down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 128), nn.LayerNorm(128), nn.LeakyReLU(0.2), nn.Linear(128, 1)]
+    return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
 def norm(channels: int) -> nn.Module:

@@ -20,6 +20,7 @@ import torch
 import tyro
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel
 from torch.utils.tensorboard import SummaryWriter
 from torchvision.utils import make_grid, save_image
 from tqdm import tqdm
@@ -51,13 +52,13 @@ class RunOptions:
     searched recursively."""
     image_size: int | None = None
     """Pixels a side. None keeps the data set's own size; images from a folder become 64."""
-    batch_size: int = 32
+    batch_size: int = 24
     """Images per step."""
-    steps: int = 2000
+    steps: int = 3500
     """Steps to train, each one update of every network."""
-    lr: float = 1e-3
+    lr: float = 2e-3
     """Adam's learning rate, for all networks."""
-    betas: tuple[float, float] = (0.5, 0.999)
+    betas: tuple[float, float] = (0.0, 0.99)
     """Adam's decay rates of the gradient's mean and of its square."""
     seed: int = 0
     """Fixes the initial weights, the noise and the order of the images."""
@@ -81,6 +82,8 @@ class GanOptions(RunOptions):
     """Convolutional networks, or fully connected ones."""
     z_dim: int = 64
     """Length of the noise vector that the generator starts from."""
+    ema: float = 0.995
+    """Decay of the moving average of the generator's weights that samples are drawn from; 0 draws from the last."""
 
 
 class TrainingRun:
@@ -129,7 +132,11 @@ class TrainingRun:
         self.folder = make_run_folder(options.runs_dir / self.script)
         self.write_config([tuple(images.shape) for images in datasets])
         self.bar = tqdm(total=options.steps, desc=self.script, unit="step", dynamic_ncols=True)
-        networks = {name: part for name, part in self.state.items() if isinstance(part, nn.Module)}
+        networks = {
+            name: part
+            for name, part in self.state.items()
+            if isinstance(part, nn.Module) and not isinstance(part, AveragedModel)
+        }
         with SummaryWriter(self.folder) as self.board, self.bar, finish_on_signals(self), ExitStack() as audited:
             self.board.add_text("options", markdown_table(asdict(options)))
             for name, picture in self.pictures.items():
@@ -227,7 +234,7 @@ def check_numbers(options: RunOptions) -> None:
             flag = f"--{field.name.replace('_', '-')} {number}"
             if not math.isfinite(number):
                 raise BadInput(f"{flag}: must be a finite number")
-            if field.name == "betas":
+            if field.name in ("betas", "ema"):
                 if not 0 <= number < 1:
                     raise BadInput(f"{flag}: must be at least 0 and below 1")
             elif field.name == "seed":

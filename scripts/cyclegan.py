@@ -78,6 +78,8 @@ class Options(RunOptions):
     """Steps to train, each one update of all four networks."""
     lr: float = 2e-4
     """Adam's learning rate, for all networks."""
+    betas: tuple[float, float] = (0.5, 0.999)
+    """Adam's decay rates of the gradient's mean and of its square."""
     width: int = 16
     """Channels of the generators at full size, and of the discriminators at half size. 64 as published."""
     blocks: int = 2
@@ -94,8 +96,8 @@ def main(options: Options) -> None:
     a_to_b, b_to_a, discriminator_a, discriminator_b = (network.to(run.device) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
-    optimizer_g = torch.optim.Adam(generators, lr=options.lr, betas=options.betas)
-    optimizer_d = torch.optim.Adam(discriminators, lr=options.lr, betas=options.betas)
+    optimizer_g = torch.optim.Adam(generators, lr=options.lr, betas=options.betas, fused=True)
+    optimizer_d = torch.optim.Adam(discriminators, lr=options.lr, betas=options.betas, fused=True)
 
     a, b = next(batches(images_a, 8, options.seed)), next(batches(images_b, 8, options.seed))
     run.show(

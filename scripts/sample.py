@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import tyro
 from torch import Tensor
+from torch.optim.swa_utils import AveragedModel
 from torchvision.utils import save_image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
@@ -53,8 +54,8 @@ def draw(checkpoint: dict, count: int, seed: int, device: torch.device) -> Tenso
         images = load_domains(options["dataset"], options["image_size"])[0]
         inputs = to_float(images[torch.randint(len(images), (count,), generator=random)])
     else:
-        generator = MODELS[options["model"]](shape, options["z_dim"])[0]
-        generator.load_state_dict(checkpoint["generator"])
+        generator = AveragedModel(MODELS[options["model"]](shape, options["z_dim"])[0])
+        generator.load_state_dict(checkpoint["average"])
         inputs = torch.randn(count, options["z_dim"], generator=random)
     generator.to(device).eval()
     with torch.no_grad():
