@@ -10,7 +10,7 @@ from PIL import Image
 from common import data
 from common.command_line import launch
 
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample"]
+GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 
 
 def refusal(script, arguments, capsys, monkeypatch):

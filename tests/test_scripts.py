@@ -18,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from scripts import sample
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample"]
+GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 GAN_SCALARS = {"loss/discriminator", "loss/generator", "probability/real", "probability/fake"}
 CYCLE_SCALARS = {"loss/discriminator", "loss/adversarial", "loss/cycle", "loss/identity"}
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from common.models import MODELS, dcgan, mlp
 
-ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample"]
+ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample", "one_stage"]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
 LR, BETAS = 1e-3, (0.5, 0.999)
 
@@ -87,7 +87,7 @@ class Reference:
 
     def step(self, order, real, z):
         fake = self.networks["g"](z)
-        if order == "simultaneous":
+        if order in ("simultaneous", "one_stage"):
             d_loss, d_real, d_fake = self.d_loss(real, fake)
             g_loss = self.g_loss(z)
             d_gradients, g_gradients = self.gradients("d", d_loss), self.gradients("g", g_loss)
