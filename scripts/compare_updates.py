@@ -1,0 +1,444 @@
+"""What each update order costs: time, arithmetic, memory, and gradients that nobody uses.
+
+Every order trains copies of the same networks on the same data and noise; the contenders take turns within one run.
+"textbook" is an order as it is usually written, with plain `backward()`.
+
+FLOPs, as multiples of a forward pass of the generator (G) and the discriminator (D) over a batch, and of the share that
+the first layer of each has in it (g, d). Going backward, a layer costs its forward pass once for the gradient of its
+weights and once for that of its input; noise and images need none, so a first layer fed with them saves the second. The
+floor of an order is what it costs if no gradient is computed that nobody uses.
+
+    update order               forward     back through D    back through G    sum                  floor
+    retain_graph                G + 3D     6D -  d           4G - 2g           5G + 9D - 2g -  d    detach's
+    detach, textbook            G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
+    detach                      G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
+    generator_first, textbook   G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
+    generator_first             G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
+    resample                   2G + 3D     5D - 2d           2G -  g           4G + 8D -  g - 2d    the sum
+    simultaneous                G + 2D     5D - 2d           2G -  g           3G + 7D -  g - 2d    the sum
+    one_stage                   G + 2D     4D -  d           2G -  g           3G + 6D -  g -  d    the sum
+
+    python scripts/compare_updates.py
+    python scripts/compare_updates.py --model mlp --output table.md table.json
+"""
+
+import contextlib
+import copy
+import io
+import json
+import struct
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain, islice, repeat
+from pathlib import Path
+from statistics import median
+from typing import Literal
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torchvision.datasets import MNIST
+from torchvision.transforms import Compose, Normalize, ToTensor
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `scripts` are found from any folder
+
+from common import data
+from common.command_line import BadInput, launch
+from common.gradient_audit import GradientAudit
+from common.losses import discriminator_loss, generator_loss
+from common.models import MODELS
+from common.step_cost import LiveTensors, count_flops, environment, exponent, forward_flops, quartiles, seconds_in_turns
+from common.training_run import GanOptions, check_numbers, load_checkpoint, pick_device, shown, write_whole
+from scripts import gan_detach, gan_generator_first, gan_one_stage, gan_resample, gan_retain_graph, gan_simultaneous
+
+Z_DIM = 64
+STEPS_PER_TURN = 5
+GROWTH_REPEATS = 3
+LOOP_REPEATS = 3
+EXPONENTS = ("exponent of ms", "exponent of flops", "exponent of peak_bytes")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the comparison."""
+
+    model: Literal["dcgan", "mlp"] = "dcgan"
+    """Convolutional networks, or fully connected ones."""
+    image_size: int = 28
+    """Pixels a side of the shipped digits."""
+    batch_size: int = 32
+    """Images per step."""
+    repeats: int = 20
+    """Turns of each contender, of five steps each."""
+    doublings: int | None = 2
+    """How often batch and image size are doubled to see how cost grows. None leaves that out."""
+    loop_steps: int | None = 500
+    """Steps of the whole training loops, on 28x28 MNIST. None leaves them out."""
+    device: str | None = None
+    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+    output: tuple[Path, ...] = ()
+    """Files for the result, a .md, a .json, or both."""
+
+
+def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    """`gan_detach.py` as it is usually written: G's loss leaves gradients in D, for the next zero_grad() to drop."""
+    fake = generator(z)
+    optimizer_d.zero_grad()
+    d_loss = discriminator_loss(discriminator(real), discriminator(fake.detach()))
+    d_loss.backward()
+    optimizer_d.step()
+
+    optimizer_g.zero_grad()
+    g_loss = generator_loss(discriminator(fake))
+    g_loss.backward()
+    optimizer_g.step()
+    return {"d_loss": d_loss.detach(), "g_loss": g_loss.detach()}
+
+
+def textbook_generator_first(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    """`gan_generator_first.py` as it is usually written."""
+    fake = generator(z)
+    optimizer_g.zero_grad()
+    g_loss = generator_loss(discriminator(fake))
+    g_loss.backward()
+    optimizer_g.step()
+
+    optimizer_d.zero_grad()
+    d_loss = discriminator_loss(discriminator(real), discriminator(fake.detach()))
+    d_loss.backward()
+    optimizer_d.step()
+    return {"d_loss": d_loss.detach(), "g_loss": g_loss.detach()}
+
+
+@dataclass(frozen=True)
+class Order:
+    """An update order: its step, and the multiples of (G, D, g, d) that it costs and that it needs."""
+
+    train_step: Callable
+    cost: tuple[int, int, int, int]
+    floor: tuple[int, int, int, int]
+
+
+BASELINE = "detach, textbook"
+DETACH = (3, 8, -1, -2)
+ORDERS = {
+    "retain_graph": Order(gan_retain_graph.train_step, (5, 9, -2, -1), DETACH),
+    BASELINE: Order(textbook_detach, (3, 9, -1, -2), DETACH),
+    "detach": Order(gan_detach.train_step, DETACH, DETACH),
+    "generator_first, textbook": Order(textbook_generator_first, (3, 9, -1, -2), DETACH),
+    "generator_first": Order(gan_generator_first.train_step, DETACH, DETACH),
+    "resample": Order(gan_resample.train_step, (4, 8, -1, -2), (4, 8, -1, -2)),
+    "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2), (3, 7, -1, -2)),
+    "one_stage": Order(gan_one_stage.train_step, (3, 6, -1, -1), (3, 6, -1, -1)),
+}
+
+
+class Contender:
+    """Networks and optimizers of its own, and the step that trains them."""
+
+    def __init__(self, train_step, generator, discriminator):
+        """Copy the networks."""
+        self.train_step = train_step
+        self.networks = copy.deepcopy(generator), copy.deepcopy(discriminator)
+        self.optimizers = [torch.optim.Adam(n.parameters(), lr=1e-3, betas=(0.5, 0.999)) for n in self.networks]
+
+    def step(self, real: Tensor, z: Tensor) -> None:
+        """One update of each network."""
+        self.train_step(*self.networks, *self.optimizers, real, z)
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Yield what lives from step to step: weights, gradients, the optimizers' state."""
+        for network, optimizer in zip(self.networks, self.optimizers, strict=True):
+            yield from (*network.parameters(), *network.buffers())
+            yield from (p.grad for p in network.parameters() if p.grad is not None)
+            yield from (value for state in optimizer.state.values() for value in state.values())
+
+    def peak_bytes(self, real: Tensor, z: Tensor) -> int:
+        """Return the most bytes of live tensors during a step."""
+        with LiveTensors([*self.tensors(), real, z]) as live:
+            self.step(real, z)
+        return live.peak
+
+    def wasted(self, real: Tensor, z: Tensor) -> str:
+        """Return which networks got gradients that no optimizer used, and by which line."""
+        with GradientAudit(G=self.networks[0], D=self.networks[1]) as audit:
+            self.step(real, z)
+        return ", ".join(f"{name} by `{p.code}`" for p in audit.passes for name in p.cells if p.cells[name] == "wasted")
+
+
+def measure(model: str, image_size: int, batch_size: int, repeats: int, device: torch.device) -> dict[str, dict]:
+    """Return what a step of each order costs, all from the same initial weights, on the same data and noise.
+
+    `flops`, `floor` and `peak_bytes` are counted, `ms` are medians over the turns and `quartiles` their spread, `speed`
+    is how many times as fast as the textbook's detach, the median of what each turn says.
+    """
+    torch.manual_seed(0)
+    images = data.load_images("mnist5k", image_size).to(device)
+    generator, discriminator = (n.to(device) for n in MODELS[model](tuple(images.shape[1:]), Z_DIM))
+    contenders = {name: Contender(order.train_step, generator, discriminator) for name, order in ORDERS.items()}
+    reals = data.batches(images, batch_size, seed=0)
+    stream = ((real, torch.randn(batch_size, Z_DIM, device=device)) for real in reals)
+
+    batch = next(stream)
+    forward = forward_costs(generator, discriminator, *batch)
+    rows = {}
+    for name, contender in contenders.items():
+        contender.step(*batch)  # from here on gradients and the optimizers' state are there, as in the middle of a run
+        rows[name] = {
+            "flops": count_flops(partial(contender.step, *batch)),
+            "floor": dot(ORDERS[name].floor, forward),
+            "peak_bytes": contender.peak_bytes(*batch),
+            "wasted": contender.wasted(*batch),
+        }
+
+    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(repeats))
+    bar = tqdm(turns, f"{image_size} pixels, batches of {batch_size}", repeats, unit="turn", leave=False)
+    seconds = seconds_in_turns({name: contender.step for name, contender in contenders.items()}, bar, device)
+    for name, row in rows.items():
+        row["ms"] = 1e3 * median(seconds[name])
+        row["quartiles"] = [1e3 * quartile for quartile in quartiles(seconds[name])]
+        row["speed"] = median(b / s for b, s in zip(seconds[BASELINE], seconds[name], strict=True))
+        row["images_per_second"] = batch_size / median(seconds[name])
+    return rows
+
+
+def forward_costs(generator, discriminator, real: Tensor, z: Tensor) -> tuple[int, int, int, int]:
+    """Return G, D, g and d: the FLOPs of a forward pass of either network over a batch, and of their first layers."""
+    (whole_g, first_g), (whole_d, first_d) = forward_flops(generator, z), forward_flops(discriminator, real)
+    return whole_g, whole_d, first_g, first_d
+
+
+def dot(multiples: tuple[int, ...], forward: tuple[int, ...]) -> int:
+    """Return the FLOPs that the multiples of (G, D, g, d) stand for."""
+    return sum(multiple * flops for multiple, flops in zip(multiples, forward, strict=True))
+
+
+def growth(options: Options, device: torch.device) -> dict[str, dict]:
+    """Return the milliseconds of each order for batch and image size doubled again and again, and the exponents."""
+    factors = [2**k for k in range(options.doublings + 1)]
+    sizes = {
+        "batch size": [(options.image_size, options.batch_size * factor) for factor in factors],
+        "image size": [(options.image_size * factor, options.batch_size) for factor in factors],
+    }
+    costs = {}
+    for size in dict.fromkeys(chain(*sizes.values())):
+        costs[size] = measure(options.model, *size, GROWTH_REPEATS, device)
+
+    def grown(name: str, column: str, what: str) -> list[float]:
+        return [costs[size][name][column] for size in sizes[what]]
+
+    return {
+        what: {
+            name: {"ms": grown(name, "ms", what)}
+            | {f"exponent of {column}": exponent(grown(name, column, what)) for column in ("ms", "flops", "peak_bytes")}
+            for name in ORDERS
+        }
+        for what in sizes
+    }
+
+
+def as_usually_scripted(options: Options, device: torch.device, folder: Path) -> None:
+    """Train as most repositories do, from a `DataLoader` over PIL images; networks, losses and Adam's rates are ours.
+
+    folder: where torchvision finds MNIST.
+    """
+    transform = Compose([ToTensor(), Normalize([0.5], [0.5])])
+    loader = DataLoader(MNIST(folder, transform=transform), options.batch_size, shuffle=True)
+    generator, discriminator = (network.to(device) for network in MODELS[options.model]((1, 28, 28), Z_DIM))
+    optimizer_g = torch.optim.Adam(generator.parameters(), lr=1e-3, betas=(0.5, 0.999))
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=1e-3, betas=(0.5, 0.999))
+    epochs = chain.from_iterable(repeat(loader))
+    for real, _ in islice(epochs, options.loop_steps):
+        z = torch.randn(len(real), Z_DIM, device=device)
+        losses = textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real.to(device), z)
+        for loss in losses.values():
+            loss.item()
+
+
+def as_here(options: Options, device: torch.device, folder: Path) -> None:
+    """Run `gan_detach.py --dataset mnist`, all of it: curves, samples and checkpoint too."""
+    with (
+        tempfile.TemporaryDirectory() as runs,
+        mock.patch.object(data, "DOWNLOADS", folder),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        gan_detach.main(
+            GanOptions(
+                model=options.model,
+                dataset="mnist",
+                batch_size=options.batch_size,
+                steps=options.loop_steps,
+                device=str(device),
+                runs_dir=Path(runs),
+            )
+        )
+        (run,) = Path(runs, "gan_detach").iterdir()
+        if load_checkpoint(run)["step"] < options.loop_steps:
+            raise KeyboardInterrupt  # which a training run takes as a wish to end early
+
+
+def step_alone(options: Options, device: torch.device) -> None:
+    """Repeat the step of `gan_detach.py` on one batch."""
+    networks = (network.to(device) for network in MODELS[options.model]((1, 28, 28), Z_DIM))
+    contender = Contender(gan_detach.train_step, *networks)
+    real = torch.rand(options.batch_size, 1, 28, 28, device=device) * 2 - 1
+    z = torch.randn(options.batch_size, Z_DIM, device=device)
+    for _ in range(options.loop_steps):
+        contender.step(real, z)
+
+
+@contextlib.contextmanager
+def mnist() -> Iterator[tuple[Path, str]]:
+    """Yield a folder where torchvision finds MNIST, and what is in it.
+
+    That is `data/` if MNIST has been downloaded, or else a temporary folder with the shipped digits in MNIST's own
+    files, repeated up to its 60,000 + 10,000: the same code loads them, at the same cost.
+    """
+    try:
+        MNIST(data.DOWNLOADS)
+    except RuntimeError:  # torchvision's word for files that are missing or damaged
+        with tempfile.TemporaryDirectory() as folder:
+            write_mnist(Path(folder))
+            yield Path(folder), "the shipped digits, repeated, in MNIST's files"
+    else:
+        yield data.DOWNLOADS, "MNIST"
+
+
+def write_mnist(folder: Path) -> None:
+    """Write the shipped digits as torchvision expects MNIST, in the idx format of LeCun's MNIST database."""
+    raw = folder / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    for name, held_out, count in (("train", False, 60_000), ("t10k", True, 10_000)):
+        images, labels = data.load_mnist5k(held_out)
+        chosen = torch.arange(count) % len(images)
+        header, pixels = struct.pack(">4i", 2051, count, 28, 28), images[chosen].numpy().tobytes()
+        (raw / f"{name}-images-idx3-ubyte").write_bytes(header + pixels)
+        header, digits = struct.pack(">2i", 2049, count), labels[chosen].byte().numpy().tobytes()
+        (raw / f"{name}-labels-idx1-ubyte").write_bytes(header + digits)
+
+
+def whole_loops(options: Options, device: torch.device) -> dict:
+    """Return the images per second of whole training loops, from the first line to the last, and their data's name."""
+    with mnist() as (folder, dataset):
+        contenders = {
+            "as usually scripted": partial(as_usually_scripted, options, device, folder),
+            "gan_detach.py": partial(as_here, options, device, folder),
+            "the step of gan_detach.py alone": partial(step_alone, options, device),
+        }
+        bar = tqdm([[()]] * LOOP_REPEATS, "whole loops", unit="turn", leave=False)
+        seconds = seconds_in_turns(contenders, bar, device, untimed=0)
+    images = options.loop_steps * options.batch_size
+    usual = seconds["as usually scripted"]
+    rows = {
+        name: {
+            "images_per_second": images / median(taken),
+            "quartiles": [images / second for second in reversed(quartiles(taken))],
+            "speed": median(u / s for u, s in zip(usual, taken, strict=True)),
+        }
+        for name, taken in seconds.items()
+    }
+    return {"dataset": dataset, "rows": rows}
+
+
+def report(result: dict) -> str:
+    """Return the result as Markdown that reads well in a terminal, too."""
+    options, loops = result["options"], result["whole_loops"]
+    size, batch = options["image_size"], options["batch_size"]
+    head = ["update order", "ms per step", "speed", "GFLOPs", "above floor", "gradients wasted", "peak MB", "images/s"]
+    parts = [
+        "Measured on " + ", ".join(f"{name} {value}" for name, value in result["environment"].items()) + ".",
+        f"`{options['model']}`, {size}x{size} pixels, batches of {batch}: medians over {options['repeats']} turns of "
+        f'{STEPS_PER_TURN} steps, quartiles in brackets. Speed is in multiples of "{BASELINE}". GFLOPs and the peak of '
+        "live tensors are counted, not timed; above floor is the share of the GFLOPs that the order does not need.",
+        table(head, [cells(name, row) for name, row in result["orders"].items()]),
+    ]
+    for what, orders in result["growth"].items():
+        start = batch if what == "batch size" else size
+        head = [f"ms by {what}", *(str(start << k) for k in range(options["doublings"] + 1)), *EXPONENTS]
+        rows = [
+            [name, *(f"{ms:.1f}" for ms in row["ms"]), *(f"{row[exponent]:.2f}" for exponent in EXPONENTS)]
+            for name, row in orders.items()
+        ]
+        parts.append(table(head, rows))
+    if loops:
+        rows = [
+            [name, spread(row["images_per_second"], row["quartiles"], ",.0f"), f"{row['speed']:.2f}x"]
+            for name, row in loops["rows"].items()
+        ]
+        parts += [
+            f"Whole loops of {options['loop_steps']} steps at 28x28 pixels, start-up included: medians over "
+            f"{LOOP_REPEATS} turns. Data: {loops['dataset']}.",
+            table(["whole loop", "images/s", "speed"], rows),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def cells(name: str, row: dict) -> list[str]:
+    """Return an update order's row of the first table."""
+    return [
+        name,
+        spread(row["ms"], row["quartiles"]),
+        f"{row['speed']:.2f}x",
+        f"{row['flops'] / 1e9:.3f}",
+        f"{1 - row['floor'] / row['flops']:.1%}",
+        row["wasted"] or "-",
+        f"{row['peak_bytes'] / 1e6:.1f}",
+        f"{row['images_per_second']:,.0f}",
+    ]
+
+
+def spread(middle: float, quartiles: list[float], form: str = ".2f") -> str:
+    """Return a median with its quartiles."""
+    return f"{middle:{form}} ({quartiles[0]:{form}}-{quartiles[1]:{form}})"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table with its columns aligned."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [head, ["-" * width for width in widths], *rows]
+    return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)
+
+
+def check(options: Options) -> None:
+    """Raise BadInput for options that cannot work, before anything is measured."""
+    check_numbers(options)
+    for path in options.output:
+        if path.suffix not in (".md", ".json"):
+            raise BadInput(f"--output {path}: must end in .md or .json")
+        if not path.parent.is_dir():
+            raise BadInput(f"--output {path}: there is no folder {path.parent}; make it first")
+    with torch.device("meta"):  # of no size in memory
+        MODELS[options.model]((1, options.image_size, options.image_size), Z_DIM)
+        largest = options.image_size << (options.doublings or 0)
+        try:
+            MODELS[options.model]((1, largest, largest), Z_DIM)
+        except BadInput as error:
+            raise BadInput(f"--doublings {options.doublings}: takes the images too far; {error}") from None
+
+
+def main(options: Options) -> None:
+    """Measure, print the tables, and write them to files if asked for."""
+    check(options)
+    device = pick_device(options.device)
+    result = {
+        "environment": environment(device),
+        "options": asdict(options) | {"output": list(map(str, options.output))},
+        "orders": measure(options.model, options.image_size, options.batch_size, options.repeats, device),
+        "growth": growth(options, device) if options.doublings else {},
+        "whole_loops": whole_loops(options, device) if options.loop_steps else {},
+    }
+    text = {".md": report(result), ".json": json.dumps(result, indent=2) + "\n"}
+    print(text[".md"])
+    for path in options.output:
+        write_whole(path, lambda file, path=path: file.write(text[path.suffix].encode()))
+        print(f"Written: {shown(path)}")
+
+
+if __name__ == "__main__":
+    launch(main, Options)

@@ -1,0 +1,219 @@
+"""The comparison counts what its docstring says, measures like with like, and reports it."""
+
+import json
+import re
+import signal
+import sys
+
+import pytest
+import torch
+from torchvision.datasets import MNIST
+
+from common import data
+from common.command_line import launch
+from common.models import MODELS
+from common.step_cost import count_flops
+from scripts import compare_updates, gan_detach, gan_generator_first
+from scripts.compare_updates import BASELINE, ORDERS, Contender, Options, dot, forward_costs
+
+CPU = torch.device("cpu")
+
+
+def contender(train_step, model="mlp", size=28, batch_size=3):
+    """Return a contender that has made a step, and a batch."""
+    torch.manual_seed(0)
+    made = Contender(train_step, *MODELS[model]((1, size, size), 8))
+    batch = torch.rand(batch_size, 1, size, size) * 2 - 1, torch.randn(batch_size, 8)
+    made.step(*batch)
+    return made, batch
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "batch_size"), [("mlp", 28, 3), ("mlp", 11, 2), ("dcgan", 28, 3), ("dcgan", 64, 2)]
+)
+@pytest.mark.parametrize("name", ORDERS)
+def test_counted_flops_equal_the_formula(name, model, size, batch_size):
+    made, batch = contender(ORDERS[name].train_step, model, size, batch_size)
+    assert count_flops(lambda: made.step(*batch)) == dot(ORDERS[name].cost, forward_costs(*made.networks, *batch))
+
+
+def test_the_docstring_has_the_formulas():
+    for name, order in ORDERS.items():
+        line = next(line for line in compare_updates.__doc__.splitlines() if line.strip().startswith(name + "  "))
+        *parts, total, floor = re.split(r"\s{3,}", line.strip())[1:]
+        terms = [multiples(part) for part in parts]
+        assert multiples(total) == order.cost == tuple(map(sum, zip(*terms, strict=True)))
+        assert order.floor == (order.cost if floor == "the sum" else ORDERS["detach"].cost)
+
+
+def multiples(formula):
+    """Return the multiples of G, D, g and d in, say, `3G + 8D -  g - 2d`."""
+    found = {letter: 0 for letter in "GDgd"}
+    for sign, number, letter in re.findall(r"([+-]?)\s*(\d*)([GDgd])", formula):
+        found[letter] += int(f"{sign}{number or 1}")
+    return tuple(found.values())
+
+
+def test_only_retain_graph_and_the_textbook_pay_more_than_their_floor():
+    above = {name for name, order in ORDERS.items() if order.cost != order.floor}
+    assert above == {"retain_graph", "detach, textbook", "generator_first, textbook"}
+
+
+def test_one_stage_needs_at_most_0_66_of_the_flops_of_retain_graph():
+    generator, discriminator = MODELS["dcgan"]((1, 28, 28), 64)
+    forward = forward_costs(generator, discriminator, torch.zeros(2, 1, 28, 28), torch.zeros(2, 64))
+    assert dot(ORDERS["one_stage"].cost, forward) <= 0.66 * dot(ORDERS["retain_graph"].cost, forward)
+
+
+@pytest.mark.parametrize(("name", "script"), [("detach", gan_detach), ("generator_first", gan_generator_first)])
+def test_the_textbook_ends_with_the_same_weights_to_the_bit(name, script):
+    ours, batch = contender(script.train_step)
+    theirs, _ = contender(ORDERS[f"{name}, textbook"].train_step)
+    for made in (ours, theirs):
+        made.step(*batch)
+    for one, other in zip(ours.networks, theirs.networks, strict=True):
+        assert all(p.equal(q) for p, q in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_the_audit_names_what_is_wasted():
+    wasted = {}
+    for name, order in ORDERS.items():
+        made, batch = contender(order.train_step)
+        wasted[name] = made.wasted(*batch)
+    assert wasted.pop("retain_graph") == "G by `d_loss.backward(retain_graph=True)`, D by `g_loss.backward()`"
+    assert wasted.pop("detach, textbook") == wasted.pop("generator_first, textbook") == "D by `g_loss.backward()`"
+    assert set(wasted.values()) == {""}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_peak_memory_is_the_same_on_every_run_and_least_where_the_generators_graph_is_gone(model):
+    peaks = []
+    for _ in range(2):
+        peaks.append({})
+        for name, order in ORDERS.items():
+            made, batch = contender(order.train_step, model, batch_size=16)
+            peaks[-1][name] = made.peak_bytes(*batch)
+    first, second = peaks
+    assert first == second
+    assert first["generator_first"] < first["detach"] < first["retain_graph"]
+    assert all(peak > sum(t.nbytes for t in made.tensors()) for peak in first.values())
+
+
+def test_all_orders_start_from_the_same_weights_and_see_the_same_batches(monkeypatch):
+    seen = {name: [] for name in ORDERS}
+
+    def spy(name, train_step):
+        def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+            weights = [] if seen[name] else [p.detach().clone() for p in generator.parameters()]
+            seen[name].append([*weights, real, z])
+            return train_step(generator, discriminator, optimizer_g, optimizer_d, real, z)
+
+        return step
+
+    for name, order in ORDERS.items():
+        spied = compare_updates.Order(spy(name, order.train_step), order.cost, order.floor)
+        monkeypatch.setitem(ORDERS, name, spied)
+    rows = compare_updates.measure("mlp", 28, 2, 2, CPU)
+    assert list(rows) == list(ORDERS)
+    reference = seen.pop(BASELINE)
+    assert len(reference) == 4 + 2 * (1 + compare_updates.STEPS_PER_TURN)
+    for steps in seen.values():
+        for ours, theirs in zip(steps, reference, strict=True):
+            assert all(a.equal(b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_the_shipped_digits_can_be_loaded_as_mnist(tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "DOWNLOADS", tmp_path / "data")
+    with compare_updates.mnist() as (folder, what):
+        assert "shipped digits" in what
+        training, held_out = MNIST(folder, train=True), MNIST(folder, train=False)
+        monkeypatch.setattr(data, "DOWNLOADS", folder)
+        loaded = data.load_images("mnist")
+    assert not folder.exists()
+    for mnist, part, count in ((training, data.load_mnist5k(), 60_000), (held_out, data.load_mnist5k(True), 10_000)):
+        assert len(mnist) == count
+        for found, shipped in ((mnist.data, part[0][:, 0]), (mnist.targets, part[1])):
+            assert found.equal(shipped.repeat(count // len(shipped), *[1] * (shipped.ndim - 1)))
+    assert loaded.equal(training.data[:, None])
+
+
+def test_mnist_itself_is_taken_where_it_is(tmp_path, monkeypatch):
+    compare_updates.write_mnist(tmp_path)
+    monkeypatch.setattr(data, "DOWNLOADS", tmp_path)
+    with compare_updates.mnist() as found:
+        assert found == (tmp_path, "MNIST")
+
+
+def test_ctrl_c_during_a_whole_loop_ends_the_comparison(tmp_path, monkeypatch):
+    train_step = gan_detach.train_step
+
+    def interrupted_step(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return train_step(*arguments)
+
+    monkeypatch.setattr(gan_detach, "train_step", interrupted_step)
+    compare_updates.write_mnist(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        compare_updates.as_here(Options(model="mlp", batch_size=2, loop_steps=3), CPU, tmp_path)
+
+
+def compare(arguments, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["compare_updates", *arguments.split()])
+    launch(compare_updates.main, Options)
+
+
+def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(compare_updates, "GROWTH_REPEATS", 1)
+    files = tmp_path / "table.md", tmp_path / "table.json"
+    monkeypatch.chdir(tmp_path)
+    options = "--model mlp --batch-size 2 --repeats 2 --doublings 1 --loop-steps 2 --device cpu"
+    compare(f"{options} --output table.md table.json", monkeypatch)
+    text, result = files[0].read_text(), json.loads(files[1].read_text())
+    assert text in capsys.readouterr().out
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+
+    for name, row in result["orders"].items():
+        assert row["flops"] >= row["floor"] > 0
+        assert row["quartiles"][0] <= row["ms"] <= row["quartiles"][1]
+        assert row["images_per_second"] == pytest.approx(2 / (row["ms"] / 1e3))
+        assert f"| {name} " in text
+    assert result["orders"][BASELINE]["speed"] == 1
+    assert torch.__version__ in text
+    assert {"batch size", "image size"} == set(result["growth"])
+    for orders in result["growth"].values():
+        assert all(len(row["ms"]) == 2 for row in orders.values())
+    assert all(row["exponent of flops"] == pytest.approx(1) for row in result["growth"]["batch size"].values())
+    assert set(result["whole_loops"]["rows"]) > {"as usually scripted", "gan_detach.py"}
+    assert "| as usually scripted " in text
+
+
+def test_parts_can_be_left_out(monkeypatch, capsys):
+    compare("--model mlp --batch-size 2 --repeats 1 --doublings None --loop-steps None", monkeypatch)
+    printed = capsys.readouterr().out
+    assert printed.count("| one_stage ") == 1
+    assert "whole loop" not in printed
+
+
+BAD_OPTIONS = {
+    "--output table.txt": "--output table.txt: must end in .md or .json",
+    "--output no/such/folder/table.md": "there is no folder no/such/folder",
+    "--image-size 30": "--image-size 30",
+    "--image-size 128 --doublings 2": "--doublings 2: takes the images too far",
+    "--repeats 0": "--repeats 0",
+    "--batch-size -1": "--batch-size -1",
+    "--loop-steps 0": "--loop-steps 0",
+    "--device cuda:99": "--device cuda:99",
+    "--model gan": "--model",
+}
+
+
+@pytest.mark.parametrize(("arguments", "named"), BAD_OPTIONS.items())
+def test_bad_options_are_refused_in_one_line_before_anything_is_measured(arguments, named, monkeypatch, capsys):
+    monkeypatch.setattr(compare_updates, "measure", None)
+    with pytest.raises(SystemExit) as exit:
+        compare(arguments, monkeypatch)
+    assert exit.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert named in printed.err
