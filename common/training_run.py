@@ -52,11 +52,11 @@ class RunOptions:
     searched recursively."""
     image_size: int | None = None
     """Pixels a side. None keeps the data set's own size; images from a folder become 64."""
-    batch_size: int = 24
+    batch_size: int = 32
     """Images per step."""
-    steps: int = 3500
+    steps: int = 2600
     """Steps to train, each one update of every network."""
-    lr: float = 2e-3
+    lr: float = 1e-3
     """Adam's learning rate, for all networks."""
     betas: tuple[float, float] = (0.0, 0.99)
     """Adam's decay rates of the gradient's mean and of its square."""

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
@@ -99,14 +100,22 @@ def main(options: GanOptions) -> None:
     networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = (network.to(run.device) for network in networks)
     check(discriminator, next(batches(images, 2, options.seed)))
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=options.betas)
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr, betas=options.betas)
+    optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=options.betas, fused=True)
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr, betas=options.betas, fused=True)
+    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     z = run.noise(64)
-    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: generator(z))
-    run.keep(generator=generator, discriminator=discriminator, optimizer_g=optimizer_g, optimizer_d=optimizer_d)
+    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(z))
+    run.keep(
+        generator=generator,
+        discriminator=discriminator,
+        optimizer_g=optimizer_g,
+        optimizer_d=optimizer_d,
+        average=average,
+    )
     for step, real in run.steps(images):
         run.log(step, train_step(generator, discriminator, optimizer_g, optimizer_d, real, run.noise(len(real))))
+        average.update_parameters(generator)
 
 
 if __name__ == "__main__":
