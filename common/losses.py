@@ -6,25 +6,33 @@ non-saturating one of Goodfellow et al., "Generative Adversarial Networks" (2014
 "Least Squares Generative Adversarial Networks" (2017), with the targets that CycleGAN uses, 1 for real and 0 for fake.
 """
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 
 def discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
     """Mean of the two halves, `(BCE(D(x), 1) + BCE(D(G(z)), 0)) / 2`; logits of any shape in, a 0-d tensor out."""
+    real_logits, fake_logits = at_least_float32(real_logits), at_least_float32(fake_logits)
     return -(F.logsigmoid(real_logits).mean() + F.logsigmoid(-fake_logits).mean()) / 2
 
 
 def generator_loss(fake_logits: Tensor) -> Tensor:
     """`BCE(D(G(z)), 1)`, the non-saturating form; logits of any shape in, a 0-d tensor out."""
-    return -F.logsigmoid(fake_logits).mean()
+    return -F.logsigmoid(at_least_float32(fake_logits)).mean()
 
 
 def least_squares_discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
     """Mean of the two halves, `((D(x) - 1)^2 + D(G(z))^2) / 2`; logits of any shape in, a 0-d tensor out."""
+    real_logits, fake_logits = at_least_float32(real_logits), at_least_float32(fake_logits)
     return ((real_logits - 1).square().mean() + fake_logits.square().mean()) / 2
 
 
 def least_squares_generator_loss(fake_logits: Tensor) -> Tensor:
     """`(D(G(z)) - 1)^2`; logits of any shape in, a 0-d tensor out."""
-    return (fake_logits - 1).square().mean()
+    return (at_least_float32(fake_logits) - 1).square().mean()
+
+
+def at_least_float32(logits: Tensor) -> Tensor:
+    """Return bfloat16 and float16 logits, as autocast makes them, in float32, and all others as they are."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))

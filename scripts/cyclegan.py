@@ -93,7 +93,7 @@ def main(options: Options) -> None:
     run = TrainingRun(__file__, options)
     images_a, images_b = (images.to(run.device) for images in load_domains(options.dataset, options.image_size))
     networks = cyclegan_networks(tuple(images_a.shape[1:]), options.width, options.blocks, options.halvings)
-    a_to_b, b_to_a, discriminator_a, discriminator_b = (network.to(run.device) for network in networks)
+    a_to_b, b_to_a, discriminator_a, discriminator_b = (run.place(network) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
     optimizer_g = torch.optim.Adam(generators, lr=options.lr, betas=options.betas, fused=True)

@@ -64,7 +64,7 @@ def main(options: GanOptions) -> None:
     run = TrainingRun(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
     networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
-    generator, discriminator = (network.to(run.device) for network in networks)
+    generator, discriminator = (run.place(network) for network in networks)
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=options.betas, fused=True)
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr, betas=options.betas, fused=True)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))

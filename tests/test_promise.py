@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torchvision.transforms.v2 import RandomAffine
 
 from common.data import load_mnist5k, to_float
 
@@ -25,29 +26,21 @@ ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample
 @pytest.fixture(scope="module")
 def classifier():
     torch.manual_seed(0)
-    network = nn.Sequential(
-        nn.Conv2d(1, 32, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(64 * 7 * 7, 256),
-        nn.ReLU(),
-        nn.Dropout(0.5),
-        nn.Linear(256, 10),
-    )
+    layers = []
+    for narrow, wide in ((1, 32), (32, 64), (64, 128)):
+        layers += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.BatchNorm2d(wide), nn.ReLU()]
+    network = nn.Sequential(*layers, nn.Flatten(), nn.Dropout(0.3), nn.Linear(128 * 4 * 4, 10))
     images, labels = load_mnist5k()
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    for _ in range(12):
+    epochs, jitter = 25, RandomAffine(degrees=12, translate=(0.1, 0.1), scale=(0.9, 1.1), fill=-1)
+    optimizer = torch.optim.Adam(network.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=epochs * 80)
+    for _ in range(epochs):
         for batch in torch.randperm(len(images)).split(50):
-            shift = torch.randint(-2, 3, (2,)).tolist()
-            shifted = to_float(images[batch]).roll(shift, dims=(2, 3))
-            loss = F.cross_entropy(network(shifted), labels[batch])
+            loss = F.cross_entropy(network(jitter(to_float(images[batch]))), labels[batch])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            schedule.step()
     network.eval()
     images, labels = load_mnist5k(held_out=True)
     with torch.no_grad():
