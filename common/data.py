@@ -1,4 +1,4 @@
-"""Images for training: uint8 in memory, on the device, floats in [-1, 1] one batch at a time.
+"""Images for training: uint8 in memory, on the device, floats in [-1, 1] one batch at a time; big folders are streamed.
 
 The order of the batches is a function of (seed, step) alone, so a step sees the same images however the run got there.
 """
@@ -7,6 +7,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +21,19 @@ from torchvision.transforms.v2 import functional as transforms
 from tqdm import tqdm
 
 from common.command_line import BadInput
+from common.streaming import StreamedImages
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
 FOLDER_IMAGE_SIZE = 64
-IMAGE_SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp"}
+IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
+MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, three channels each; a folder of more is streamed
+GREYSCALE_SAMPLE = 64  # images of a streamed folder that decide whether it is greyscale
 
 
-def load_images(dataset: str, image_size: int | None = None) -> Tensor:
-    """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3.
+def load_images(dataset: str, image_size: int | None = None) -> Tensor | StreamedImages:
+    """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3; a big folder as a stream.
 
     dataset: `mnist5k` (shipped), `mnist`, `fashion-mnist`, `cifar10` (downloaded once) or a path to a folder of images.
     image_size: pixels a side; None keeps a data set's own size and makes the images of a folder 64x64.
@@ -61,9 +66,14 @@ def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, T
     """Return two unpaired domains made from `dataset`, each uint8 (N, C, H, W).
 
     A is every other image, B the outlines of the rest: no image of B comes from one of A, but what the outline of any
-    image is, is known: `outlines`. Raises what `load_images` raises.
+    image is, is known: `outlines`. Raises what `load_images` raises, and BadInput for a folder too big for memory.
     """
     images = load_images(dataset, image_size)
+    if isinstance(images, StreamedImages):
+        raise BadInput(
+            f"--dataset {dataset}: two domains are made in memory, of up to {MEMORY_LIMIT >> 20} MiB of pixels; "
+            "name a smaller folder or a smaller --image-size"
+        )
     return images[0::2], outlines(images[1::2])
 
 
@@ -103,40 +113,68 @@ def download(dataset: str) -> None:
         ) from error
 
 
-def load_folder(folder: Path, image_size: int) -> Tensor:
+def load_folder(folder: Path, image_size: int) -> Tensor | StreamedImages:
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
-    Sorted by path. C is 1 if all images are greyscale, else 3. Raises BadInput, naming the path, where `folder` is
-    missing or empty or a file cannot be read.
+    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; more are streamed from their files. C is 1 if all
+    images, of a stream the first GREYSCALE_SAMPLE, are greyscale, else 3. Raises BadInput, naming the path, where
+    `folder` is missing or empty or a file cannot be read; a stream raises the last when the file's batch is due.
     """
     if not folder.is_dir():
         raise BadInput(
             f"--dataset {folder}: neither mnist5k, {', '.join(TORCHVISION)} nor a folder; "
             "name one of those or a folder that holds images"
         )
+    # Plain strings: a folder may hold millions.
     paths = sorted(
-        Path(parent, name)
+        f"{parent}/{name}"
         for parent, _, names in os.walk(folder)
         for name in names
-        if Path(name).suffix.lower() in IMAGE_SUFFIXES
+        if name.lower().endswith(IMAGE_SUFFIXES)
     )
     if not paths:
-        raise BadInput(f"--dataset {folder}: no images in it ({' '.join(sorted(IMAGE_SUFFIXES))})")
+        raise BadInput(f"--dataset {folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
+    if len(paths) * 3 * image_size**2 > MEMORY_LIMIT:
+        mode = "L" if all(stored_mode(path) == "L" for path in paths[:GREYSCALE_SAMPLE]) else "RGB"
+        read = partial(read_image, image_size=image_size, mode=mode)
+        return StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
     with tqdm(paths, desc="reading images", unit="", leave=False, delay=1) as bar:
         images = [read_image(path, image_size) for path in bar]
     channels = max(len(image) for image in images)
     return torch.stack([image.expand(channels, -1, -1) for image in images])
 
 
-def read_image(path: Path, image_size: int) -> Tensor:
-    """Return one image file as uint8 (C, image_size, image_size), upright, C 1 for greyscale and 3 for all others."""
+def read_image(path: str | Path, image_size: int, mode: str | None = None) -> Tensor:
+    """Return one image file as uint8 (C, image_size, image_size), upright.
+
+    mode: `L` for C 1, `RGB` for C 3; None keeps greyscale images greyscale and makes all others RGB. Raises BadInput
+    where the file cannot be read.
+    """
+    with opened(path) as image:
+        upright = ImageOps.exif_transpose(image).convert(mode or mode_of(image))
+        square = ImageOps.fit(upright, (image_size, image_size))
+    return torch.from_numpy(np.array(square)).view(image_size, image_size, -1).permute(2, 0, 1)
+
+
+def stored_mode(path: str) -> str:
+    """Return `L` if the file holds a greyscale image, else `RGB`, from its header; raises BadInput as `read_image`."""
+    with opened(path) as image:
+        return mode_of(image)
+
+
+def mode_of(image: Image.Image) -> str:
+    """Return the mode in which an image is used: `L` for greyscale, `RGB` for all others."""
+    return "L" if image.mode in ("1", "L") else "RGB"
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[Image.Image]:
+    """Open an image; what fails in opening it or in the block is raised as BadInput that names the path."""
     try:
         with Image.open(path) as image:
-            mode = "L" if image.mode in ("1", "L") else "RGB"
-            image = ImageOps.fit(ImageOps.exif_transpose(image).convert(mode), (image_size, image_size))
+            yield image
     except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
         raise BadInput(f"--dataset: {path} cannot be read as an image ({error}); mend or remove it") from error
-    return torch.from_numpy(np.array(image)).view(image_size, image_size, -1).permute(2, 0, 1)
 
 
 def to_float(images: Tensor) -> Tensor:
@@ -176,7 +214,15 @@ def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> 
         order = order[batch_size:]
 
 
-def batches(images: Tensor, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
-    """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end."""
-    for indices in batch_order(len(images), batch_size, seed, first_step):
-        yield to_float(images[indices.to(images.device, non_blocking=True)])
+def batches(images: Tensor | StreamedImages, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
+    """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end.
+
+    Streamed or not, the batches are the same. Raises BadInput for a streamed image that cannot be read.
+    """
+    order = batch_order(len(images), batch_size, seed, first_step)
+    if isinstance(images, StreamedImages):
+        chosen = images.batches(order)
+    else:
+        chosen = (images[indices.to(images.device, non_blocking=True)] for indices in order)
+    for batch in chosen:
+        yield to_float(batch)

@@ -28,6 +28,7 @@ from tqdm import tqdm
 from common.command_line import BadInput
 from common.data import batches, seed_for
 from common.gradient_audit import GradientAudit
+from common.streaming import StreamedImages
 
 AUDITED_STEPS = 3
 
@@ -133,11 +134,11 @@ class TrainingRun:
         """Return (count, z_dim) standard normal noise; within a step it is a function of (seed, step)."""
         return torch.randn(count, self.options.z_dim, device=self.device)
 
-    def steps(self, *datasets: Tensor) -> Iterator[tuple]:
+    def steps(self, *datasets: Tensor | StreamedImages) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for step 1, 2, ..., and keep the books between the steps.
 
-        datasets: uint8 (N, C, H, W) on the run's device. A batch is float (batch_size, C, H, W) in [-1, 1].
-        Raises BadInput where the run's folder cannot be written.
+        datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
+        [-1, 1]. Raises BadInput where the run's folder cannot be written or a streamed image not be read.
         """
         options = self.options
         streams = [

@@ -1,0 +1,102 @@
+"""Images that do not fit in memory: workers read them from their files, a few batches ahead of the training."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from common.command_line import BadInput
+
+MAX_WORKERS = 4
+BATCHES_AHEAD = 2  # of each worker; with the batch size and the image size, all that the memory depends on
+
+
+class StreamedImages:
+    """Images left in their files; stands where the scripts have them as a uint8 tensor (N, C, H, W)."""
+
+    def __init__(self, paths: list[str], shape: tuple[int, int, int], read: Callable[[str], Tensor]):
+        """Keep what it takes to read the images; none is read yet.
+
+        shape: (C, H, W) of every image. read: makes a path such an image, uint8, or raises BadInput. Workers get a
+        copy of `read` by pickling where processes are not forked.
+        """
+        self.paths, self.read = paths, read
+        self.shape = torch.Size([len(paths), *shape])
+        self.device = torch.device("cpu")
+
+    def __len__(self) -> int:
+        """Return N."""
+        return len(self.paths)
+
+    def to(self, device: torch.device) -> "StreamedImages":
+        """Have the batches come on `device`; returns itself."""
+        self.device = device
+        return self
+
+    def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
+        """Yield the images that each tensor of indices in `order` names: uint8 (len(indices), C, H, W) on the device.
+
+        order: without end. The workers end when the generator is closed or dropped; they draw nothing from
+        torch's global generator. Raises BadInput for a file that cannot be read when its batch is due.
+        """
+        paths = ([self.paths[index] for index in indices.tolist()] for indices in order)
+        reader = BatchReader(self.read)
+
+        yield self.arrived(reader[next(paths)])  # read here: who takes one batch, for a picture, starts no workers
+
+        # Without batch_size every item of the sampler is a whole batch; all of them are one endless epoch.
+        loader = DataLoader(
+            reader,
+            batch_size=None,
+            sampler=paths,
+            num_workers=worker_count(),
+            prefetch_factor=BATCHES_AHEAD,
+            pin_memory=self.device.type == "cuda",
+            worker_init_fn=leave_signals_to_the_run,
+            generator=torch.Generator(),  # of the workers' seeds, which would come from the global one
+        )
+        for batch in loader:
+            yield self.arrived(batch)
+
+    def arrived(self, batch: Tensor | BadInput) -> Tensor:
+        """Return the batch on the device, or raise the error that a reader returned in its stead."""
+        if isinstance(batch, BadInput):
+            raise batch
+        return batch.to(self.device, non_blocking=True)
+
+
+@dataclass(frozen=True)
+class BatchReader:
+    """What a worker has: `read`, but not the paths, so that its memory does not grow with their number."""
+
+    read: Callable[[str], Tensor]
+
+    def __getitem__(self, paths: list[str]) -> Tensor | BadInput:
+        """Return the images, uint8 (len(paths), C, H, W), or the BadInput of one that cannot be read.
+
+        It is returned because the DataLoader would wrap one that is raised into a traceback of many lines.
+        """
+        try:
+            return torch.stack([self.read(path) for path in paths])
+        except BadInput as error:
+            return error
+
+
+def worker_count() -> int:
+    """Return how many workers to start: one for each core that this process may use, up to MAX_WORKERS."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(MAX_WORKERS, cores)
+
+
+def leave_signals_to_the_run(worker: int) -> None:
+    """Keep a worker clear of Ctrl-C and of a SIGTERM to the process group: the run ends itself, and then its workers.
+
+    A worker that a signal ended would take the run with it, in the middle of a step.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "setpgrp"):  # not on Windows, which sends no signals to groups
+        os.setpgrp()
