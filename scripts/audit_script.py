@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType, TracebackType
+from typing import NoReturn
 from weakref import WeakKeyDictionary, WeakSet
 
 from torch import nn
@@ -166,6 +167,12 @@ def run(script: Path, arguments: list[str]) -> None:
     runpy.run_path(str(script), run_name="__main__")
 
 
+def refuse(message: str) -> NoReturn:
+    """End with one line on stderr and status 2."""
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
 def main() -> int:
     """Run the script under the audit, print what was seen, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -174,9 +181,12 @@ def main() -> int:
     parser.add_argument("script", type=Path)
     # Not tyro: it has no REMAINDER, which leaves everything after SCRIPT to the script, `--iterations` too.
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
+    parser.error = refuse
     options = parser.parse_args()
     if not options.script.is_file():
-        parser.error(f"there is no file {options.script}")
+        refuse(f"SCRIPT: there is no file {options.script}; give the path of a training script")
+    if min(options.iterations, options.limit) < 1:
+        refuse("--iterations and --limit must be at least 1")
 
     script, audit = options.script.resolve(), ScriptAudit(options.iterations, options.limit)
     error, ending = "", "The script ended by itself."

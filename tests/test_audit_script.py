@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts import audit_script
+
 AUDIT = Path(__file__).parents[1] / "scripts" / "audit_script.py"
 STRANGERS = Path(__file__).parent / "strangers"
 
@@ -194,7 +196,20 @@ def test_scripts_that_train_nothing(tmp_path, script, status, said):
     assert done.returncode == status
 
 
-def test_no_such_script(tmp_path):
-    done = run(tmp_path / "nothing.py")
-    assert done.returncode == 2
-    assert "there is no file" in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["nothing.py"], "there is no file nothing.py"),
+        (["--iterations", "0", __file__], "--iterations"),
+        (["--iterations", "three", __file__], "--iterations"),
+        ([], "script"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(arguments, named, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["audit_script.py", *arguments])
+    with pytest.raises(SystemExit) as exit:
+        audit_script.main()
+    assert exit.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert named in lines[0]
