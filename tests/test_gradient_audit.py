@@ -21,6 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from common.gradient_audit import GradientAudit, GradientFlowError
 from common.losses import discriminator_loss, generator_loss
+from common.models import cyclegan_networks, mlp
+from scripts import cyclegan, gan_one_stage
 
 UPDATE_ORDERS = ["detach", "generator_first", "resample", "retain_graph", "simultaneous"]
 
@@ -86,6 +88,31 @@ def test_table_of_every_script(order):
     wasteful = {("wasted", ("generator",)), ("wasted", ("discriminator",))}
     assert found(audit) == (wasteful if order == "retain_graph" else set())
     audit.check()
+
+
+def test_table_of_one_stage():
+    generator, discriminator = mlp((1, 2, 2), 3)
+    optimizers = [torch.optim.Adam(network.parameters(), fused=True) for network in (generator, discriminator)]
+    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
+        for _ in range(3):
+            gan_one_stage.train_step(generator, discriminator, *optimizers, torch.rand(4, 1, 2, 2), torch.randn(4, 3))
+    assert cells(audit) == [D_ONLY, G_ONLY] * 3
+    assert not audit.findings
+
+
+def test_table_of_cyclegan():
+    names = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"
+    networks = cyclegan_networks((1, 12, 12), width=2, blocks=1, halvings=2)
+    optimizers = [
+        torch.optim.Adam([p for network in pair for p in network.parameters()], fused=True)
+        for pair in (networks[:2], networks[2:])
+    ]
+    with GradientAudit(**dict(zip(names, networks, strict=True))) as audit:
+        for _ in range(3):
+            cyclegan.train_step(*networks, *optimizers, torch.rand(2, 1, 12, 12), torch.rand(2, 1, 12, 12))
+    assert [list(p.cells) for p in audit.passes] == [list(names)] * 6
+    assert cells(audit) == [("used", "used", "-", "-"), ("-", "-", "used", "used")] * 3
+    assert not audit.findings
 
 
 def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
