@@ -145,7 +145,9 @@ class Contender:
         """Copy the networks."""
         self.train_step = train_step
         self.networks = copy.deepcopy(generator), copy.deepcopy(discriminator)
-        self.optimizers = [torch.optim.Adam(n.parameters(), lr=1e-3, betas=(0.5, 0.999)) for n in self.networks]
+        self.optimizers = [
+            torch.optim.Adam(n.parameters(), lr=1e-3, betas=(0.5, 0.999), fused=True) for n in self.networks
+        ]
 
     def step(self, real: Tensor, z: Tensor) -> None:
         """One update of each network."""
