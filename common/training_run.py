@@ -123,6 +123,10 @@ class TrainingRun:
         """Name the networks and optimizers that the checkpoint holds."""
         self.state = state
 
+    def networks(self) -> dict[str, nn.Module]:
+        """Return what `keep` named, without the optimizers."""
+        return {name: part for name, part in self.state.items() if isinstance(part, nn.Module)}
+
     def show(self, **pictures: Tensor | Callable[[], Tensor]) -> None:
         """Name what the run shows: images (N, C, H, W) in [-1, 1], or a function that makes them every so many steps.
 
@@ -148,11 +152,6 @@ class TrainingRun:
         self.folder = make_run_folder(options.runs_dir / self.script)
         self.write_config([tuple(images.shape) for images in datasets])
         self.bar = tqdm(total=options.steps, desc=self.script, unit="step", dynamic_ncols=True)
-        networks = {
-            name: part
-            for name, part in self.state.items()
-            if isinstance(part, nn.Module) and not isinstance(part, AveragedModel)
-        }
         bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=options.precision == "bf16")
         with SummaryWriter(self.folder) as self.board, self.bar, finish_on_signals(self), bf16, ExitStack() as audited:
             self.board.add_text("options", markdown_table(asdict(options)))
@@ -161,7 +160,8 @@ class TrainingRun:
                     self.board.add_image(name, grid(picture), 0)
             self.sample(0)
             if options.audit:
-                audit = audited.enter_context(GradientAudit(**networks))
+                trained = {name: part for name, part in self.networks().items() if not isinstance(part, AveragedModel)}
+                audit = audited.enter_context(GradientAudit(**trained))
             self.logged_at = time.perf_counter(), 0
             for step in range(1, options.steps + 1):
                 # Noise, and whatever else a step draws, is a function of (seed, step). Not torch.manual_seed: where
@@ -198,12 +198,11 @@ class TrainingRun:
 
     def sample(self, step: int) -> None:
         """Write the pictures as they are after `step`."""
-        networks = [part for part in self.state.values() if isinstance(part, nn.Module)]
-        for network in networks:
+        for network in self.networks().values():
             network.eval()
         with torch.no_grad():
             drawn = {name: make() for name, make in self.pictures.items() if callable(make)}
-        for network in networks:
+        for network in self.networks().values():
             network.train()
         for name, images in drawn.items():
             self.board.add_image(name, grid(images), step)

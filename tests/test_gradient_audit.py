@@ -4,7 +4,6 @@ import copy
 import gc
 import importlib
 import inspect
-import sys
 import weakref
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 torch_optimizer = importlib.import_module("torch.optim.optimizer")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from common.gradient_audit import GradientAudit, GradientFlowError
 from common.losses import discriminator_loss, generator_loss
@@ -82,7 +80,7 @@ TABLES = {
 
 @pytest.mark.parametrize("order", UPDATE_ORDERS)
 def test_table_of_every_script(order):
-    audit = audit_of(importlib.import_module(f"gan_{order}").train_step)
+    audit = audit_of(importlib.import_module(f"scripts.gan_{order}").train_step)
     assert cells(audit) == TABLES[order] * 3
     assert [list(p.cells) for p in audit.passes] == [["generator", "discriminator"]] * 6
     wasteful = {("wasted", ("generator",)), ("wasted", ("discriminator",))}
@@ -525,7 +523,7 @@ def test_a_step_under_audit_gives_the_same_bits(order):
     for audited in (False, True):
         generator, discriminator, *optimizers = parts = make_all()
         torch.manual_seed(1)
-        train_step = importlib.import_module(f"gan_{order}").train_step
+        train_step = importlib.import_module(f"scripts.gan_{order}").train_step
         if audited:
             audit_of(train_step, *parts, steps=4)
         else:
