@@ -132,3 +132,15 @@ def environment(device: torch.device) -> dict[str, str]:
         "torch": torch.__version__,
         "torchvision": torchvision.__version__,
     }
+
+
+def spread(middle: float, quartiles: list[float], form: str = ".2f") -> str:
+    """Return a median with its quartiles."""
+    return f"{middle:{form}} ({quartiles[0]:{form}}-{quartiles[1]:{form}})"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table with its columns aligned."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [head, ["-" * width for width in widths], *rows]
+    return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)

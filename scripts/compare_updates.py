@@ -52,7 +52,17 @@ from common.command_line import BadInput, launch
 from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
-from common.step_cost import LiveTensors, count_flops, environment, exponent, forward_flops, quartiles, seconds_in_turns
+from common.step_cost import (
+    LiveTensors,
+    count_flops,
+    environment,
+    exponent,
+    forward_flops,
+    quartiles,
+    seconds_in_turns,
+    spread,
+    table,
+)
 from common.training_run import GanOptions, check_numbers, load_checkpoint, pick_device, shown, write_whole
 from scripts import gan_detach, gan_generator_first, gan_one_stage, gan_resample, gan_retain_graph, gan_simultaneous
 
@@ -393,18 +403,6 @@ def cells(name: str, row: dict) -> list[str]:
         f"{row['peak_bytes'] / 1e6:.1f}",
         f"{row['images_per_second']:,.0f}",
     ]
-
-
-def spread(middle: float, quartiles: list[float], form: str = ".2f") -> str:
-    """Return a median with its quartiles."""
-    return f"{middle:{form}} ({quartiles[0]:{form}}-{quartiles[1]:{form}})"
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table with its columns aligned."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = [head, ["-" * width for width in widths], *rows]
-    return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)
 
 
 def check(options: Options) -> None:

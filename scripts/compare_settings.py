@@ -1,0 +1,113 @@
+"""What the settings of a training step are worth: memory format, fused Adam, bfloat16, compilation.
+
+Each contender trains copies of the same networks by the step of `gan_detach.py`, on the same data and noise, and
+differs from "as shipped" in one setting; they take turns within one run, and figures are medians over the turns, with
+quartiles in brackets.
+
+    python scripts/compare_settings.py
+    python scripts/compare_settings.py --model mlp --repeats 50
+"""
+
+import copy
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+import torch
+from torch import nn
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `scripts` are found from any folder
+
+from common import data
+from common.command_line import launch
+from common.models import MODELS
+from common.step_cost import environment, quartiles, seconds_in_turns, spread, table
+from common.training_run import check_numbers, pick_device
+from scripts import gan_detach
+
+Z_DIM = 64
+STEPS_PER_TURN = 5
+SHIPPED = "as shipped"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the comparison."""
+
+    model: Literal["dcgan", "mlp"] = "dcgan"
+    """Convolutional networks, or fully connected ones."""
+    image_size: int = 28
+    """Pixels a side of the shipped digits."""
+    batch_size: int = 32
+    """Images per step."""
+    repeats: int = 20
+    """Turns of each contender, of five steps each."""
+    device: str | None = None
+    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+
+
+def contender(
+    networks: list[nn.Module],
+    memory_format: torch.memory_format = torch.preserve_format,
+    compiled: bool = False,
+    precision: torch.dtype | None = None,
+    **adam: bool | None,
+) -> Callable:
+    """Return a step that trains the networks, (real, z) to None, with these settings.
+
+    precision: of autocast, None for none. adam: the implementation of Adam, as torch's own options name it.
+    """
+    for network in networks:
+        network.to(memory_format=memory_format)
+    optimizers = [torch.optim.Adam(n.parameters(), lr=1e-3, betas=(0.5, 0.999), **adam) for n in networks]
+    if compiled:
+        for network in networks:
+            network.compile()
+
+    def step(real, z):
+        with torch.autocast(real.device.type, precision, enabled=precision is not None, cache_enabled=False):
+            gan_detach.train_step(*networks, *optimizers, real, z)
+
+    return step
+
+
+def main(options: Options) -> None:
+    """Measure and print the table."""
+    check_numbers(options)
+    device = pick_device(options.device)
+    torch.manual_seed(0)
+    images = data.load_images("mnist5k", options.image_size).to(device)
+    networks = [network.to(device) for network in MODELS[options.model](tuple(images.shape[1:]), Z_DIM)]
+    settings = {
+        SHIPPED: {"fused": True},
+        "contiguous": {"fused": True, "memory_format": torch.contiguous_format},
+        "foreach Adam": {"foreach": True},
+        "for-loop Adam": {"foreach": False},
+        "--precision bf16": {"fused": True, "precision": torch.bfloat16},
+        "--compile": {"fused": True, "compiled": True},
+    }
+    steps = {name: contender(copy.deepcopy(networks), **setting) for name, setting in settings.items()}
+    reals = data.batches(images, options.batch_size, seed=0)
+    stream = ((real, torch.randn(options.batch_size, Z_DIM, device=device)) for real in reals)
+    batch = next(stream)
+    for step in tqdm(steps.values(), "first steps and compilation", leave=False):
+        step(*batch)
+    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
+    bar = tqdm(turns, "turns", options.repeats, unit="turn", leave=False)
+    seconds = seconds_in_turns(steps, bar, device)
+
+    print("Measured on " + ", ".join(f"{name} {value}" for name, value in environment(device).items()) + ".\n")
+    rows = []
+    for name, taken in seconds.items():
+        ratios = [reference / other for reference, other in zip(seconds[SHIPPED], taken, strict=True)]
+        rows.append([name, f"{1e3 * median(taken):.2f}", spread(median(ratios), quartiles(ratios))])
+    print(table(["setting", "ms per step", "speed, of as shipped"], rows))
+
+
+if __name__ == "__main__":
+    launch(main, Options)

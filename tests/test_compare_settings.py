@@ -1,0 +1,41 @@
+"""The settings change how a step is computed, not what."""
+
+import copy
+
+import pytest
+import torch
+
+from common.command_line import BadInput
+from common.models import MODELS
+from scripts import compare_settings
+from scripts.compare_settings import Options, contender, main
+
+
+@pytest.mark.parametrize(
+    "setting", [{"memory_format": torch.contiguous_format}, {"foreach": True}, {"foreach": False}], ids=str
+)
+def test_a_setting_changes_the_time_and_not_the_update(setting):
+    torch.manual_seed(0)
+    networks = [network.double() for network in MODELS["dcgan"]((1, 28, 28), 8)]
+    real, z = torch.rand(3, 1, 28, 28, dtype=torch.float64) * 2 - 1, torch.randn(3, 8, dtype=torch.float64)
+    others = copy.deepcopy(networks)
+    contender(networks, fused=True)(real, z)
+    contender(others, **{"fused": None if "foreach" in setting else True} | setting)(real, z)
+    trained = [[p for network in pair for p in network.parameters()] for pair in (networks, others)]
+    for shipped, changed in zip(*trained, strict=True):
+        torch.testing.assert_close(shipped, changed, rtol=0, atol=1e-6)
+
+
+def test_every_setting_has_its_row(capsys, monkeypatch):
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda network: None)  # which takes half a minute
+    main(Options(model="mlp", batch_size=2, repeats=1, device="cpu"))
+    rows = capsys.readouterr().out.split("\n\n")[1].splitlines()[2:]
+    assert [row.split("|")[1].strip() for row in rows] == [
+        compare_settings.SHIPPED, "contiguous", "foreach Adam", "for-loop Adam", "--precision bf16", "--compile"
+    ]  # fmt: skip
+    assert rows[0].split("|")[3].strip() == "1.00 (1.00-1.00)"
+
+
+def test_bad_options_are_refused_before_anything_is_measured():
+    with pytest.raises(BadInput, match="--repeats 0"):
+        main(Options(repeats=0))
