@@ -41,8 +41,9 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
     """Return a convolutional generator and discriminator for square images (C, S, S).
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
-    normalisation (Wu and He, 2018) in place of batch normalisation, 3x3 convolutions that make G deeper where its
-    images are small, and a hidden layer with which D judges the whole image. S is 4 * 2^k or 7 * 2^k, from 28 to 256.
+    normalisation (Wu and He, 2018) in place of batch normalisation, a residual block that makes G deeper where its
+    images are small, and a hidden layer with which D judges the whole image. (Two plain convolutions in place of the
+    block do as well where G answers the new D, but against the D of before the step G soon ignores its noise.) S is 4 * 2^k or 7 * 2^k, from 28 to 256.
     `width` is the number of G's channels at S / 2 pixels; it doubles with every halving of the size, up to 8 * width,
     and D has three quarters of it. Raises BadInput for other sizes.
     """
@@ -59,8 +60,7 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
         up += [norm(widths[k + 1]), nn.ReLU()]
         up += [nn.ConvTranspose2d(widths[k + 1], widths[k], 3 if sizes[k] == 7 else 4, stride=2, padding=1)]
         if k == len(sizes) - 2:
-            for _ in range(2):
-                up += [norm(widths[k]), nn.ReLU(), nn.Conv2d(widths[k], widths[k], 3, padding=1)]
+            up += [norm(widths[k]), nn.ReLU(), Residual(widths[k])]
     up += [nn.Tanh()]
 
     widths = [channels, *(3 * w // 4 for w in widths[1:])]
@@ -69,6 +69,20 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
     down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 128), nn.LayerNorm(128), nn.LeakyReLU(0.2), nn.Linear(128, 1)]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
+
+
+class Residual(nn.Module):
+    """Two 3x3 convolutions beside the identity (He et al., 2016); (N, channels, H, W) in and out."""
+
+    def __init__(self, channels: int):
+        """Make the two convolutions."""
+        super().__init__()
+        first, second = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
+        self.residual = nn.Sequential(first, norm(channels), nn.ReLU(), second)
+
+    def forward(self, features):
+        """Return the features plus their residual."""
+        return features + self.residual(features)
 
 
 def norm(channels: int) -> nn.Module:

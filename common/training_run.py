@@ -55,7 +55,7 @@ class RunOptions:
     """Pixels a side. None keeps the data set's own size; images from a folder become 64."""
     batch_size: int = 32
     """Images per step."""
-    steps: int = 2400
+    steps: int = 2500
     """Steps to train, each one update of every network."""
     lr: float = 1.5e-3
     """Adam's learning rate, for all networks."""
@@ -89,6 +89,19 @@ class GanOptions(RunOptions):
     """Length of the noise vector that the generator starts from."""
     ema: float = 0.998
     """Decay of the moving average of the generator's weights that samples are drawn from; 0 draws from the last."""
+
+
+@dataclass(frozen=True)
+class StaleDiscriminatorOptions(GanOptions):
+    """Options of the update orders in which G answers the D of before the step, with an Adam that they can bear.
+
+    At the rates of the other orders G and D chase each other in a circle, and G ends up ignoring its noise.
+    """
+
+    lr: float = 1e-3
+    """Adam's learning rate, for all networks."""
+    betas: tuple[float, float] = (0.0, 0.999)
+    """Adam's decay rates of the gradient's mean and of its square."""
 
 
 class TrainingRun:

@@ -26,7 +26,7 @@ from common.command_line import BadInput, launch
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
-from common.training_run import GanOptions, TrainingRun
+from common.training_run import StaleDiscriminatorOptions, TrainingRun
 
 TINY = torch.finfo(torch.float32).tiny
 SCALE = 2.0**60  # about exp(40): a slope may be as small as exp(-80), and what D makes of it must not underflow
@@ -93,7 +93,7 @@ def check(discriminator, images):
         )
 
 
-def main(options: GanOptions) -> None:
+def main(options: StaleDiscriminatorOptions) -> None:
     """Train both networks in this update order."""
     run = TrainingRun(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
@@ -119,4 +119,4 @@ def main(options: GanOptions) -> None:
 
 
 if __name__ == "__main__":
-    launch(main, GanOptions)
+    launch(main, StaleDiscriminatorOptions)

@@ -22,7 +22,7 @@ from common.command_line import launch
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
-from common.training_run import GanOptions, TrainingRun
+from common.training_run import StaleDiscriminatorOptions, TrainingRun
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -55,7 +55,7 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     }
 
 
-def main(options: GanOptions) -> None:
+def main(options: StaleDiscriminatorOptions) -> None:
     """Train both networks in this update order."""
     run = TrainingRun(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
@@ -80,4 +80,4 @@ def main(options: GanOptions) -> None:
 
 
 if __name__ == "__main__":
-    launch(main, GanOptions)
+    launch(main, StaleDiscriminatorOptions)
