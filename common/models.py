@@ -43,9 +43,9 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
     normalisation (Wu and He, 2018) in place of batch normalisation, a residual block that makes G deeper where its
     images are small, and a hidden layer with which D judges the whole image. (Two plain convolutions in place of the
-    block do as well where G answers the new D, but against the D of before the step G soon ignores its noise.) S is 4 * 2^k or 7 * 2^k, from 28 to 256.
-    `width` is the number of G's channels at S / 2 pixels; it doubles with every halving of the size, up to 8 * width,
-    and D has three quarters of it. Raises BadInput for other sizes.
+    block do as well where G answers the new D, but against the D of before the step G soon ignores its noise.) S is
+    4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of G's channels at S / 2 pixels; it doubles with every
+    halving of the size, up to 8 * width, and D has three quarters of it. Raises BadInput for other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:

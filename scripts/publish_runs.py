@@ -1,0 +1,80 @@
+"""Make `runs/reference/` again: a default run of every training script, thinned so that a repository can hold it.
+
+    python scripts/publish_runs.py
+    tensorboard --logdir runs/reference
+
+What stays of a run is its `config.json` and its TensorBoard events: all curves and texts, and every second picture, the
+first and the last among them. All runs, one after the other, take some ten minutes on two cores.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.summary.writer.record_writer import RecordWriter
+from tqdm import tqdm
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # `common` is found from any folder
+
+from common.command_line import BadInput, launch
+from common.training_run import shown
+
+SCRIPTS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
+SCRIPTS += ["cyclegan"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the publication."""
+
+    scripts: tuple[str, ...] = tuple(SCRIPTS)
+    """Training scripts to run, by name."""
+    output: Path = ROOT / "runs" / "reference"
+    """Where each script's folder is made, in place of the one there."""
+    steps: int | None = None
+    """Steps of each run. None keeps the scripts' own."""
+
+
+def thin(run: Path, published: Path) -> None:
+    """Copy a run's config, and its events without every second picture, into the new folder `published`."""
+    published.mkdir(parents=True)
+    shutil.copy(run / "config.json", published)
+    (events,) = run.glob("events.out.tfevents.*")
+    records = [(record, Event.FromString(record)) for record in RawEventFileLoader(str(events)).Load()]
+    steps = sorted({event.step for _, event in records if is_picture(event)})
+    kept = {*steps[::2], steps[-1]}
+    with (published / "events.out.tfevents.0").open("wb") as file:
+        writer = RecordWriter(file)
+        for record, event in records:
+            if not is_picture(event) or event.step in kept:
+                writer.write(record)
+
+
+def is_picture(event: Event) -> bool:
+    """Return whether the event is an image."""
+    return any(value.HasField("image") for value in event.summary.value)
+
+
+def main(options: Options) -> None:
+    """Run the scripts one by one and publish each as it ends."""
+    if unknown := set(options.scripts) - set(SCRIPTS):
+        raise BadInput(f"--scripts {sorted(unknown)[0]}: not one of {', '.join(SCRIPTS)}")
+    steps = [] if options.steps is None else ["--steps", str(options.steps)]
+    for script in tqdm(options.scripts, "runs", unit="run"):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, ROOT / "scripts" / f"{script}.py", "--runs-dir", "runs", *steps]
+            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            (run,) = Path(folder, "runs", script).iterdir()
+            shutil.rmtree(options.output / script, ignore_errors=True)
+            thin(run, options.output / script)
+    print(f"TensorBoard: tensorboard --logdir {shown(options.output)}")
+
+
+if __name__ == "__main__":
+    launch(main, Options)
