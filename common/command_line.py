@@ -3,7 +3,7 @@
 import contextlib
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import tyro
@@ -14,26 +14,46 @@ Options = TypeVar("Options")
 class BadInput(Exception):
     """What the user gave cannot work. The message is one line: the option or file, what is wrong, what to do."""
 
+    status = 2
+
+
+class Stopped(Exception):
+    """What was asked for made sense and was begun, but cannot go on. One line: what happened, and what is left."""
+
+    status = 1
+
 
 def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     """Parse the command line into `options` and call `main` with it.
 
-    Ends the process with status 2 and one line on stderr where the command line does not parse or `main` raises
-    `BadInput`.
+    Options with a method `defaults()` say themselves, once parsed, what stands for those that were left out: an
+    instance of their class. Ends the process with one line on stderr: status 2 where the command line does not parse
+    or `main` raises `BadInput`, status 1 where `main` raises `Stopped`.
     """
     try:
-        main(parse(options, main.__globals__["__doc__"]))
-    except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        given = parse(options, main.__globals__["__doc__"])
+        if hasattr(given, "defaults"):
+            given = parse(options, main.__globals__["__doc__"], default=given.defaults())
+        main(given)
+    except (BadInput, Stopped) as error:
+        print("error:", " ".join(str(error).splitlines()), file=sys.stderr)
+        sys.exit(error.status)
 
 
-def parse(options: type[Options], description: str) -> Options:
-    """Return the `options` that the command line gives; raises `BadInput` where it gives none."""
+def parse(
+    options: type[Options],
+    description: str,
+    arguments: Sequence[str] | None = None,
+    default: Options | None = None,
+) -> Options:
+    """Return the `options` that `arguments` give, by default the command line; raises `BadInput` where they give none.
+
+    default: has the values of the options left out; None leaves that to the class.
+    """
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
-            return tyro.cli(options, description=description)
+            return tyro.cli(options, description=description, args=arguments, default=default)
     except SystemExit as exit:
         if not exit.code:
             raise

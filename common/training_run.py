@@ -1,17 +1,19 @@
 """A training run: what would be dull to read twice in the scripts.
 
-Options, device and seed, the run's folder, TensorBoard, the progress bar, sample grids, the checkpoint, and a clean end
-on Ctrl-C. The training itself, networks, optimizers and steps, stays in the scripts.
+Options, device and seed, the run's folder, TensorBoard, the progress bar, sample grids, checkpoints and going on from
+them, and a clean end on Ctrl-C. The training itself, networks, optimizers and steps, stays in the scripts.
 """
 
 import json
 import math
 import os
+import re
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -19,13 +21,13 @@ from typing import BinaryIO, Literal
 import torch
 import tyro
 from torch import Tensor, nn
-from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from torch.utils.tensorboard import SummaryWriter
 from torchvision.utils import make_grid, save_image
 from tqdm import tqdm
 
-from common.command_line import BadInput
+from common.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, stored_options
+from common.command_line import BadInput, Stopped
 from common.data import batches, seed_for
 from common.gradient_audit import GradientAudit
 from common.streaming import StreamedImages
@@ -71,12 +73,22 @@ class RunOptions:
     """Steps between two points of the curves."""
     sample_every: int = 250
     """Steps between two sample grids."""
+    checkpoint_every: int = 500
+    """Steps between two checkpoints; the last step, and the one that Ctrl-C or SIGTERM ends, has one anyway."""
+    resume: Path | None = None
+    """Folder of a run to go on with, from its last checkpoint and with its options; only --steps may be raised."""
     precision: Literal["fp32", "bf16"] = "fp32"
     """bf16 runs the networks in bfloat16 where autocast does; weights and losses stay in float32."""
     compile: tyro.conf.FlagCreatePairsOff[bool] = False
     """Compile the networks with torch.compile: half a minute of waiting for faster steps after it."""
     audit: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print where every gradient of the first three steps goes, then go on."""
+
+    def defaults(self) -> "RunOptions":
+        """Return what stands for the options left out: those of the run to resume, or the class's own."""
+        if self.resume is None:
+            return type(self)()
+        return replace(stored_options(self.resume, type(self)), resume=self.resume, audit=False)
 
 
 @dataclass(frozen=True)
@@ -97,13 +109,20 @@ class TrainingRun:
     def __init__(self, script: str, options: RunOptions):
         """Check `options`, pick the device and seed torch; nothing is written before the first step.
 
-        script: path of the training script; its name is the folder's. Raises BadInput for options that cannot work.
+        script: path of the training script; its name is the folder's. Raises BadInput for options that cannot work,
+        or that are not those of the run to resume.
         """
         check_numbers(options)
         self.script = Path(script).stem
         self.options = options
+        self.folder = options.resume
+        self.checkpoint = load_checkpoint(options.resume) if options.resume else {}
+        self.saved: int | None = self.checkpoint.get("step")
+        if options.resume:
+            check_resumable(self.script, options, self.checkpoint)
         self.device = pick_device(options.device)
-        self.state: dict[str, nn.Module | Optimizer] = {}
+        self.state: dict[str, Stateful] = {}
+        self.latest: tuple[int, dict[str, Tensor]] = 0, {}
         self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
         self.interrupted = False
         torch.manual_seed(options.seed)
@@ -119,12 +138,12 @@ class TrainingRun:
             network.compile()
         return network
 
-    def keep(self, **state: nn.Module | Optimizer) -> None:
-        """Name the networks and optimizers that the checkpoint holds."""
+    def keep(self, **state: Stateful) -> None:
+        """Name what the checkpoint holds: networks, optimizers, and all else that a step changes."""
         self.state = state
 
     def networks(self) -> dict[str, nn.Module]:
-        """Return what `keep` named, without the optimizers."""
+        """Return the networks among what `keep` named."""
         return {name: part for name, part in self.state.items() if isinstance(part, nn.Module)}
 
     def show(self, **pictures: Tensor | Callable[[], Tensor]) -> None:
@@ -142,28 +161,41 @@ class TrainingRun:
         """Yield (step, batch of each data set) for step 1, 2, ..., and keep the books between the steps.
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
-        [-1, 1]. Raises BadInput where the run's folder cannot be written or a streamed image not be read.
+        [-1, 1]. A run that is resumed takes up its state here and starts with the step after its checkpoint. Raises
+        BadInput where the run's folder cannot be written, a streamed image not be read or a checkpoint not be that of
+        these networks and data; Stopped where the run's files cannot be written any more or a loss is not finite.
         """
         options = self.options
+        shapes = [list(images.shape) for images in datasets]
+        start = self.restore(shapes) if options.resume else 0
+        if start == options.steps:
+            self.say_goodbye(start)
+            return
         streams = [
-            batches(images, options.batch_size, seed_for(options.seed, domain))
+            batches(images, options.batch_size, seed_for(options.seed, domain), start)
             for domain, images in enumerate(datasets)
         ]
-        self.folder = make_run_folder(options.runs_dir / self.script)
-        self.write_config([tuple(images.shape) for images in datasets])
-        self.bar = tqdm(total=options.steps, desc=self.script, unit="step", dynamic_ncols=True)
+        if not options.resume:
+            self.folder = make_run_folder(options.runs_dir / self.script)
+        with self.telling():
+            remove_unfinished(self.folder)
+            self.write_config(shapes)
+            # What the events of an earlier process say about steps after the checkpoint, TensorBoard forgets.
+            self.board = SummaryWriter(self.folder, purge_step=start + 1 if options.resume else None)
+        self.bar = tqdm(initial=start, total=options.steps, desc=self.script, unit="step", dynamic_ncols=True)
         bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=options.precision == "bf16")
-        with SummaryWriter(self.folder) as self.board, self.bar, finish_on_signals(self), bf16, ExitStack() as audited:
-            self.board.add_text("options", markdown_table(asdict(options)))
-            for name, picture in self.pictures.items():
-                if isinstance(picture, Tensor):
-                    self.board.add_image(name, grid(picture), 0)
-            self.sample(0)
+        with quiet_writer(), self.board, self.bar, finish_on_signals(self), bf16, ExitStack() as audited:
+            with self.telling():
+                if options.resume:
+                    self.save(start)  # with the --steps raised, which must hold though this process be killed, too
+                else:
+                    self.introduce()
             if options.audit:
                 trained = {name: part for name, part in self.networks().items() if not isinstance(part, AveragedModel)}
                 audit = audited.enter_context(GradientAudit(**trained))
-            self.logged_at = time.perf_counter(), 0
-            for step in range(1, options.steps + 1):
+            audited_step = start + AUDITED_STEPS
+            self.logged_at = time.perf_counter(), start
+            for step in range(start + 1, options.steps + 1):
                 # Noise, and whatever else a step draws, is a function of (seed, step). Not torch.manual_seed: where
                 # CUDA is idle, that takes half a millisecond and keeps a stack trace each time.
                 for generator in self.random_generators:
@@ -171,22 +203,54 @@ class TrainingRun:
                 yield step, *map(next, streams)
                 self.bar.update()
                 last = self.interrupted or step == options.steps
-                if options.audit and (step == AUDITED_STEPS or (last and step < AUDITED_STEPS)):
-                    audited.close()
-                    self.board.add_text("audit", str(audit), step)
-                    tqdm.write(f"Gradients of the first {step} steps:\n\n{audit}\n")
-                if last or step % options.sample_every == 0:
-                    self.sample(step)
+                with self.telling():
+                    if step % options.log_every == 0 or step in (1, options.steps):
+                        self.draw_curves()
+                    if options.audit and (step == audited_step or (last and step < audited_step)):
+                        audited.close()
+                        self.board.add_text("audit", str(audit), step)
+                        tqdm.write(f"Gradients of the first {step - start} steps:\n\n{audit}\n")
+                    if last or step % options.sample_every == 0:
+                        self.sample(step)
+                    if last or step % options.checkpoint_every == 0:
+                        self.save(step)
                 if last:
                     break
-            self.save(step)
         self.say_goodbye(step)
 
+    def restore(self, shapes: list[list[int]]) -> int:
+        """Take up the state of the checkpoint, all of it or, with BadInput, nothing, and return its step."""
+        run, checkpoint = self.options.resume, self.checkpoint
+        made_with = [list(shape) for shape in checkpoint["data_shapes"]]
+        if made_with != shapes:
+            raise BadInput(
+                f"--dataset {self.options.dataset}: holds images of shape {shapes}, but the run {run} was made with "
+                f"{made_with}; bring those back"
+            )
+        for name, part in self.state.items():
+            if wrong := mismatch(part, checkpoint.get(name)):
+                raise BadInput(f"{run / 'checkpoint.pt'}: does not hold this {name}: {wrong}")
+        with refusing(run / "checkpoint.pt"):
+            for name, part in self.state.items():
+                part.load_state_dict(checkpoint[name])
+        self.checkpoint = {}
+        return checkpoint["step"]
+
+    def introduce(self) -> None:
+        """Write what a new run shows before its first step."""
+        self.board.add_text("options", markdown_table(asdict(self.options)))
+        for name, picture in self.pictures.items():
+            if isinstance(picture, Tensor):
+                self.board.add_image(name, grid(picture), 0)
+        self.sample(0)
+
     def log(self, step: int, values: dict[str, Tensor]) -> None:
-        """Show the 0-d tensors a step returned, every `--log-every` steps: the one point where the host waits."""
-        if step % self.options.log_every and step not in (1, self.options.steps):
-            return
-        numbers = dict(zip(values, torch.stack(list(values.values())).tolist(), strict=True))
+        """Take the 0-d tensors that a step returned; the run looks at them when this step's books are kept."""
+        self.latest = step, values
+
+    def draw_curves(self) -> None:
+        """Show what the latest step returned: with `save`, the one point where the host waits."""
+        step, numbers = self.latest[0], self.finite_numbers()
         now, (then, before) = time.perf_counter(), self.logged_at
         self.logged_at = now, step
         speed = (step - before) * self.options.batch_size / (now - then)
@@ -195,6 +259,15 @@ class TrainingRun:
         self.board.add_scalar("throughput/images_per_second", speed, step)
         losses = " ".join(f"{name} {number:.3f}" for name, number in numbers.items() if name.endswith("loss"))
         self.bar.set_postfix_str(f"{losses}, {speed:,.0f} images/s", refresh=False)
+
+    def finite_numbers(self) -> dict[str, float]:
+        """Return what the latest step returned as numbers; raises Stopped where one is not finite."""
+        step, values = self.latest
+        numbers = dict(zip(values, torch.stack(list(values.values())).tolist(), strict=True)) if values else {}
+        for name, number in numbers.items():
+            if not math.isfinite(number):
+                raise Stopped(f"step {step}: {name} is {number}; {self.what_is_left()}; try a lower --lr in a new run")
+        return numbers
 
     def sample(self, step: int) -> None:
         """Write the pictures as they are after `step`."""
@@ -215,30 +288,54 @@ class TrainingRun:
         return self.folder / "samples" / f"step-{step:06d}.png"
 
     def save(self, step: int) -> None:
-        """Write `checkpoint.pt`: plain data and tensors alone, so that it loads with `weights_only=True`."""
-        checkpoint = json.loads((self.folder / "config.json").read_text()) | {"step": step}
-        checkpoint |= {name: part.state_dict() for name, part in self.state.items()}
-        write_whole(self.folder / "checkpoint.pt", lambda file: torch.save(checkpoint, file))
+        """Write `checkpoint.pt`: plain data and tensors alone, so that it loads with `weights_only=True`.
 
-    def write_config(self, shapes: list[tuple[int, ...]]) -> None:
+        Raises Stopped, and keeps the checkpoint before, where a loss or anything to be kept is not finite.
+        """
+        self.finite_numbers()
+        checkpoint = self.config | {"step": step}
+        checkpoint |= {name: part.state_dict() for name, part in self.state.items()}
+        for name in self.state:
+            if not all_finite(checkpoint[name]):
+                raise Stopped(f"step {step}: {name} holds a number that is not finite; {self.what_is_left()}")
+        self.board.flush()  # so that no point of before the checkpoint can be lost after it
+        write_whole(self.folder / "checkpoint.pt", lambda file: torch.save(checkpoint, file))
+        self.saved = step
+
+    def write_config(self, shapes: list[list[int]]) -> None:
         """Write `config.json`: the script, its options, the data's shapes, and what it ran on."""
-        config = {
+        options = asdict(self.options)
+        del options["resume"]
+        self.config = {
             "script": self.script,
-            "options": {
-                name: str(value) if isinstance(value, Path) else value for name, value in asdict(self.options).items()
-            },
+            "options": {name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
             "data_shapes": shapes,
             "device": str(self.device),
-            "torch": torch.__version__,
+            "torch": str(torch.__version__),
         }
-        write_whole(self.folder / "config.json", lambda file: file.write(json.dumps(config, indent=2).encode()))
+        write_whole(self.folder / "config.json", lambda file: file.write(json.dumps(self.config, indent=2).encode()))
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Raise what keeps the block from writing the run's files as Stopped."""
+        try:
+            yield
+        except OSError as error:
+            where = error.filename or self.folder
+            raise Stopped(f"{where}: {error.strerror or error}; {self.what_is_left()}") from error
+
+    def what_is_left(self) -> str:
+        """Return where the last checkpoint is, in words."""
+        if self.saved is None:
+            return f"{shown(self.folder)} has no checkpoint yet"
+        return f"the last checkpoint, of step {self.saved}, is whole: {shown(self.folder / 'checkpoint.pt')}"
 
     def say_goodbye(self, step: int) -> None:
         """Say where the results are and how to look at them."""
         print(f"Interrupted after step {step}." if self.interrupted else f"Done: {step} steps.")
         print(f"Samples:     {shown(self.sample_path(step))}")
         print(f"More images: python scripts/sample.py {shown(self.folder)}")
-        print(f"TensorBoard: tensorboard --logdir {shown(self.options.runs_dir)}")
+        print(f"TensorBoard: tensorboard --logdir {shown(self.folder.parent)}")
 
 
 def check_numbers(options: RunOptions) -> None:
@@ -259,6 +356,31 @@ def check_numbers(options: RunOptions) -> None:
                     raise BadInput(f"{flag}: must be 0 or more")
             elif number <= 0:
                 raise BadInput(f"{flag}: must be more than 0")
+
+
+def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
+    """Raise BadInput unless `options` are those of the checkpoint's run, which `script` made, or more of its steps."""
+    run = options.resume
+    if not run.is_dir():
+        raise BadInput(f"--resume {run}: name the run's folder, not a file")
+    if checkpoint["script"] != script:
+        raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
+    stored = stored_options(run, type(options))
+    check_numbers(stored)
+    if not 0 < checkpoint["step"] <= stored.steps:
+        raise BadInput(f"{run / 'checkpoint.pt'}: step {checkpoint['step']} of {stored.steps} makes no sense")
+    if options.steps < stored.steps:
+        raise BadInput(f"--steps {options.steps}: the run {run} has {stored.steps}, which can only be raised")
+    for field in fields(options):
+        given, made_with = getattr(options, field.name), getattr(stored, field.name)
+        if given != made_with and field.name not in ("steps", "resume", "audit"):
+            flag = f"--{field.name.replace('_', '-')}"
+            raise BadInput(f"{flag} {as_typed(given)}: the run {run} has {as_typed(made_with)}; leave the option out")
+
+
+def as_typed(value: object) -> str:
+    """Return an option's value as one writes it on the command line."""
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def pick_device(name: str | None) -> torch.device:
@@ -291,7 +413,10 @@ def make_run_folder(parent: Path) -> Path:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Call `write` on a temporary file beside `path` and rename it: `path` is the old file or the new, never half."""
+    """Call `write` on a temporary file beside `path` and rename it: `path` is the old file or the new, never half.
+
+    Raises OSError, with `path` as its file, where that cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:
@@ -299,8 +424,36 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except (OSError, RuntimeError) as error:
+        cause = error if isinstance(error, OSError) else error.__context__  # torch.save raises on top of the cause
+        if not isinstance(cause, OSError):
+            raise
+        raise OSError(cause.errno, cause.strerror, str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the temporary files below `folder` of a process that was killed inside `write_whole`."""
+    for path in folder.rglob(".*"):
+        if re.fullmatch(r"\..+\.\d+", path.name):
+            path.unlink()
+
+
+@contextmanager
+def quiet_writer() -> Iterator[None]:
+    """Print no traceback of TensorBoard's writing thread: its OSError comes up again in the thread that asks of it."""
+
+    def hook(failed: threading.ExceptHookArgs) -> None:
+        if not isinstance(failed.exc_value, OSError):
+            before(failed)
+
+    before, threading.excepthook = threading.excepthook, hook
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 @contextmanager
@@ -318,22 +471,6 @@ def finish_on_signals(run: TrainingRun) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def load_checkpoint(run: Path) -> dict:
-    """Return what `TrainingRun.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
-
-    Nothing in the file is executed. Raises BadInput where there is no checkpoint or it cannot be read.
-    """
-    path = run / "checkpoint.pt" if run.is_dir() else run
-    try:
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        checkpoint["script"], checkpoint["options"], checkpoint["data_shapes"]
-    except FileNotFoundError as error:
-        raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint") from error
-    except Exception as error:  # a broken file can fail anywhere inside the unpickler
-        raise BadInput(f"{path}: not a checkpoint of these scripts ({type(error).__name__})") from error
-    return checkpoint
 
 
 def grid(images: Tensor, columns: int = 8) -> Tensor:
