@@ -1,5 +1,6 @@
 """Reading a checkpoint that nobody vouches for: nothing in it is executed, and it is checked before it is used."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -43,8 +44,8 @@ def load_checkpoint(run: Path) -> dict:
     holds is still to be checked: `stored_options`, `mismatch`. Nothing in the file is executed. Raises BadInput where
     there is no checkpoint or it cannot be read.
     """
-    path = run / "checkpoint.pt" if run.is_dir() else run
-    if not path.is_file():
+    path = run / "checkpoint.pt" if os.path.isdir(run) else run  # noqa: PTH112 (Path.is_dir raises for long names)
+    if not os.path.isfile(path):  # noqa: PTH113
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
     with refusing(path):
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)

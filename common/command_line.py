@@ -4,7 +4,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import tyro
 
@@ -14,13 +14,9 @@ Options = TypeVar("Options")
 class BadInput(Exception):
     """What the user gave cannot work. The message is one line: the option or file, what is wrong, what to do."""
 
-    status = 2
-
 
 class Stopped(Exception):
     """What was asked for made sense and was begun, but cannot go on. One line: what happened, and what is left."""
-
-    status = 1
 
 
 def launch(main: Callable[[Options], None], options: type[Options]) -> None:
@@ -28,16 +24,27 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
 
     Options with a method `defaults()` say themselves, once parsed, what stands for those that were left out: an
     instance of their class. Ends the process with one line on stderr: status 2 where the command line does not parse
-    or `main` raises `BadInput`, status 1 where `main` raises `Stopped`.
+    or `main` raises `BadInput`, status 1 where `main` raises `Stopped`, or an OSError that names its file.
     """
     try:
         given = parse(options, main.__globals__["__doc__"])
         if hasattr(given, "defaults"):
             given = parse(options, main.__globals__["__doc__"], default=given.defaults())
         main(given)
-    except (BadInput, Stopped) as error:
-        print("error:", " ".join(str(error).splitlines()), file=sys.stderr)
-        sys.exit(error.status)
+    except BadInput as error:
+        end(str(error), 2)
+    except Stopped as error:
+        end(str(error), 1)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        end(f"{error.filename}: {error.strerror}", 1)
+
+
+def end(message: str, status: int) -> NoReturn:
+    """End the process with the message as one line, whatever the names in it hold."""
+    print("error:", " ".join(message.splitlines()), file=sys.stderr)
+    sys.exit(status)
 
 
 def parse(

@@ -34,6 +34,19 @@ from common.streaming import StreamedImages
 
 AUDITED_STEPS = 3
 
+# Beyond these an option is a slip, or a checkpoint's attempt on the machine's memory.
+LARGEST = {
+    "seed": 2**63 - 1,  # what torch takes
+    "image_size": 4096,
+    "batch_size": 2**20,
+    "z_dim": 2**16,
+    "width": 1024,
+    "blocks": 100,
+    "halvings": 10,
+    "count": 10**7,
+    "doublings": 8,
+}
+
 # What a step returns, and where TensorBoard shows it.
 TAGS = {
     "d_loss": "loss/discriminator",
@@ -338,14 +351,19 @@ class TrainingRun:
         print(f"TensorBoard: tensorboard --logdir {shown(self.folder.parent)}")
 
 
-def check_numbers(options: RunOptions) -> None:
-    """Raise BadInput for numbers that make no sense: all must be finite and positive, seed 0 or more, betas below 1."""
+def check_numbers(options: object) -> None:
+    """Raise BadInput for numbers in the dataclass `options` that make no sense.
+
+    All must be finite and positive, betas and ema below 1, and whole numbers at most what LARGEST says; seed may be 0.
+    """
     for field in fields(options):
         value = getattr(options, field.name)
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
             flag = f"--{field.name.replace('_', '-')} {number}"
+            if isinstance(number, int) and number > (largest := LARGEST.get(field.name, 10**9)):
+                raise BadInput(f"{flag}: must be at most {largest}")
             if not math.isfinite(number):
                 raise BadInput(f"{flag}: must be a finite number")
             if field.name in ("betas", "ema"):

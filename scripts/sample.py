@@ -20,10 +20,11 @@ from torchvision.utils import save_image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
+from common.checkpoint import load_checkpoint, load_network, refusing
 from common.command_line import BadInput, launch
 from common.data import load_domains, to_float, to_uint8
 from common.models import MODELS, cyclegan_networks
-from common.training_run import check_numbers, grid, load_checkpoint, pick_device, shown, write_whole
+from common.training_run import check_numbers, grid, pick_device, shown, write_whole
 
 CHUNK = 256  # images per forward pass, so that any count fits into memory
 
@@ -44,19 +45,21 @@ class Options:
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
 
-def draw(checkpoint: dict, count: int, seed: int, device: torch.device) -> Tensor:
+def draw(run: Path, count: int, seed: int, device: torch.device) -> Tensor:
     """Return `count` images of the run's generator as uint8 (N, C, H, W) on the CPU."""
-    options, shape = checkpoint["options"], checkpoint["data_shapes"][0][1:]
+    checkpoint = load_checkpoint(run)
     random = torch.Generator().manual_seed(seed)
-    if checkpoint["script"] == "cyclegan":
-        generator = cyclegan_networks(shape, options["width"], options["blocks"], options["halvings"])[0]
-        generator.load_state_dict(checkpoint["a_to_b"])
-        images = load_domains(options["dataset"], options["image_size"])[0]
-        inputs = to_float(images[torch.randint(len(images), (count,), generator=random)])
-    else:
-        generator = AveragedModel(MODELS[options["model"]](shape, options["z_dim"])[0])
-        generator.load_state_dict(checkpoint["average"])
-        inputs = torch.randn(count, options["z_dim"], generator=random)
+    with refusing(run):
+        options, shape = checkpoint["options"], checkpoint["data_shapes"][0][1:]
+        if checkpoint["script"] == "cyclegan":
+            sizes = options["width"], options["blocks"], options["halvings"]
+            generator = load_network(lambda: cyclegan_networks(shape, *sizes)[0], checkpoint["a_to_b"])
+            images = load_domains(options["dataset"], options["image_size"])[0]
+            inputs = to_float(images[torch.randint(len(images), (count,), generator=random)])
+        else:
+            model, z_dim = MODELS[options["model"]], options["z_dim"]
+            generator = load_network(lambda: AveragedModel(model(shape, z_dim)[0]), checkpoint["average"])
+            inputs = torch.randn(count, z_dim, generator=random)
     generator.to(device).eval()
     with torch.no_grad():
         return torch.cat([to_uint8(generator(chunk.to(device))).cpu() for chunk in inputs.split(CHUNK)])
@@ -71,7 +74,7 @@ def main(options: Options) -> None:
     if not output.parent.is_dir():
         raise BadInput(f"--output {output}: there is no folder {output.parent}; make it first")
     device = pick_device(options.device)
-    images = draw(load_checkpoint(options.run), options.count, options.seed, device)
+    images = draw(options.run, options.count, options.seed, device)
     if output.suffix == ".npz":
         write_whole(output, lambda file: np.savez_compressed(file, images=images.numpy()))
     else:
