@@ -91,7 +91,7 @@ def mismatch(part: Stateful, state: object) -> str | None:
     Names, shapes and dtypes must be those of `part`. For anything else, `load_state_dict` has to see to it.
     """
     if not isinstance(state, dict):
-        return "missing"
+        return "no state of one"
     if isinstance(part, nn.Module):
         return difference(part.state_dict(), state)
     if isinstance(part, Optimizer):

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
@@ -38,7 +39,7 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     except OSError as error:
         if error.filename is None:
             raise
-        end(f"{error.filename}: {error.strerror}", 1)
+        end(f"{os.fsdecode(error.filename)}: {error.strerror}", 1)
 
 
 def end(message: str, status: int) -> NoReturn:

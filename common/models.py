@@ -87,6 +87,8 @@ def cyclegan_networks(
 
     The published sizes are the defaults. Raises BadInput for images that these networks cannot take.
     """
+    if blocks > 100 or halvings > 10:
+        raise BadInput(f"--blocks {blocks}, --halvings {halvings}: at most 100 and 10")
     channels, height, size = image_shape
     smallest = 3 * 2**halvings
     if height % 4 or size % 4 or min(height, size) < smallest:

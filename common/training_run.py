@@ -41,8 +41,6 @@ LARGEST = {
     "batch_size": 2**20,
     "z_dim": 2**16,
     "width": 1024,
-    "blocks": 100,
-    "halvings": 10,
     "count": 10**7,
     "doublings": 8,
 }
@@ -190,15 +188,14 @@ class TrainingRun:
         ]
         if not options.resume:
             self.folder = make_run_folder(options.runs_dir / self.script)
-        with self.telling():
-            remove_unfinished(self.folder)
-            self.write_config(shapes)
-            # What the events of an earlier process say about steps after the checkpoint, TensorBoard forgets.
-            self.board = SummaryWriter(self.folder, purge_step=start + 1 if options.resume else None)
         self.bar = tqdm(initial=start, total=options.steps, desc=self.script, unit="step", dynamic_ncols=True)
         bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=options.precision == "bf16")
-        with quiet_writer(), self.board, self.bar, finish_on_signals(self), bf16, ExitStack() as audited:
+        with ExitStack() as opened, self.bar, finish_on_signals(self), bf16, ExitStack() as audited:
             with self.telling():
+                remove_unfinished(self.folder)
+                self.write_config(shapes)
+                # What the events of an earlier process say about steps after the checkpoint, TensorBoard forgets.
+                self.board = opened.enter_context(events(self.folder, start + 1 if options.resume else None))
                 if options.resume:
                     self.save(start)  # with the --steps raised, which must hold though this process be killed, too
                 else:
@@ -240,10 +237,10 @@ class TrainingRun:
                 f"--dataset {self.options.dataset}: holds images of shape {shapes}, but the run {run} was made with "
                 f"{made_with}; bring those back"
             )
-        for name, part in self.state.items():
-            if wrong := mismatch(part, checkpoint.get(name)):
-                raise BadInput(f"{run / 'checkpoint.pt'}: does not hold this {name}: {wrong}")
         with refusing(run / "checkpoint.pt"):
+            for name, part in self.state.items():
+                if wrong := mismatch(part, checkpoint.get(name)):
+                    raise BadInput(f"does not hold this {name}: {wrong}")
             for name, part in self.state.items():
                 part.load_state_dict(checkpoint[name])
         self.checkpoint = {}
@@ -334,14 +331,14 @@ class TrainingRun:
         try:
             yield
         except OSError as error:
-            where = error.filename or self.folder
+            where = os.fsdecode(error.filename or self.folder)
             raise Stopped(f"{where}: {error.strerror or error}; {self.what_is_left()}") from error
 
     def what_is_left(self) -> str:
         """Return where the last checkpoint is, in words."""
         if self.saved is None:
             return f"{shown(self.folder)} has no checkpoint yet"
-        return f"the last checkpoint, of step {self.saved}, is whole: {shown(self.folder / 'checkpoint.pt')}"
+        return f"the last checkpoint, of step {self.saved}, is {shown(self.folder / 'checkpoint.pt')}"
 
     def say_goodbye(self, step: int) -> None:
         """Say where the results are and how to look at them."""
@@ -460,8 +457,11 @@ def remove_unfinished(folder: Path) -> None:
 
 
 @contextmanager
-def quiet_writer() -> Iterator[None]:
-    """Print no traceback of TensorBoard's writing thread: its OSError comes up again in the thread that asks of it."""
+def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
+    """Open TensorBoard's writer for `folder`; where its thread cannot write, the next call to it raises the OSError.
+
+    What matters has been flushed before the end, so that its thread prints no traceback and its end raises nothing.
+    """
 
     def hook(failed: threading.ExceptHookArgs) -> None:
         if not isinstance(failed.exc_value, OSError):
@@ -469,7 +469,12 @@ def quiet_writer() -> Iterator[None]:
 
     before, threading.excepthook = threading.excepthook, hook
     try:
-        yield
+        board = SummaryWriter(folder, purge_step=purge_step)
+        try:
+            yield board
+        finally:
+            with suppress(OSError):
+                board.close()
     finally:
         threading.excepthook = before
 
