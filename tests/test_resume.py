@@ -161,9 +161,10 @@ def kill_and_resume(script, arguments, steps, folder, kills, draws):
 
 
 CASES = [*((script, MLP, 16) for script in GANS), ("cyclegan", CYCLEGAN, 12), ("gan_detach", DCGAN, 9)]
+NAMES = [*GANS, "cyclegan", "gan_detach-dcgan"]
 
 
-@pytest.mark.parametrize(("script", "arguments", "steps"), CASES)
+@pytest.mark.parametrize(("script", "arguments", "steps"), CASES, ids=NAMES)
 def test_a_run_killed_at_random_moments_ends_with_the_bits_of_one_never_stopped(script, arguments, steps, tmp_path):
     arguments = f"{arguments} --steps {steps}"
     whole = train(script, arguments, tmp_path / "whole")
@@ -172,7 +173,7 @@ def test_a_run_killed_at_random_moments_ends_with_the_bits_of_one_never_stopped(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("script", "arguments", "steps"), CASES)
+@pytest.mark.parametrize(("script", "arguments", "steps"), CASES, ids=NAMES)
 def test_soak(script, arguments, steps, tmp_path):
     arguments = f"{arguments} --steps {steps}"
     whole = train(script, arguments, tmp_path / "whole")
