@@ -1,6 +1,7 @@
 """Reading a checkpoint that nobody vouches for: nothing in it is executed, and it is checked before it is used."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -48,7 +49,11 @@ def load_checkpoint(run: Path) -> dict:
     if not os.path.isfile(path):  # noqa: PTH113
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
     with refusing(path):
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's doubts about a file that is refused anyway
+            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        if not isinstance(checkpoint, dict):
+            raise TypeError
         shapes = checkpoint["data_shapes"]
         if not (
             checkpoint["script"].isidentifier()

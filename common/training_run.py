@@ -189,7 +189,9 @@ class TrainingRun:
         if not options.resume:
             self.folder = make_run_folder(options.runs_dir / self.script)
         self.bar = tqdm(initial=start, total=options.steps, desc=self.script, unit="step", dynamic_ncols=True)
-        bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=options.precision == "bf16")
+        # Without a cache: around a whole run it would go on giving the networks the weights of their first pass.
+        enabled = options.precision == "bf16"
+        bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
         with ExitStack() as opened, self.bar, finish_on_signals(self), bf16, ExitStack() as audited:
             with self.telling():
                 remove_unfinished(self.folder)
