@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import tyro
 
+from common.distributed import LostRank, first_to_complain, leave
+
 Options = TypeVar("Options")
 
 
@@ -28,16 +30,19 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
 
     Options with a method `defaults()` say themselves, once parsed, what stands for those that were left out: an
     instance of their class. Ends the process with one line on stderr: status 2 where the command line does not parse
-    or `main` raises `BadInput`, status 1 where `main` raises `Stopped`.
+    or `main` raises `BadInput`, status 1 where `main` raises `Stopped` or `LostRank`. Of several processes under
+    torchrun one prints the line.
     """
     try:
         given = parse(options, main.__globals__["__doc__"])
         if hasattr(given, "defaults"):
             given = parse(options, main.__globals__["__doc__"], default=given.defaults())
         main(given)
-    except (BadInput, Stopped) as error:
-        print("error:", " ".join(str(error).splitlines()), file=sys.stderr)
+    except (BadInput, Stopped, LostRank) as error:
+        if first_to_complain():
+            print("error:", " ".join(str(error).splitlines()), file=sys.stderr)
         sys.exit(error.status)
+    leave()
 
 
 def parse(
