@@ -9,6 +9,8 @@ from typing import NoReturn, TypeVar
 
 import tyro
 
+from common.distributed import LostRank, first_to_complain, leave
+
 Options = TypeVar("Options")
 
 
@@ -25,7 +27,8 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
 
     Options with a method `defaults()` say themselves, once parsed, what stands for those that were left out: an
     instance of their class. Ends the process with one line on stderr: status 2 where the command line does not parse
-    or `main` raises `BadInput`, status 1 where `main` raises `Stopped`, or an OSError that names its file.
+    or `main` raises `BadInput`, status 1 where `main` raises `Stopped`, `LostRank` or an OSError that names its file.
+    Of several processes under torchrun one prints the line.
     """
     try:
         given = parse(options, main.__globals__["__doc__"])
@@ -34,17 +37,19 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
         main(given)
     except BadInput as error:
         end(str(error), 2)
-    except Stopped as error:
+    except (Stopped, LostRank) as error:
         end(str(error), 1)
     except OSError as error:
         if error.filename is None:
             raise
         end(f"{os.fsdecode(error.filename)}: {error.strerror}", 1)
+    leave()
 
 
 def end(message: str, status: int) -> NoReturn:
     """End the process with the message as one line, whatever the names in it hold."""
-    print("error:", " ".join(message.splitlines()), file=sys.stderr)
+    if first_to_complain():
+        print("error:", " ".join(message.splitlines()), file=sys.stderr)
     sys.exit(status)
 
 

@@ -21,6 +21,7 @@ from torchvision.transforms.v2 import functional as transforms
 from tqdm import tqdm
 
 from common.command_line import BadInput
+from common.distributed import one_before_the_others
 from common.streaming import StreamedImages
 
 ASSETS = Path(__file__).parent / "assets"
@@ -85,11 +86,12 @@ def outlines(images: Tensor) -> Tensor:
 def load_torchvision(dataset: str) -> Tensor:
     """Return a torchvision data set's training images, uint8 (N, C, H, W), downloading them where they are missing."""
     factory = TORCHVISION[dataset]
-    try:
-        images = factory(DOWNLOADS, train=True).data
-    except RuntimeError:  # torchvision's word for files that are missing or damaged
-        download(dataset)
-        images = factory(DOWNLOADS, train=True).data
+    with one_before_the_others():
+        try:
+            images = factory(DOWNLOADS, train=True).data
+        except RuntimeError:  # torchvision's word for files that are missing or damaged
+            download(dataset)
+            images = factory(DOWNLOADS, train=True).data
     images = torch.as_tensor(images)
     return images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
 
@@ -214,12 +216,15 @@ def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> 
         order = order[batch_size:]
 
 
-def batches(images: Tensor | StreamedImages, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
+def batches(
+    images: Tensor | StreamedImages, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
+) -> Iterator[Tensor]:
     """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end.
 
-    Streamed or not, the batches are the same. Raises BadInput for a streamed image that cannot be read.
+    rows: the part of every batch to yield; no other image is touched. Streamed or not, the batches are the same.
+    Raises BadInput for a streamed image that cannot be read.
     """
-    order = batch_order(len(images), batch_size, seed, first_step)
+    order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
     if isinstance(images, StreamedImages):
         chosen = images.batches(order)
     else:

@@ -87,9 +87,10 @@ class BatchReader:
 
 
 def worker_count() -> int:
-    """Return how many workers to start: one for each core that this process may use, up to MAX_WORKERS."""
+    """Return how many workers to start: this process's part of the cores it may use, from 1 to MAX_WORKERS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(MAX_WORKERS, cores)
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # that torchrun has started on this machine
+    return max(1, min(MAX_WORKERS, cores // processes))
 
 
 def leave_signals_to_the_run(worker: int) -> None:

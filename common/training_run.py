@@ -21,6 +21,7 @@ from typing import BinaryIO, Literal
 import torch
 import tyro
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from torch.utils.tensorboard import SummaryWriter
 from torchvision.utils import make_grid, save_image
@@ -29,6 +30,7 @@ from tqdm import tqdm
 from common.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, stored_options
 from common.command_line import BadInput, Stopped
 from common.data import batches, seed_for
+from common.distributed import Ranks
 from common.gradient_audit import GradientAudit
 from common.streaming import StreamedImages
 
@@ -67,7 +69,7 @@ class RunOptions:
     image_size: int | None = None
     """Pixels a side. None keeps the data set's own size; images from a folder become 64."""
     batch_size: int = 32
-    """Images per step."""
+    """Images per step, all processes together."""
     steps: int = 2400
     """Steps to train, each one update of every network."""
     lr: float = 1.5e-3
@@ -118,7 +120,7 @@ class TrainingRun:
     """One run of a training script: set up with `show` and `keep`, then a loop over `steps` that calls `log`."""
 
     def __init__(self, script: str, options: RunOptions):
-        """Check `options`, pick the device and seed torch; nothing is written before the first step.
+        """Check `options`, find the other processes, pick the device, seed torch; nothing is written before step 1.
 
         script: path of the training script; its name is the folder's. Raises BadInput for options that cannot work,
         or that are not those of the run to resume.
@@ -131,15 +133,25 @@ class TrainingRun:
         self.saved: int | None = self.checkpoint.get("step")
         if options.resume:
             check_resumable(self.script, options, self.checkpoint)
+        self.ranks = Ranks(options.batch_size)
         self.device = pick_device(options.device)
+        if options.batch_size < self.ranks.count:
+            raise BadInput(
+                f"--batch-size {options.batch_size}: leaves some of {self.ranks.count} processes without an image; "
+                "raise it or start fewer"
+            )
+        # Rank 0 alone makes a folder.
+        check_alike(self.ranks, **asdict(options) | {"device": self.device.type, "runs_dir": None})
         self.state: dict[str, Stateful] = {}
         self.latest: tuple[int, dict[str, Tensor]] = 0, {}
         self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
         self.interrupted = False
+        self.stepping = False
         torch.manual_seed(options.seed)
         self.random_generators = [torch.default_generator]
         if self.device.type == "cuda":
             torch.set_float32_matmul_precision("high")  # TF32
+            torch.cuda.set_device(self.device.index or 0)
             self.random_generators.append(torch.cuda.default_generators[self.device.index or 0])
 
     def place(self, network: nn.Module) -> nn.Module:
@@ -152,6 +164,9 @@ class TrainingRun:
     def keep(self, **state: Stateful) -> None:
         """Name what the checkpoint holds: networks, optimizers, and all else that a step changes."""
         self.state = state
+        for part in state.values():
+            if isinstance(part, Optimizer):
+                part.register_step_pre_hook(self.ranks.average_gradients)
 
     def networks(self) -> dict[str, nn.Module]:
         """Return the networks among what `keep` named."""
@@ -165,48 +180,67 @@ class TrainingRun:
         self.pictures = pictures
 
     def noise(self, count: int) -> Tensor:
-        """Return (count, z_dim) standard normal noise; within a step it is a function of (seed, step)."""
-        return torch.randn(count, self.options.z_dim, device=self.device)
+        """Return (count, z_dim) standard normal noise; within a step it is a function of (seed, step).
+
+        Within a step and under torchrun, `count` must be the size of this process's share of the batch, and its rows
+        of the noise for the whole batch come back. Raises ValueError for another.
+        """
+        if not self.stepping or self.ranks.count == 1:
+            return torch.randn(count, self.options.z_dim, device=self.device)
+        share = self.ranks.share(torch.randn(self.options.batch_size, self.options.z_dim, device=self.device))
+        if len(share) != count:
+            raise ValueError(f"noise({count}) within a step: this process has {len(share)} images of the batch")
+        return share
 
     def steps(self, *datasets: Tensor | StreamedImages) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for step 1, 2, ..., and keep the books between the steps.
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
-        [-1, 1]. A run that is resumed takes up its state here and starts with the step after its checkpoint. Raises
-        BadInput where the run's folder cannot be written, a streamed image not be read or a checkpoint not be that of
-        these networks and data; Stopped where the run's files cannot be written any more or a loss is not finite.
+        [-1, 1], under torchrun this process's share of it. A run that is resumed takes up its state here and starts
+        with the step after its checkpoint. Raises BadInput where the run's folder cannot be written, a streamed image
+        not be read, the data not be the same in all processes or a checkpoint not be that of these networks and data;
+        Stopped where the run's files cannot be written any more or a loss is not finite.
         """
         options = self.options
         shapes = [list(images.shape) for images in datasets]
+        check_alike(self.ranks, dataset=shapes)
         start = self.restore(shapes) if options.resume else 0
         if start == options.steps:
             self.say_goodbye(start)
             return
         streams = [
-            batches(images, options.batch_size, seed_for(options.seed, domain), start)
+            batches(images, options.batch_size, seed_for(options.seed, domain), start, self.ranks.rows)
             for domain, images in enumerate(datasets)
         ]
-        if not options.resume:
+        leads = self.ranks.leads
+        if leads and not options.resume:
             self.folder = make_run_folder(options.runs_dir / self.script)
-        self.bar = tqdm(initial=start, total=options.steps, desc=self.script, unit="step", dynamic_ncols=True)
+        self.folder = self.ranks.gather(self.folder)[0]
+        self.ranks.start_alike(self.networks().values())
+        self.bar = tqdm(
+            desc=self.script, initial=start, total=options.steps, unit="step", dynamic_ncols=True, disable=not leads
+        )
         # Without a cache: around a whole run it would go on giving the networks the weights of their first pass.
         enabled = options.precision == "bf16"
         bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
         with ExitStack() as opened, self.bar, finish_on_signals(self), bf16, ExitStack() as audited:
             with self.telling():
-                remove_unfinished(self.folder)
-                self.write_config(shapes)
-                # What the events of an earlier process say about steps after the checkpoint, TensorBoard forgets.
-                self.board = opened.enter_context(events(self.folder, start + 1 if options.resume else None))
+                if leads:
+                    remove_unfinished(self.folder)
+                    self.write_config(shapes)
+                    # What the events of an earlier process say about steps after the checkpoint, TensorBoard forgets.
+                    self.board = opened.enter_context(events(self.folder, start + 1 if options.resume else None))
                 if options.resume:
                     self.save(start)  # with the --steps raised, which must hold though this process be killed, too
-                else:
+                elif leads:
                     self.introduce()
-            if options.audit:
+            audits = options.audit and leads
+            if audits:
                 trained = {name: part for name, part in self.networks().items() if not isinstance(part, AveragedModel)}
                 audit = audited.enter_context(GradientAudit(**trained))
             audited_step = start + AUDITED_STEPS
             self.logged_at = time.perf_counter(), start
+            self.stepping = True
             for step in range(start + 1, options.steps + 1):
                 # Noise, and whatever else a step draws, is a function of (seed, step). Not torch.manual_seed: where
                 # CUDA is idle, that takes half a millisecond and keeps a stack trace each time.
@@ -214,11 +248,11 @@ class TrainingRun:
                     generator.manual_seed(seed_for(options.seed, len(datasets), step))
                 yield step, *map(next, streams)
                 self.bar.update()
-                last = self.interrupted or step == options.steps
+                last = self.ends(step)
                 with self.telling():
                     if step % options.log_every == 0 or step in (1, options.steps):
                         self.draw_curves()
-                    if options.audit and (step == audited_step or (last and step < audited_step)):
+                    if audits and (step == audited_step or (last and step < audited_step)):
                         audited.close()
                         self.board.add_text("audit", str(audit), step)
                         tqdm.write(f"Gradients of the first {step - start} steps:\n\n{audit}\n")
@@ -229,6 +263,19 @@ class TrainingRun:
                 if last:
                     break
         self.say_goodbye(step)
+
+    def ends(self, step: int) -> bool:
+        """Return whether `step` is the last, because all are done or a signal has come.
+
+        Several processes must stop at the same step: they tell each other of a signal every `--log-every` steps.
+        """
+        if step == self.options.steps:
+            return True
+        if self.ranks.count > 1 and step % self.options.log_every:
+            return False
+        if self.ranks.any(self.interrupted):
+            self.interrupted = True
+        return self.interrupted
 
     def restore(self, shapes: list[list[int]]) -> int:
         """Take up the state of the checkpoint, all of it or, with BadInput, nothing, and return its step."""
@@ -263,6 +310,8 @@ class TrainingRun:
     def draw_curves(self) -> None:
         """Show what the latest step returned: with `save`, the one point where the host waits."""
         step, numbers = self.latest[0], self.finite_numbers()
+        if not self.ranks.leads:
+            return
         now, (then, before) = time.perf_counter(), self.logged_at
         self.logged_at = now, step
         speed = (step - before) * self.options.batch_size / (now - then)
@@ -273,9 +322,13 @@ class TrainingRun:
         self.bar.set_postfix_str(f"{losses}, {speed:,.0f} images/s", refresh=False)
 
     def finite_numbers(self) -> dict[str, float]:
-        """Return what the latest step returned as numbers; raises Stopped where one is not finite."""
+        """Return the means over the batch that the latest step returned; raises Stopped where one is not finite.
+
+        All processes must ask at the same step, and all get the same answer.
+        """
         step, values = self.latest
-        numbers = dict(zip(values, torch.stack(list(values.values())).tolist(), strict=True)) if values else {}
+        means = self.ranks.mean(torch.stack(list(values.values()))).tolist() if values else []
+        numbers = dict(zip(values, means, strict=True))
         for name, number in numbers.items():
             if not math.isfinite(number):
                 raise Stopped(f"step {step}: {name} is {number}; {self.what_is_left()}; try a lower --lr in a new run")
@@ -283,6 +336,8 @@ class TrainingRun:
 
     def sample(self, step: int) -> None:
         """Write the pictures as they are after `step`."""
+        if not self.ranks.leads:
+            return
         for network in self.networks().values():
             network.eval()
         with torch.no_grad():
@@ -305,13 +360,13 @@ class TrainingRun:
         Raises Stopped, and keeps the checkpoint before, where a loss or anything to be kept is not finite.
         """
         self.finite_numbers()
-        checkpoint = self.config | {"step": step}
-        checkpoint |= {name: part.state_dict() for name, part in self.state.items()}
+        checkpoint = {"step": step} | {name: part.state_dict() for name, part in self.state.items()}
         for name in self.state:
             if not all_finite(checkpoint[name]):
                 raise Stopped(f"step {step}: {name} holds a number that is not finite; {self.what_is_left()}")
-        self.board.flush()  # so that no point of before the checkpoint can be lost after it
-        write_whole(self.folder / "checkpoint.pt", lambda file: torch.save(checkpoint, file))
+        if self.ranks.leads:
+            self.board.flush()  # so that no point of before the checkpoint can be lost after it
+            write_whole(self.folder / "checkpoint.pt", lambda file: torch.save(self.config | checkpoint, file))
         self.saved = step
 
     def write_config(self, shapes: list[list[int]]) -> None:
@@ -344,6 +399,8 @@ class TrainingRun:
 
     def say_goodbye(self, step: int) -> None:
         """Say where the results are and how to look at them."""
+        if not self.ranks.leads:
+            return
         print(f"Interrupted after step {step}." if self.interrupted else f"Done: {step} steps.")
         print(f"Samples:     {shown(self.sample_path(step))}")
         print(f"More images: python scripts/sample.py {shown(self.folder)}")
@@ -401,15 +458,32 @@ def as_typed(value: object) -> str:
 
 
 def pick_device(name: str | None) -> torch.device:
-    """Return the device called `name`, by default CUDA where it is available; raises BadInput if it is not there."""
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    """Return the device called `name`, by default CUDA where it is available; raises BadInput if it is not there.
+
+    Of several processes that torchrun has started on a machine, each takes the CUDA device of its own number there.
+    """
+    name = name or ("cuda" if torch.cuda.is_available() else "cpu")
+    if name.startswith("cuda") and int(os.environ.get("LOCAL_WORLD_SIZE", 1)) > 1:
+        if name != "cuda":
+            raise BadInput(f"--device {name}: several processes cannot share it; --device cuda gives each its own")
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         torch.zeros(1, device=name).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         found = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
         raise BadInput(f"--device {name}: not on this machine, which has {', '.join(found)}") from error
     return torch.device(name)
+
+
+def check_alike(ranks: Ranks, **settings: object) -> None:
+    """Raise BadInput unless all processes have the same settings."""
+    everyone = ranks.gather(settings)
+    for name, value in settings.items():
+        for other in everyone:
+            if other[name] != value:
+                raise BadInput(
+                    f"--{name.replace('_', '-')}: {value} here and {other[name]} in another process; start all alike"
+                )
 
 
 def make_run_folder(parent: Path) -> Path:
