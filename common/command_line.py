@@ -24,7 +24,9 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     try:
         main(parse(options, main.__globals__["__doc__"]))
     except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
+        # A file's name may hold line breaks, and bytes that are no text.
+        line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(error))
+        print(f"error: {line}", file=sys.stderr)
         sys.exit(2)
 
 
