@@ -107,7 +107,7 @@ EXTRACTORS = {"digits": "digits", "inception": "inception-v3-compat"}
 
 def as_digits(images: Tensor) -> Tensor:
     """Return uint8 images (N, C, H, W) as the classifier takes them: floats (N, 1, 28, 28) in [-1, 1]."""
-    return to_float(resize(images, [28, 28])).mean(1, keepdim=True)
+    return to_float(resize(images, [28, 28]).float().mean(1, keepdim=True))
 
 
 def picked(images: Tensor | StreamedImages, indices: Tensor) -> Tensor:

@@ -155,7 +155,7 @@ def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):
     class Corners(DigitFeatures):
         def __init__(self, name, features, **_):
             nn.Module.__init__(self)
-            self.features_list = features
+            self.name, self.features_list = name, features
 
         def forward(self, images):
             assert images.shape[1:] == (3, 28, 28)
