@@ -47,9 +47,10 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
 
 
 def end(message: str, status: int) -> NoReturn:
-    """End the process with the message as one line, whatever the names in it hold."""
+    """End the process with the message as one line: names in it may hold line breaks, and bytes that are no text."""
     if first_to_complain():
-        print("error:", " ".join(message.splitlines()), file=sys.stderr)
+        line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
+        print(f"error: {line}", file=sys.stderr)
     sys.exit(status)
 
 

@@ -579,7 +579,8 @@ def grid(images: Tensor, columns: int = 8) -> Tensor:
 
 def markdown_table(rows: dict[str, object]) -> str:
     """Return a two-column table for TensorBoard's text tab."""
-    return "| option | value |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+    table = "| option | value |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+    return table.encode(errors="backslashreplace").decode()  # the name of a folder may hold bytes that are no text
 
 
 def shown(path: Path) -> Path:

@@ -97,11 +97,13 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
     assert not first.equal(other)
 
 
-def test_a_folder_of_colour_images_trains(tmp_path):
-    (tmp_path / "images").mkdir()
+def test_a_folder_of_colour_images_trains_whatever_its_name(tmp_path):
+    images = tmp_path / "caf\udce9\n图"  # a byte that is no text, a line break, a letter from afar
+    images.mkdir()
     for shade in (0, 100, 200):
-        Image.new("RGB", (50, 40), (shade, 0, 255)).save(tmp_path / "images" / f"{shade}.jpg")
-    _, folder = train("gan_detach", tmp_path, "--dataset", tmp_path / "images", "--image-size", 32)
+        Image.new("RGB", (50, 40), (shade, 0, 255)).save(tmp_path / "plain.jpg")
+        (tmp_path / "plain.jpg").rename(images / f"{shade}.jpg")
+    _, folder = train("gan_detach", tmp_path, "--dataset", images, "--image-size", 32)
     run("sample", folder, "--count", 2, "--output", "out.npz", folder=tmp_path)
     assert np.load(tmp_path / "out.npz")["images"].shape == (2, 3, 32, 32)
 
