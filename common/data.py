@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
@@ -45,9 +44,14 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
         images = load_torchvision(dataset)
     else:
         return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
-    if image_size in (None, images.shape[-1]):
+    return resized(images, image_size)
+
+
+def resized(images: Tensor, size: int | None) -> Tensor:
+    """Return square images (N, C, S, S) at `size` pixels a side, by default their own."""
+    if size in (None, images.shape[-1]):
         return images
-    return torch.cat([transforms.resize(part, [image_size, image_size]) for part in images.split(1000)])
+    return torch.cat([transforms.resize(part, [size, size]) for part in images.split(1000)])
 
 
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
@@ -60,26 +64,6 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
     labels = torch.arange(10).repeat_interleave(5)[:, None].expand(50, 100)
     columns = slice(80, 100) if held_out else slice(0, 80)
     return tiles[:, columns].reshape(-1, 1, 28, 28), labels[:, columns].reshape(-1)
-
-
-def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return two unpaired domains made from `dataset`, each uint8 (N, C, H, W).
-
-    A is every other image, B the outlines of the rest: no image of B comes from one of A, but what the outline of any
-    image is, is known: `outlines`. Raises what `load_images` raises, and BadInput for a folder too big for memory.
-    """
-    images = load_images(dataset, image_size)
-    if isinstance(images, StreamedImages):
-        raise BadInput(
-            f"--dataset {dataset}: two domains are made in memory, of up to {MEMORY_LIMIT >> 20} MiB of pixels; "
-            "name a smaller folder or a smaller --image-size"
-        )
-    return images[0::2], outlines(images[1::2])
-
-
-def outlines(images: Tensor) -> Tensor:
-    """Return the outer outline of bright strokes: what a 3x3 dilation adds. (N, C, H, W) in and out, uint8."""
-    return (F.max_pool2d(images.float(), 3, stride=1, padding=1) - images).byte()
 
 
 def load_torchvision(dataset: str) -> Tensor:
@@ -113,12 +97,13 @@ def download(dataset: str) -> None:
         ) from error
 
 
-def load_folder(folder: Path, image_size: int) -> Tensor | StreamedImages:
+def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
-    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; more are streamed from their files. C is 1 if all
-    images, of a stream the first GREYSCALE_SAMPLE, are greyscale, else 3. Raises BadInput, naming the path, where
-    `folder` is missing or empty or a file cannot be read; a stream raises the last when the file's batch is due.
+    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; more are streamed from their files. mode: as for
+    `read_image`; with None, C is 1 if all images, of a stream the first GREYSCALE_SAMPLE, are greyscale, else 3.
+    Raises BadInput, naming the path, where `folder` is missing or empty or a file cannot be read; a stream raises the
+    last when the file's batch is due.
     """
     if not folder.is_dir():
         raise BadInput(
@@ -135,11 +120,11 @@ def load_folder(folder: Path, image_size: int) -> Tensor | StreamedImages:
     if not paths:
         raise BadInput(f"--dataset {folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
     if len(paths) * 3 * image_size**2 > MEMORY_LIMIT:
-        mode = "L" if all(stored_mode(path) == "L" for path in paths[:GREYSCALE_SAMPLE]) else "RGB"
+        mode = mode or ("L" if all(stored_mode(path) == "L" for path in paths[:GREYSCALE_SAMPLE]) else "RGB")
         read = partial(read_image, image_size=image_size, mode=mode)
         return StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
     with tqdm(paths, desc="reading images", unit="", leave=False, delay=1) as bar:
-        images = [read_image(path, image_size) for path in bar]
+        images = [read_image(path, image_size, mode) for path in bar]
     channels = max(len(image) for image in images)
     return torch.stack([image.expand(channels, -1, -1) for image in images])
 

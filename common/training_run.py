@@ -41,6 +41,7 @@ TAGS = {
     "adversarial_loss": "loss/adversarial",
     "cycle_loss": "loss/cycle",
     "identity_loss": "loss/identity",
+    "learning_rate": "learning_rate",
 }
 
 
@@ -105,6 +106,8 @@ class TrainingRun:
         self.device = pick_device(options.device)
         self.state: dict[str, nn.Module | Optimizer] = {}
         self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
+        self.measures: dict[str, Callable[[], Tensor]] = {}
+        self.measured: dict[str, float] = {}
         self.interrupted = False
         torch.manual_seed(options.seed)
         self.random_generators = [torch.default_generator]
@@ -133,6 +136,13 @@ class TrainingRun:
         Eight to a row. TensorBoard gets each under its name; those made by functions are saved together as one grid.
         """
         self.pictures = pictures
+
+    def measure(self, measures: dict[str, Callable[[], Tensor]]) -> None:
+        """Name what the run measures whenever it draws its pictures: TensorBoard's tags, and functions to 0-d tensors.
+
+        The last of each is printed at the end, too.
+        """
+        self.measures = measures
 
     def noise(self, count: int) -> Tensor:
         """Return (count, z_dim) standard normal noise; within a step it is a function of (seed, step)."""
@@ -182,11 +192,12 @@ class TrainingRun:
             self.save(step)
         self.say_goodbye(step)
 
-    def log(self, step: int, values: dict[str, Tensor]) -> None:
-        """Show the 0-d tensors a step returned, every `--log-every` steps: the one point where the host waits."""
+    def log(self, step: int, values: dict[str, Tensor | float]) -> None:
+        """Show what a step returned, 0-d tensors or numbers, every `--log-every` steps: the one point of waiting."""
         if step % self.options.log_every and step not in (1, self.options.steps):
             return
-        numbers = dict(zip(values, torch.stack(list(values.values())).tolist(), strict=True))
+        tensors = [torch.as_tensor(value, device=self.device) for value in values.values()]
+        numbers = dict(zip(values, torch.stack(tensors).tolist(), strict=True))
         now, (then, before) = time.perf_counter(), self.logged_at
         self.logged_at = now, step
         speed = (step - before) * self.options.batch_size / (now - then)
@@ -202,10 +213,13 @@ class TrainingRun:
             network.eval()
         with torch.no_grad():
             drawn = {name: make() for name, make in self.pictures.items() if callable(make)}
+            self.measured = {name: measure().item() for name, measure in self.measures.items()}
         for network in self.networks().values():
             network.train()
         for name, images in drawn.items():
             self.board.add_image(name, grid(images), step)
+        for name, number in self.measured.items():
+            self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)
         everything = grid(torch.cat(list(drawn.values())))
         write_whole(self.sample_path(step), lambda file: save_image(everything, file, format="png"))
@@ -236,6 +250,8 @@ class TrainingRun:
     def say_goodbye(self, step: int) -> None:
         """Say where the results are and how to look at them."""
         print(f"Interrupted after step {step}." if self.interrupted else f"Done: {step} steps.")
+        for name, number in self.measured.items():
+            print(f"{name}: {number:.4f}")
         print(f"Samples:     {shown(self.sample_path(step))}")
         print(f"More images: python scripts/sample.py {shown(self.folder)}")
         print(f"TensorBoard: tensorboard --logdir {shown(self.options.runs_dir)}")
@@ -254,7 +270,7 @@ def check_numbers(options: RunOptions) -> None:
             if field.name in ("betas", "ema"):
                 if not 0 <= number < 1:
                     raise BadInput(f"{flag}: must be at least 0 and below 1")
-            elif field.name == "seed":
+            elif field.name in ("seed", "identity_weight"):
                 if number < 0:
                     raise BadInput(f"{flag}: must be 0 or more")
             elif number <= 0:
