@@ -110,13 +110,7 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
             f"--dataset {folder}: neither mnist5k, {', '.join(TORCHVISION)} nor a folder; "
             "name one of those or a folder that holds images"
         )
-    # Plain strings: a folder may hold millions.
-    paths = sorted(
-        f"{parent}/{name}"
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if name.lower().endswith(IMAGE_SUFFIXES)
-    )
+    paths = image_paths(folder)
     if not paths:
         raise BadInput(f"--dataset {folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
     if len(paths) * 3 * image_size**2 > MEMORY_LIMIT:
@@ -129,16 +123,27 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
     return torch.stack([image.expand(channels, -1, -1) for image in images])
 
 
-def read_image(path: str | Path, image_size: int, mode: str | None = None) -> Tensor:
-    """Return one image file as uint8 (C, image_size, image_size), upright.
+def image_paths(folder: Path) -> list[str]:
+    """Return the sorted paths of the images below `folder`, by suffix; plain strings, for there may be millions."""
+    return sorted(
+        f"{parent}/{name}"
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if name.lower().endswith(IMAGE_SUFFIXES)
+    )
+
+
+def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
+    """Return one image file as uint8 (C, image_size, image_size), upright; with None in its own size, (C, H, W).
 
     mode: `L` for C 1, `RGB` for C 3; None keeps greyscale images greyscale and makes all others RGB. Raises BadInput
     where the file cannot be read.
     """
     with opened(path) as image:
-        upright = ImageOps.exif_transpose(image).convert(mode or mode_of(image))
-        square = ImageOps.fit(upright, (image_size, image_size))
-    return torch.from_numpy(np.array(square)).view(image_size, image_size, -1).permute(2, 0, 1)
+        image = ImageOps.exif_transpose(image).convert(mode or mode_of(image))
+        if image_size:
+            image = ImageOps.fit(image, (image_size, image_size))
+    return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 
 
 def stored_mode(path: str) -> str:
@@ -159,7 +164,7 @@ def opened(path: str | Path) -> Iterator[Image.Image]:
         with Image.open(path) as image:
             yield image
     except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise BadInput(f"--dataset: {path} cannot be read as an image ({error}); mend or remove it") from error
+        raise BadInput(f"{path}: cannot be read as an image ({error}); mend or remove it") from error
 
 
 def to_float(images: Tensor) -> Tensor:

@@ -106,19 +106,18 @@ def outlines(images: Tensor) -> Tensor:
     return (F.max_pool2d(images.float(), 3, stride=1, padding=1) - images).byte()
 
 
-def crop_and_flip(images: Tensor, size: int) -> Tensor:
-    """Return a random square of each image, every other one mirrored; images of that size come back as they are.
+def crop_and_flip(images: Tensor, size: int, draws: Tensor) -> Tensor:
+    """Return a square of each image, mirrored or not; images of that size already come back as they are.
 
-    images: (N, C, H, W), H and W at least `size`; out: (N, C, size, size). A square is as likely to lie anywhere, and
-    an image to be mirrored as not. Draws from the generator of the images' device.
+    images: (N, C, H, W), H and W at least `size`; out: (N, C, size, size). draws: (N, 3), uniform in [0, 1): where the
+    square lies from top to bottom, where from left to right, and, from 0.5 on, that it is mirrored.
     """
     count, _, height, width = images.shape
     if height == width == size:
         return images
-    here = images.device
-    tops, lefts = (torch.randint(side - size + 1, (count, 1), device=here) for side in (height, width))
-    pixels = torch.arange(size, device=here)
-    mirrored = torch.rand(count, 1, device=here) < 0.5
-    rows, columns = tops + pixels, lefts + torch.where(mirrored, pixels.flip(0), pixels)
-    chosen = images[torch.arange(count, device=here)[:, None, None], :, rows[:, :, None], columns[:, None]]
+    room = torch.tensor([height - size + 1, width - size + 1], device=images.device)
+    tops, lefts = (draws[:, :2] * room).long().split(1, dim=1)
+    pixels = torch.arange(size, device=images.device)
+    rows, columns = tops + pixels, lefts + torch.where(draws[:, 2:] < 0.5, pixels, pixels.flip(0))
+    chosen = images[torch.arange(count, device=images.device)[:, None, None], :, rows[:, :, None], columns[:, None]]
     return chosen.permute(0, 3, 1, 2).contiguous()

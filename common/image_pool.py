@@ -36,10 +36,12 @@ class ImagePool:
                 returned.append(fake)
         return torch.stack(returned)
 
-    def state_dict(self) -> dict[str, list[Tensor]]:
-        """Return the images, for a checkpoint."""
-        return {"images": list(self.images)}
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the images, (up to `size`, C, H, W), for a checkpoint."""
+        return {"images": torch.stack(self.images) if self.images else torch.empty(0)}
 
-    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
-        """Go on with the images of `state_dict`, on whatever device they are."""
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Go on with the images of a `state_dict`, whatever their device; raises ValueError for more than `size`."""
+        if len(state["images"]) > self.size:
+            raise ValueError(f"{len(state['images'])} images for a pool of {self.size}")
         self.images = list(state["images"])

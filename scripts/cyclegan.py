@@ -176,7 +176,8 @@ def main(options: Options) -> None:
     players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, pool_a, pool_b
     weights = options.cycle_weight, options.identity_weight
     for step, *reals in run.steps(domains.a, domains.b):
-        real_a, real_b = (crop_and_flip(real, a.shape[-1]) for real in reals)
+        draws = torch.rand(2, len(reals[0]), 3, device=run.device)
+        real_a, real_b = (crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True))
         losses = train_step(*players, real_a, real_b, *weights)
         run.log(step, losses | {"learning_rate": schedule_g.get_last_lr()[0]})
         schedule_g.step()

@@ -1,7 +1,7 @@
 """Images from a finished run.
 
 Loads the run's checkpoint and lets its generator draw from new noise: a grid to look at, or an array to work with. A
-CycleGAN run has no noise; its generator A to B translates images of domain A instead.
+CycleGAN run has no noise; its generator A to B translates images of domain A that it was not trained on instead.
 
     python scripts/sample.py runs/gan_detach/20260101-120000
     python scripts/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images.npz
@@ -21,8 +21,10 @@ from torchvision.utils import save_image
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
 from common.command_line import BadInput, launch
-from common.data import load_domains, to_float, to_uint8
-from common.models import MODELS, cyclegan_networks
+from common.cyclegan_models import resnet_generator
+from common.data import batches, to_float, to_uint8
+from common.domains import load_domains
+from common.models import MODELS
 from common.training_run import check_numbers, grid, load_checkpoint, pick_device, shown, write_whole
 
 CHUNK = 256  # images per forward pass, so that any count fits into memory
@@ -47,16 +49,15 @@ class Options:
 def draw(checkpoint: dict, count: int, seed: int, device: torch.device) -> Tensor:
     """Return `count` images of the run's generator as uint8 (N, C, H, W) on the CPU."""
     options, shape = checkpoint["options"], checkpoint["data_shapes"][0][1:]
-    random = torch.Generator().manual_seed(seed)
     if checkpoint["script"] == "cyclegan":
-        generator = cyclegan_networks(shape, options["width"], options["blocks"], options["halvings"])[0]
-        generator.load_state_dict(checkpoint["a_to_b"])
-        images = load_domains(options["dataset"], options["image_size"])[0]
-        inputs = to_float(images[torch.randint(len(images), (count,), generator=random)])
+        generator = AveragedModel(resnet_generator(shape[0], options["width"], options["blocks"]))
+        generator.load_state_dict(checkpoint["average_a_to_b"])
+        domains = load_domains(options["dataset"], options["image_size"], options["load_size"])
+        inputs = next(batches(domains.test_a, count, seed))
     else:
         generator = AveragedModel(MODELS[options["model"]](shape, options["z_dim"])[0])
         generator.load_state_dict(checkpoint["average"])
-        inputs = torch.randn(count, options["z_dim"], generator=random)
+        inputs = torch.randn(count, options["z_dim"], generator=torch.Generator().manual_seed(seed))
     generator.to(device).eval()
     with torch.no_grad():
         return torch.cat([to_uint8(generator(chunk.to(device))).cpu() for chunk in inputs.split(CHUNK)])
