@@ -164,7 +164,7 @@ def opened(path: str | Path) -> Iterator[Image.Image]:
         with Image.open(path) as image:
             yield image
     except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise BadInput(f"{path}: cannot be read as an image ({error}); mend or remove it") from error
+        raise BadInput(f"{path} cannot be read as an image ({error}); mend or remove it") from error
 
 
 def to_float(images: Tensor) -> Tensor:
