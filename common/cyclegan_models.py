@@ -21,7 +21,7 @@ def cyclegan_networks(
     channels, height, size = image_shape
     smallest = 3 * 2**halvings
     if height % 4 or size % 4 or min(height, size) < smallest:
-        raise BadInput(f"--image-size {size}: CycleGAN's networks take multiples of 4 from {smallest} up")
+        raise BadInput(f"--image-size {size}: with --halvings {halvings} it takes multiples of 4 from {smallest} up")
     generators = [resnet_generator(channels, width, blocks) for _ in range(2)]
     return *generators, *(patch_discriminator(channels, width, halvings) for _ in range(2))
 

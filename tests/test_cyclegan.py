@@ -22,7 +22,7 @@ from common.cyclegan_models import cyclegan_networks
 from common.gradient_audit import GradientAudit
 from common.image_pool import ImagePool
 from common.step_cost import count_flops, forward_flops
-from scripts.cyclegan import Options, brightness_error, linear_decay, main, train_step
+from scripts.cyclegan import Options, linear_decay, main, train_step, translation_error
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
 LR = 2e-4
@@ -172,19 +172,21 @@ def test_a_decay_from_after_the_end_is_refused():
         linear_decay(10, 11)
 
 
-def test_the_error_is_in_units_of_brightness():
-    black, white = torch.full((2, 1, 2, 2), -1.0), torch.ones(2, 1, 2, 2)
-    assert brightness_error(black, white) == 1
-    assert brightness_error(torch.zeros(2, 1, 2, 2), white) == 0.5
+def test_the_error_is_in_units_of_brightness_over_all_images():
+    black, white = torch.full((101, 1, 2, 2), -1.0), torch.ones(101, 1, 2, 2)
+    assert translation_error(torch.nn.Identity(), black, white) == 1
+    assert translation_error(torch.zeros_like, black, white) == 0.5
+    white[100] = -1
+    torch.testing.assert_close(translation_error(torch.nn.Identity(), black, white), torch.tensor(100 / 101))
 
 
-def test_a_run_on_four_folders_leaves_pools_averages_and_the_learning_rate(tmp_path):
+def test_a_run_on_four_folders_in_bf16_leaves_pools_averages_and_the_learning_rate(tmp_path):
     for name, mode, count in (("trainA", "L", 3), ("trainB", "RGB", 5), ("testA", "L", 1), ("testB", "RGB", 2)):
         (tmp_path / name).mkdir()
         for number in range(count):
             image = Image.effect_noise((40 + number, 30), 100).convert(mode)
             image.save(tmp_path / name / f"{number}.png")
-    small = {"width": 2, "blocks": 1, "halvings": 1, "batch_size": 2, "log_every": 1, "ema": 0.0}
+    small = {"width": 2, "blocks": 1, "halvings": 1, "batch_size": 2, "log_every": 1, "lr": LR, "precision": "bf16"}
     main(Options(dataset=str(tmp_path), image_size=16, steps=4, decay_from=2, runs_dir=tmp_path / "runs", **small))
 
     (folder,) = (tmp_path / "runs" / "cyclegan").iterdir()
