@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from PIL import Image, ImageOps
 from torch import Tensor
 from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
@@ -49,9 +48,14 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
         images = load_torchvision(dataset)
     else:
         return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
-    if image_size in (None, images.shape[-1]):
+    return resized(images, image_size)
+
+
+def resized(images: Tensor, size: int | None) -> Tensor:
+    """Return square images (N, C, S, S) at `size` pixels a side, by default their own."""
+    if size in (None, images.shape[-1]):
         return images
-    return torch.cat([transforms.resize(part, [image_size, image_size]) for part in images.split(1000)])
+    return torch.cat([transforms.resize(part, [size, size]) for part in images.split(1000)])
 
 
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
@@ -64,26 +68,6 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
     labels = torch.arange(10).repeat_interleave(5)[:, None].expand(50, 100)
     columns = slice(80, 100) if held_out else slice(0, 80)
     return tiles[:, columns].reshape(-1, 1, 28, 28), labels[:, columns].reshape(-1)
-
-
-def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return two unpaired domains made from `dataset`, each uint8 (N, C, H, W).
-
-    A is every other image, B the outlines of the rest: no image of B comes from one of A, but what the outline of any
-    image is, is known: `outlines`. Raises what `load_images` raises, and BadInput for a folder too big for memory.
-    """
-    images = load_images(dataset, image_size)
-    if isinstance(images, StreamedImages):
-        raise BadInput(
-            f"--dataset {dataset}: two domains are made in memory, of up to {MEMORY_LIMIT >> 20} MiB of pixels; "
-            "name a smaller folder or a smaller --image-size"
-        )
-    return images[0::2], outlines(images[1::2])
-
-
-def outlines(images: Tensor) -> Tensor:
-    """Return the outer outline of bright strokes: what a 3x3 dilation adds. (N, C, H, W) in and out, uint8."""
-    return (F.max_pool2d(images.float(), 3, stride=1, padding=1) - images).byte()
 
 
 def load_torchvision(dataset: str) -> Tensor:
@@ -118,12 +102,13 @@ def download(dataset: str) -> None:
         ) from error
 
 
-def load_folder(folder: Path, image_size: int) -> Tensor | StreamedImages:
+def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
     Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; more are streamed from their files, after a look at
-    every file's header. C is 1 if all images are greyscale, else 3. Raises BadInput, naming the path, where `folder` is
-    missing or empty or a file cannot be read; what the headers do not show, a stream raises when its batch is due.
+    every file's header. mode: `L` for C 1, `RGB` for C 3; None makes C 1 if all images are greyscale, else 3, and with
+    another the headers are not looked at. Raises BadInput, naming the path, where `folder` is missing or empty or a
+    file cannot be read; what the headers do not show, a stream raises when its batch is due.
     """
     if not folder.is_dir():
         raise BadInput(
@@ -134,11 +119,11 @@ def load_folder(folder: Path, image_size: int) -> Tensor | StreamedImages:
     if not paths:
         raise BadInput(f"--dataset {folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
     if len(paths) * 3 * image_size**2 > MEMORY_LIMIT:
-        mode = "L" if check_headers(paths) == {"L"} else "RGB"
+        mode = mode or ("L" if check_headers(paths) == {"L"} else "RGB")
         read = partial(read_image, image_size=image_size, mode=mode)
         return StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
     with tqdm(paths, desc="reading images", unit="", leave=False, delay=1) as bar:
-        images = [read_image(path, image_size) for path in bar]
+        images = [read_image(path, image_size, mode) for path in bar]
     channels = max(len(image) for image in images)
     return torch.stack([image.expand(channels, -1, -1) for image in images])
 
@@ -151,7 +136,7 @@ def image_paths(folder: Path) -> list[str]:
     """
 
     def refuse(error: OSError) -> None:
-        raise BadInput(f"--dataset: {error.filename} cannot be listed ({error.strerror}); mend or remove it") from error
+        raise BadInput(f"{error.filename} cannot be listed ({error.strerror}); mend or remove it") from error
 
     paths, met = [], set()
     for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
@@ -196,16 +181,19 @@ def header(path: str) -> tuple[str, bool]:
         return mode_of(image), image.fp.read() == ending
 
 
-def read_image(path: str | Path, image_size: int, mode: str | None = None) -> Tensor:
+def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
-    16 bits are scaled to 8, CMYK is converted without a colour profile. mode: `L` for C 1, `RGB` for C 3; None keeps
-    greyscale images greyscale and makes all others RGB. Raises BadInput where the file cannot be read.
+    16 bits are scaled to 8, CMYK is converted without a colour profile. image_size: None keeps the image's own size,
+    (C, H, W). mode: `L` for C 1, `RGB` for C 3; None keeps greyscale images greyscale and makes all others RGB. Raises
+    BadInput where the file cannot be read.
     """
     with opened(path) as image:
-        mode = mode or mode_of(image)
-        square = ImageOps.fit(on_white(ImageOps.exif_transpose(image)).convert(mode), (image_size, image_size))
-    return torch.from_numpy(np.array(square)).view(image_size, image_size, -1).permute(2, 0, 1)
+        own_mode = mode_of(image)
+        image = on_white(ImageOps.exif_transpose(image)).convert(mode or own_mode)
+        if image_size:
+            image = ImageOps.fit(image, (image_size, image_size))
+    return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 
 
 def on_white(image: Image.Image) -> Image.Image:
@@ -236,7 +224,7 @@ def opened(path: str | Path) -> Iterator[Image.Image]:
         with Image.open(path) as image:
             yield image
     except Exception as error:  # a broken file can fail anywhere inside the decoders
-        raise BadInput(f"--dataset: {path} cannot be read as an image ({error}); mend or remove it") from error
+        raise BadInput(f"{path} cannot be read as an image ({error}); mend or remove it") from error
 
 
 def to_float(images: Tensor) -> Tensor:

@@ -1,10 +1,11 @@
-"""The generator of a finished run, and the images that it draws."""
+"""The generators of a finished run, and the images that it draws."""
 
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from common.checkpoint import load_network
+from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
 from common.models import MODELS
 
@@ -22,6 +23,15 @@ def load_generator(checkpoint: dict, weights: str = "average") -> nn.Module:
     if weights == "last":
         return load_network(lambda: model(shape, z_dim)[0], checkpoint["generator"]).eval()
     return load_network(lambda: AveragedModel(model(shape, z_dim)[0]), checkpoint["average"]).eval()
+
+
+def load_translator(checkpoint: dict, direction: str) -> nn.Module:
+    """Return the averaged generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `load_generator` does."""
+    options, channels = checkpoint["options"], checkpoint["data_shapes"][0][1]
+    return load_network(
+        lambda: AveragedModel(resnet_generator(channels, options["width"], options["blocks"])),
+        checkpoint[f"average_{direction.replace('-', '_')}"],
+    ).eval()
 
 
 def draw(generator: nn.Module, inputs: Tensor, device: torch.device) -> Tensor:

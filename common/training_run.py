@@ -40,6 +40,8 @@ AUDITED_STEPS = 3
 LARGEST = {
     "seed": 2**63 - 1,  # what torch takes
     "image_size": 4096,
+    "load_size": 4096,
+    "channels": 1024,
     "batch_size": 2**20,
     "z_dim": 2**16,
     "width": 1024,
@@ -56,6 +58,7 @@ TAGS = {
     "adversarial_loss": "loss/adversarial",
     "cycle_loss": "loss/cycle",
     "identity_loss": "loss/identity",
+    "learning_rate": "learning_rate",
 }
 
 
@@ -143,8 +146,10 @@ class TrainingRun:
         # Rank 0 alone makes a folder.
         check_alike(self.ranks, **asdict(options) | {"device": self.device.type, "runs_dir": None})
         self.state: dict[str, Stateful] = {}
-        self.latest: tuple[int, dict[str, Tensor]] = 0, {}
+        self.latest: tuple[int, dict[str, Tensor | float]] = 0, {}
         self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
+        self.measures: dict[str, Callable[[], Tensor]] = {}
+        self.measured: dict[str, float] = {}
         self.interrupted = False
         self.stepping = False
         torch.manual_seed(options.seed)
@@ -178,6 +183,13 @@ class TrainingRun:
         Eight to a row. TensorBoard gets each under its name; those made by functions are saved together as one grid.
         """
         self.pictures = pictures
+
+    def measure(self, measures: dict[str, Callable[[], Tensor]]) -> None:
+        """Name what the run measures whenever it draws its pictures: TensorBoard's tags, and functions to 0-d tensors.
+
+        The last of each is printed at the end, too.
+        """
+        self.measures = measures
 
     def noise(self, count: int) -> Tensor:
         """Return (count, z_dim) standard normal noise; within a step it is a function of (seed, step).
@@ -303,8 +315,8 @@ class TrainingRun:
                 self.board.add_image(name, grid(picture), 0)
         self.sample(0)
 
-    def log(self, step: int, values: dict[str, Tensor]) -> None:
-        """Take the 0-d tensors that a step returned; the run looks at them when this step's books are kept."""
+    def log(self, step: int, values: dict[str, Tensor | float]) -> None:
+        """Take what a step returned, 0-d tensors or numbers; the run looks at it when this step's books are kept."""
         self.latest = step, values
 
     def draw_curves(self) -> None:
@@ -327,7 +339,8 @@ class TrainingRun:
         All processes must ask at the same step, and all get the same answer.
         """
         step, values = self.latest
-        means = self.ranks.mean(torch.stack(list(values.values()))).tolist() if values else []
+        tensors = [torch.as_tensor(value, device=self.device) for value in values.values()]
+        means = self.ranks.mean(torch.stack(tensors)).tolist() if values else []
         numbers = dict(zip(values, means, strict=True))
         for name, number in numbers.items():
             if not math.isfinite(number):
@@ -342,10 +355,13 @@ class TrainingRun:
             network.eval()
         with torch.no_grad():
             drawn = {name: make() for name, make in self.pictures.items() if callable(make)}
+            self.measured = {name: measure().item() for name, measure in self.measures.items()}
         for network in self.networks().values():
             network.train()
         for name, images in drawn.items():
             self.board.add_image(name, grid(images), step)
+        for name, number in self.measured.items():
+            self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)
         everything = grid(torch.cat(list(drawn.values())))
         write_whole(self.sample_path(step), lambda file: save_image(everything, file, format="png"))
@@ -402,6 +418,8 @@ class TrainingRun:
         if not self.ranks.leads:
             return
         print(f"Interrupted after step {step}." if self.interrupted else f"Done: {step} steps.")
+        for name, number in self.measured.items():
+            print(f"{name}: {number:.4f}")
         print(f"Samples:     {shown(self.sample_path(step))}")
         print(f"More images: python scripts/sample.py {shown(self.folder)}")
         print(f"TensorBoard: tensorboard --logdir {shown(self.folder.parent)}")
@@ -410,7 +428,8 @@ class TrainingRun:
 def check_numbers(options: object) -> None:
     """Raise BadInput for numbers in the dataclass `options` that make no sense.
 
-    All must be finite and positive, betas and ema below 1, and whole numbers at most what LARGEST says; seed may be 0.
+    All must be finite and positive, betas and ema below 1, and whole numbers at most what LARGEST says; seed and
+    identity_weight may be 0.
     """
     for field in fields(options):
         value = getattr(options, field.name)
@@ -425,7 +444,7 @@ def check_numbers(options: object) -> None:
             if field.name in ("betas", "ema"):
                 if not 0 <= number < 1:
                     raise BadInput(f"{flag}: must be at least 0 and below 1")
-            elif field.name == "seed":
+            elif field.name in ("seed", "identity_weight"):
                 if number < 0:
                     raise BadInput(f"{flag}: must be 0 or more")
             elif number <= 0:

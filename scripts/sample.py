@@ -1,7 +1,8 @@
 """Images from a finished run.
 
 Loads the run's checkpoint and lets its generator draw from new noise: a grid to look at, or an array or a folder of
-files to work with. A CycleGAN run has no noise; its generator A to B translates images of domain A instead.
+files to work with. A CycleGAN run has no noise; its generator A to B translates images of domain A, from
+the tests where there are any, instead.
 
     python scripts/sample.py runs/gan_detach/20260101-120000
     python scripts/sample.py runs/gan_detach/20260101-120000 --interpolate 8
@@ -24,11 +25,11 @@ from torchvision.utils import save_image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
-from common.checkpoint import load_checkpoint, load_network, refusing
+from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
-from common.data import load_domains, to_float
-from common.finished_run import draw, load_generator
-from common.models import cyclegan_networks
+from common.data import batches, to_float
+from common.domains import load_domains
+from common.finished_run import draw, load_generator, load_translator
 from common.training_run import check_numbers, grid, pick_device, shown, write_whole
 
 
@@ -53,17 +54,14 @@ class Options:
 
 
 def translated(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
-    """Return images of domain A as a CycleGAN's generator A to B translates them, uint8 (N, C, H, W) on the CPU."""
+    """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
     if options.interpolate:
         raise BadInput(f"--interpolate {options.interpolate}: a CycleGAN translates images and has no z to walk in")
     with refusing(options.run):
-        trained, shape = checkpoint["options"], checkpoint["data_shapes"][0][1:]
-        sizes = trained["width"], trained["blocks"], trained["halvings"]
-        generator = load_network(lambda: cyclegan_networks(shape, *sizes)[0], checkpoint["a_to_b"])
-        images = load_domains(trained["dataset"], trained["image_size"])[0]
-    random = torch.Generator().manual_seed(options.seed)
-    inputs = to_float(images[torch.randint(len(images), (options.count,), generator=random)])
-    return draw(generator.eval(), inputs, device)
+        trained = checkpoint["options"]
+        generator = load_translator(checkpoint, "a-to-b")
+        domains = load_domains(trained["dataset"], trained["image_size"], trained["load_size"])
+    return draw(generator, next(batches(domains.test_a, options.count, options.seed)), device)
 
 
 def points(z_dim: int, options: Options) -> Tensor:

@@ -217,7 +217,7 @@ def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(name, l
     with pytest.raises(SystemExit, match="2"):
         launch(gan_detach.main, gan_detach.GanOptions)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: --dataset: {images}/{name} cannot be read as an image (".replace("\n", "\\n"))
+    assert line.startswith(f"error: {images}/{name} cannot be read as an image (".replace("\n", "\\n"))
     assert not runs.exists()
 
 

@@ -19,7 +19,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.command_line import launch
-from common.models import MODELS, cyclegan_networks
+from common.cyclegan_models import cyclegan_networks
+from common.models import MODELS
 from common.training_run import GanOptions, RunOptions, TrainingRun, check_numbers
 from scripts import compare_updates
 

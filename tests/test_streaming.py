@@ -18,8 +18,8 @@ import torch
 from PIL import Image
 
 from common import data
-from common.command_line import BadInput, launch
-from common.data import batch_order, batches, load_domains, load_images, seed_for
+from common.command_line import launch
+from common.data import batch_order, batches, load_images, seed_for
 from common.streaming import BatchReader, StreamedImages
 from scripts import gan_detach
 
@@ -124,7 +124,7 @@ def test_an_unreadable_image_ends_the_run_in_one_line_that_names_it(folder, tmp_
     with pytest.raises(SystemExit, match="2"):
         launch(gan_detach.main, gan_detach.GanOptions)
     printed = capsys.readouterr().err
-    assert re.fullmatch(rf"error: --dataset: {bad} cannot be read as an image \(.*\); mend or remove it", last(printed))
+    assert re.fullmatch(rf"error: {bad} cannot be read as an image \(.*\); mend or remove it", last(printed))
     assert "Traceback" not in printed
     assert "DataLoader" not in printed
     assert active_children() == []
@@ -175,9 +175,3 @@ def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(n
     assert "Traceback" not in errors
     assert "Interrupted after step" in output
     assert len(list(tmp_path.glob("*/*/checkpoint.pt"))) == 1
-
-
-def test_made_up_domains_refuse_a_folder_that_does_not_fit(folder, monkeypatch):
-    monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
-    with pytest.raises(BadInput, match=f"--dataset {folder}: two domains are made in memory"):
-        load_domains(str(folder), 16)
