@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from common.command_line import BadInput, parse
 
@@ -91,9 +92,10 @@ def stored_options(run: Path, kind: type[Options]) -> Options:
 
 
 def mismatch(part: Stateful, state: object) -> str | None:
-    """Return what is wrong with `state` for this network or optimizer, in a few words, or None; changes neither.
+    """Return what is wrong with `state` for this part of a run, in a few words, or None; changes neither.
 
-    Names, shapes and dtypes must be those of `part`. For anything else, `load_state_dict` has to see to it.
+    Names, shapes and dtypes must be those of a network or optimizer, names and types those of a schedule of the
+    learning rate. For anything else, `load_state_dict` has to see to it.
     """
     if not isinstance(state, dict):
         return "no state of one"
@@ -113,12 +115,16 @@ def mismatch(part: Stateful, state: object) -> str | None:
         return difference(
             expected, {(index, name): value for index, of in state["state"].items() for name, value in of.items()}
         )
+    if isinstance(part, LRScheduler) and skeleton(state) != skeleton(part.state_dict()):
+        return "other settings"
     return None
 
 
-def skeleton(groups: list[dict]) -> list[dict]:
-    """Return an optimizer's groups with the type of each setting in place of its value; `params` stay."""
-    return [{name: v if name == "params" else type(v) for name, v in group.items()} for group in groups]
+def skeleton(settings: object) -> object:
+    """Return nested settings with the type of each in place of its value; an optimizer's `params` stay."""
+    if isinstance(settings, dict):
+        return {name: value if name == "params" else skeleton(value) for name, value in settings.items()}
+    return [skeleton(value) for value in settings] if isinstance(settings, list | tuple) else type(settings)
 
 
 def kept_for_one_number(optimizer: Optimizer) -> dict[str, Tensor]:

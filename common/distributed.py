@@ -4,7 +4,8 @@ Every rank holds all the weights and computes on its rows of the batch, which is
 that one process would see. A hook on each optimizer replaces the rank's gradients by those of the whole batch before
 the step: exactly the gradients that are stepped on travel, once. A loss is a mean over samples and no layer looks
 across the batch, so the gradient of the whole is the sum of the ranks' gradients, each times its part of the batch.
-Shares may therefore be of unequal size. A single process is a single rank, for which nothing here does anything.
+Shares may therefore be of unequal size. What remembers samples, as a pool of past fakes does, asks for the `whole`. A
+single process is a single rank, for which nothing here does anything.
 """
 
 import os
@@ -35,6 +36,7 @@ class Ranks:
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         self.leads = self.rank == 0  # rank 0 alone writes and prints
+        self.batch_size = batch_size
         first, last = (rank * batch_size // self.count for rank in (self.rank, self.rank + 1))
         self.rows = slice(first, last)
         self.part = (last - first) / batch_size
@@ -42,6 +44,16 @@ class Ranks:
     def share(self, whole: Tensor) -> Tensor:
         """Return this rank's rows of what was drawn for the whole batch, (batch_size, ...)."""
         return whole if self.count == 1 else Share.of(whole, self.rows)
+
+    def whole(self, share: Tensor) -> Tensor:
+        """Return all ranks' rows of the batch, (batch_size, ...), given this rank's, detached: undoes `share`."""
+        if self.count == 1:
+            return share
+        whole = share.new_zeros(self.batch_size, *share.shape[1:])
+        whole[self.rows] = share
+        with others():
+            dist.all_reduce(whole)
+        return whole
 
     def average_gradients(self, optimizer: Optimizer, *_: object) -> None:
         """Replace the gradients that `optimizer` is about to step on by those of the whole batch; a step pre-hook."""

@@ -149,7 +149,7 @@ def main(options: Options) -> None:
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
     )
-    pool_a, pool_b = ImagePool(), ImagePool()
+    pool_a, pool_b = ImagePool(ranks=run.ranks), ImagePool(ranks=run.ranks)
 
     a, b = next(batches(domains.test_a, 8, options.seed)), next(batches(domains.test_b, 8, options.seed + 1))
     run.show(
@@ -182,7 +182,7 @@ def main(options: Options) -> None:
     players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, pool_a, pool_b
     weights = options.cycle_weight, options.identity_weight
     for step, *reals in run.steps(domains.a, domains.b):
-        draws = torch.rand(2, len(reals[0]), 3, device=run.device)
+        draws = run.ranks.share(torch.rand(options.batch_size, 2, 3, device=run.device)).unbind(1)
         real_a, real_b = (crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True))
         losses = train_step(*players, real_a, real_b, *weights)
         run.log(step, losses | {"learning_rate": schedule_g.get_last_lr()[0]})

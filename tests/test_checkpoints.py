@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from common.command_line import BadInput, launch
 from common.training_run import GanOptions, TrainingRun
-from scripts import gan_detach, sample
+from scripts import cyclegan, gan_detach, sample
 
 TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"
 
@@ -188,9 +188,8 @@ def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run,
         lambda c: c.pop("average"),
         lambda c: c.update(data_shapes=[[4000, 1, 2**20, 2**20]]),
         lambda c: c.update(script="cyclegan"),
-        lambda c: c.update(
-            script="cyclegan", data_shapes=[[9, 1, 28, 28]], options={"width": 4, "blocks": 10**9, "halvings": 2}
-        ),
+        lambda c: c.update(script="cyclegan", average_a_to_b={}, options={"width": 4, "blocks": 10**9}),
+        lambda c: c.update(script="cyclegan", average_a_to_b={}, options={"width": 2**40, "blocks": 1}),
     ],
 )
 def test_sampling_refuses_options_and_shapes_that_are_not_those_of_the_weights(make, run, capsys, monkeypatch):
@@ -227,6 +226,37 @@ WRONG_STATES = {
 def test_a_state_of_other_names_shapes_or_dtypes_is_refused_before_anything_is_changed(name, run, capsys, monkeypatch):
     change(run, WRONG_STATES[name])
     line = refused("gan_detach", run, capsys, monkeypatch)
+    assert f"does not hold this {name.strip()}: " in line or "not a checkpoint of these scripts" in line
+
+
+@pytest.fixture(scope="module")
+def finished_cyclegan(tmp_path_factory):
+    """A run of CycleGAN of one step."""
+    folder = tmp_path_factory.mktemp("runs")
+    cyclegan.main(
+        cyclegan.Options(image_size=12, width=2, blocks=1, batch_size=2, steps=1, device="cpu", runs_dir=folder)
+    )
+    (run,) = (folder / "cyclegan").iterdir()
+    return run
+
+
+WRONG_CYCLEGAN_STATES = {
+    "pool_a": lambda c: c.pop("pool_a"),
+    "pool_a ": lambda c: c["pool_a"].update(images=torch.zeros(51, 1, 12, 12)),
+    "pool_b": lambda c: c["pool_b"].update(images=torch.zeros(3)),
+    "pool_b ": lambda c: c["pool_b"].update(images=3),
+    "schedule_g": lambda c: c["schedule_g"].update(last_epoch="many"),
+    "schedule_d": lambda c: c["schedule_d"].update(base_lrs=[None]),
+    "schedule_d ": lambda c: c["schedule_d"].update(step=3),
+    "average_a_to_b": lambda c: c["average_a_to_b"].clear(),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CYCLEGAN_STATES)
+def test_a_wrong_pool_or_schedule_is_refused(name, finished_cyclegan, tmp_path, capsys, monkeypatch):
+    run = shutil.copytree(finished_cyclegan, tmp_path / "run")
+    change(run, WRONG_CYCLEGAN_STATES[name])
+    line = refused("cyclegan", run, capsys, monkeypatch)
     assert f"does not hold this {name.strip()}: " in line or "not a checkpoint of these scripts" in line
 
 

@@ -37,10 +37,10 @@ ROOT = Path(__file__).resolve().parents[1]
 GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 SCRIPTS = {
     **{name: {"model": "dcgan" if name in ("gan_resample", "gan_one_stage") else "mlp"} for name in GANS},
-    "cyclegan": {"width": 4, "blocks": 1},
+    "cyclegan": {"width": 4, "blocks": 1, "image_size": 12, "load_size": 16, "identity_weight": 5.0, "ema": 0.5},
 }
 STEPS = 10
-BATCH = 7  # neither two nor three processes get equal shares
+BATCH = 7  # neither two nor three processes get equal shares; a pool of 50 is full after 8 steps
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +116,11 @@ def compute_in_float64():
     torch.optim.Adam = partial(torch.optim.Adam, eps=1e-3)
 
 
-def train_everything(folder, count):
-    """Train with every script in float64; leave each rank's final state and the sizes of what it has exchanged."""
+def train_everything(folder, domains):
+    """Train with every script in float64; leave each rank's final state and the sizes of what it has exchanged.
+
+    domains: folder of two domains, whose images CycleGAN crops and flips.
+    """
     compute_in_float64()
     kept, sent = {}, Counter()
     keep, all_reduce = TrainingRun.keep, dist.all_reduce
@@ -134,6 +137,8 @@ def train_everything(folder, count):
     TrainingRun.keep, dist.all_reduce = watched_keep, counted_all_reduce
     for script, options in SCRIPTS.items():
         sent.clear()
+        if script == "cyclegan":
+            options = options | {"dataset": str(domains)}
         main = importlib.import_module(f"scripts.{script}").main
         main(main.__annotations__["options"](steps=STEPS, batch_size=BATCH, device="cpu", runs_dir=folder, **options))
         state = {name: part.state_dict() for name, part in kept.items()}
@@ -144,8 +149,13 @@ def train_everything(folder, count):
 @pytest.fixture(scope="module")
 def trained(start, tmp_path_factory):
     """Return what every script has left with one, two and three processes: {count: {script: [of each rank]}}."""
+    domains = tmp_path_factory.mktemp("domains")
+    for number in range(20):
+        path = domains / f"train{'AB'[number % 2]}" / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.effect_noise((18, 20), 100).save(path)
     folders = {count: tmp_path_factory.mktemp(f"processes-{count}") for count in (1, 2, 3)}
-    runs = {count: start(count, folder, train_everything, folder, count) for count, folder in folders.items()}
+    runs = {count: start(count, folder, train_everything, folder, domains) for count, folder in folders.items()}
     for count, processes in runs.items():
         assert ended(processes) == [0] * count, logs(folders[count], count)
     return {
@@ -158,8 +168,8 @@ def trained(start, tmp_path_factory):
     }
 
 
-def networks(result):
-    return {name: part for name, part in result["state"].items() if not name.startswith("optimizer")}
+def networks_and_pools(result):
+    return {name: part for name, part in result["state"].items() if not name.startswith(("optimizer", "schedule"))}
 
 
 def flat(network):
@@ -168,9 +178,9 @@ def flat(network):
 
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_ten_steps_end_with_the_weights_of_one_process(trained, script, count):
-    expected = networks(trained[1][script][0])
-    for name, network in networks(trained[count][script][0]).items():
+def test_ten_steps_end_with_the_weights_and_pools_of_one_process(trained, script, count):
+    expected = networks_and_pools(trained[1][script][0])
+    for name, network in networks_and_pools(trained[count][script][0]).items():
         off = (flat(network) - flat(expected[name])).abs().max() / flat(expected[name]).abs().max()
         assert off <= 1e-12, name
 
@@ -185,12 +195,15 @@ def test_all_processes_end_with_the_same_bits(trained, script, count):
 
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_what_an_optimizer_steps_on_travels_once_a_step_and_nothing_else(trained, script, count):
+def test_what_an_optimizer_steps_on_and_a_pool_takes_in_travels_once_a_step_and_nothing_else(trained, script, count):
     state = trained[count][script][0]["state"]
     sizes = [8 * sum(moment["exp_avg"].numel() for moment in state[f"optimizer_{it}"]["state"].values()) for it in "gd"]
-    losses = 4 * 8
+    logged = 8 * (5 if script == "cyclegan" else 4)
+    expected = Counter({sizes[0]: STEPS}) + Counter({sizes[1]: STEPS}) + Counter({logged: 3})
+    if script == "cyclegan":  # the fakes of the whole batch, for each of the two pools
+        expected += Counter({8 * BATCH * 12 * 12: 2 * STEPS})
     for result in trained[count][script]:
-        assert result["sent"] == Counter({sizes[0]: STEPS}) + Counter({sizes[1]: STEPS}) + Counter({losses: 3})
+        assert result["sent"] == expected
 
 
 @pytest.mark.parametrize("count", [2, 3])

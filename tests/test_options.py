@@ -23,9 +23,12 @@ from common.cyclegan_models import cyclegan_networks
 from common.models import MODELS
 from common.training_run import GanOptions, RunOptions, TrainingRun, check_numbers
 from scripts import compare_updates
+from scripts.cyclegan import linear_decay
 
 GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
-SCRIPTS = [*GANS, "cyclegan", "sample", "compare_updates", "autograd_pitfalls"]
+# What cannot be left out.
+NEEDED = {"sample": ["run"], "evaluate": ["run"], "translate": ["run", "input", "--output=output"]}
+SCRIPTS = [*GANS, "cyclegan", *NEEDED, "compare_updates", "compare_cyclegan", "autograd_pitfalls"]
 NUMBERS = ["0", "1", "2", "28", "64", "-1", "1.5", "-0.5", "1e-3", "1e400", "1e-400", "nan", "inf", "-inf", "1_000"]
 NOT_NUMBERS = ["0x10", "1,", "2**3", "True", "1e", "½", "1 2"]
 HUGE = ["9" * 20, "9" * 400, "9" * 5000, str(2**31), str(2**63), str(2**64)]
@@ -94,16 +97,18 @@ def stand_in(script, kind):
         taken.append(options)
         if issubclass(kind, RunOptions):
             TrainingRun(f"{script}.py", options)
-            shape = (1, options.image_size or 28, options.image_size or 28)
-            with torch.device("meta"):
-                if kind is GanOptions:
-                    MODELS[options.model](shape, options.z_dim)
-                else:
-                    cyclegan_networks(shape, options.width, options.blocks, options.halvings)
         elif script == "compare_updates":
             compare_updates.check(options)
         else:
             check_numbers(options)
+        if script == "cyclegan":
+            linear_decay(options.steps, options.decay_from)
+        shape = (1, getattr(options, "image_size", None) or 28, getattr(options, "image_size", None) or 28)
+        with torch.device("meta"):
+            if kind is GanOptions:
+                MODELS[options.model](shape, options.z_dim)
+            elif "cyclegan" in script:
+                cyclegan_networks(shape, options.width, options.blocks, options.halvings)
 
     return main, taken
 
@@ -121,7 +126,7 @@ def outcome(script, kind, arguments):
             launch(main, kind)
         except SystemExit as exit:
             assert exit.code == 2 or (not exit.code and {"--help", "-h"} & set(arguments))
-            return None, errors.getvalue().splitlines() if exit.code else ["error: help"]
+            return None, errors.getvalue().splitlines() if exit.code else ["error: none, help was asked for"]
     return taken[0], errors.getvalue().splitlines()
 
 
@@ -133,7 +138,7 @@ def options_of(script):
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_option_is_honoured_to_the_letter_or_refused_in_one_line(script):
     kind = options_of(script)
-    hints, first = get_type_hints(kind), ["run"] if script == "sample" else []
+    hints = get_type_hints(kind)
     seen = {True: 0, False: 0}
 
     @settings(max_examples=60)
@@ -141,7 +146,7 @@ def test_every_option_is_honoured_to_the_letter_or_refused_in_one_line(script):
     @example(([], {}))
     def check(drawn):
         arguments, texts = drawn
-        options, lines = outcome(script, kind, [*first, *arguments])
+        options, lines = outcome(script, kind, [*NEEDED.get(script, []), *arguments])
         seen[options is None] += 1
         if options is None:
             assert len(lines) == 1
@@ -152,7 +157,7 @@ def test_every_option_is_honoured_to_the_letter_or_refused_in_one_line(script):
         for field in fields(kind):
             found = getattr(options, field.name)
             if field.name not in texts:
-                assert found == (Path("run") if field.default is MISSING else field.default)
+                assert found == (Path(field.name) if field.default is MISSING else field.default)
             elif hints[field.name] is bool:
                 assert found is True
             elif get_origin(hints[field.name]) is tuple:
@@ -166,15 +171,16 @@ def test_every_option_is_honoured_to_the_letter_or_refused_in_one_line(script):
     assert min(seen.values()) > 0
 
 
-@pytest.mark.parametrize("script", ["gan_detach", "cyclegan", "sample", "compare_updates"])
+@pytest.mark.parametrize(
+    "script", ["gan_detach", "cyclegan", "sample", "evaluate", "compare_updates", "compare_cyclegan"]
+)
 @pytest.mark.parametrize("number", ["-1", "nan", "x", "", "9" * 30, "9" * 400])
 def test_every_number_is_checked_in_every_script(script, number):
     kind = options_of(script)
     for name, hint in get_type_hints(kind).items():
         if {int, float} & {hint, *get_args(hint)}:
             repeated = [number] * 2 if get_origin(hint) is tuple else [number]
-            first = ["run"] if script == "sample" else []
-            options, lines = outcome(script, kind, [*first, f"--{name.replace('_', '-')}", *repeated])
+            options, lines = outcome(script, kind, [*NEEDED.get(script, []), f"--{name.replace('_', '-')}", *repeated])
             assert options is None or (hint is float and float(number) > 1 and number != "nan"), name
             if options is None:
                 assert len(lines) == 1

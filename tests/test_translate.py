@@ -124,3 +124,23 @@ def test_a_broken_image_and_a_folder_that_cannot_be_written_are_named(run, image
     with pytest.raises(BadInput, match=r"a\.png cannot be read as an image"):
         main(Options(run, images, tmp_path / "out"))
     assert not list(tmp_path.rglob(".*"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda c: c["options"].update(blocks=10**9),
+        lambda c: c["options"].update(width="wide"),
+        lambda c: c["options"].pop("width"),
+        lambda c: c["data_shapes"][0].__setitem__(1, 3),
+        lambda c: c.update(average_a_to_b=c["a_to_b"]),
+        lambda c: c["average_a_to_b"].clear(),
+    ],
+)
+def test_weights_that_do_not_fit_their_options_are_refused(make, run, images, tmp_path):
+    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    make(checkpoint)
+    torch.save(checkpoint, tmp_path / "checkpoint.pt")
+    with pytest.raises(BadInput, match=f"^{tmp_path}: "):
+        main(Options(tmp_path, images, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
