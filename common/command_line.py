@@ -2,11 +2,14 @@
 
 import contextlib
 import io
+import os
 import sys
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
 
 import tyro
+
+from common.distributed import LostRank, first_to_complain, leave
 
 Options = TypeVar("Options")
 
@@ -15,25 +18,56 @@ class BadInput(Exception):
     """What the user gave cannot work. The message is one line: the option or file, what is wrong, what to do."""
 
 
+class Stopped(Exception):
+    """What was asked for made sense and was begun, but cannot go on. One line: what happened, and what is left."""
+
+
 def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     """Parse the command line into `options` and call `main` with it.
 
-    Ends the process with status 2 and one line on stderr where the command line does not parse or `main` raises
-    `BadInput`.
+    Options with a method `defaults()` say themselves, once parsed, what stands for those that were left out: an
+    instance of their class. Ends the process with one line on stderr: status 2 where the command line does not parse
+    or `main` raises `BadInput`, status 1 where `main` raises `Stopped`, `LostRank` or an OSError that names its file.
+    Of several processes under torchrun one prints the line.
     """
     try:
-        main(parse(options, main.__globals__["__doc__"]))
+        given = parse(options, main.__globals__["__doc__"])
+        if hasattr(given, "defaults"):
+            given = parse(options, main.__globals__["__doc__"], default=given.defaults())
+        main(given)
     except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        end(str(error), 2)
+    except (Stopped, LostRank) as error:
+        end(str(error), 1)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        end(f"{os.fsdecode(error.filename)}: {error.strerror}", 1)
+    leave()
 
 
-def parse(options: type[Options], description: str) -> Options:
-    """Return the `options` that the command line gives; raises `BadInput` where it gives none."""
+def end(message: str, status: int) -> NoReturn:
+    """End the process with the message as one line: names in it may hold line breaks, and bytes that are no text."""
+    if first_to_complain():
+        line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
+        print(f"error: {line}", file=sys.stderr)
+    sys.exit(status)
+
+
+def parse(
+    options: type[Options],
+    description: str,
+    arguments: Sequence[str] | None = None,
+    default: Options | None = None,
+) -> Options:
+    """Return the `options` that `arguments` give, by default the command line; raises `BadInput` where they give none.
+
+    default: has the values of the options left out; None leaves that to the class.
+    """
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
-            return tyro.cli(options, description=description)
+            return tyro.cli(options, description=description, args=arguments, default=default)
     except SystemExit as exit:
         if not exit.code:
             raise

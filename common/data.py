@@ -7,20 +7,21 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 from torch import Tensor
 from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2 import functional as transforms
 from tqdm import tqdm
 
 from common.command_line import BadInput
+from common.distributed import one_before_the_others
 from common.streaming import StreamedImages
 
 ASSETS = Path(__file__).parent / "assets"
@@ -29,7 +30,9 @@ TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10
 FOLDER_IMAGE_SIZE = 64
 IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, three channels each; a folder of more is streamed
-GREYSCALE_SAMPLE = 64  # images of a streamed folder that decide whether it is greyscale
+HEADER_THREADS = 16  # that read headers: they hide the time that a disk or a network takes to answer
+SUSPECTS = 256  # files of a streamed folder that are decoded at the start because they do not end as they should
+ENDINGS = {"JPEG": b"\xff\xd9", "PNG": b"IEND\xaeB`\x82"}
 
 
 def load_images(dataset: str, image_size: int | None = None) -> Tensor | StreamedImages:
@@ -45,9 +48,14 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
         images = load_torchvision(dataset)
     else:
         return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
-    if image_size in (None, images.shape[-1]):
+    return resized(images, image_size)
+
+
+def resized(images: Tensor, size: int | None) -> Tensor:
+    """Return square images (N, C, S, S) at `size` pixels a side, by default their own."""
+    if size in (None, images.shape[-1]):
         return images
-    return torch.cat([transforms.resize(part, [image_size, image_size]) for part in images.split(1000)])
+    return torch.cat([transforms.resize(part, [size, size]) for part in images.split(1000)])
 
 
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
@@ -62,34 +70,15 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
     return tiles[:, columns].reshape(-1, 1, 28, 28), labels[:, columns].reshape(-1)
 
 
-def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return two unpaired domains made from `dataset`, each uint8 (N, C, H, W).
-
-    A is every other image, B the outlines of the rest: no image of B comes from one of A, but what the outline of any
-    image is, is known: `outlines`. Raises what `load_images` raises, and BadInput for a folder too big for memory.
-    """
-    images = load_images(dataset, image_size)
-    if isinstance(images, StreamedImages):
-        raise BadInput(
-            f"--dataset {dataset}: two domains are made in memory, of up to {MEMORY_LIMIT >> 20} MiB of pixels; "
-            "name a smaller folder or a smaller --image-size"
-        )
-    return images[0::2], outlines(images[1::2])
-
-
-def outlines(images: Tensor) -> Tensor:
-    """Return the outer outline of bright strokes: what a 3x3 dilation adds. (N, C, H, W) in and out, uint8."""
-    return (F.max_pool2d(images.float(), 3, stride=1, padding=1) - images).byte()
-
-
 def load_torchvision(dataset: str) -> Tensor:
     """Return a torchvision data set's training images, uint8 (N, C, H, W), downloading them where they are missing."""
     factory = TORCHVISION[dataset]
-    try:
-        images = factory(DOWNLOADS, train=True).data
-    except RuntimeError:  # torchvision's word for files that are missing or damaged
-        download(dataset)
-        images = factory(DOWNLOADS, train=True).data
+    with one_before_the_others():
+        try:
+            images = factory(DOWNLOADS, train=True).data
+        except RuntimeError:  # torchvision's word for files that are missing or damaged
+            download(dataset)
+            images = factory(DOWNLOADS, train=True).data
     images = torch.as_tensor(images)
     return images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
 
@@ -113,58 +102,119 @@ def download(dataset: str) -> None:
         ) from error
 
 
-def load_folder(folder: Path, image_size: int) -> Tensor | StreamedImages:
+def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
-    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; more are streamed from their files. C is 1 if all
-    images, of a stream the first GREYSCALE_SAMPLE, are greyscale, else 3. Raises BadInput, naming the path, where
-    `folder` is missing or empty or a file cannot be read; a stream raises the last when the file's batch is due.
+    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; more are streamed from their files, after a look at
+    every file's header. mode: `L` for C 1, `RGB` for C 3; None makes C 1 if all images are greyscale, else 3, and with
+    another the headers are not looked at. Raises BadInput, naming the path, where `folder` is missing or empty or a
+    file cannot be read; what the headers do not show, a stream raises when its batch is due.
     """
     if not folder.is_dir():
         raise BadInput(
             f"--dataset {folder}: neither mnist5k, {', '.join(TORCHVISION)} nor a folder; "
             "name one of those or a folder that holds images"
         )
-    # Plain strings: a folder may hold millions.
-    paths = sorted(
-        f"{parent}/{name}"
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if name.lower().endswith(IMAGE_SUFFIXES)
-    )
+    paths = image_paths(folder)
     if not paths:
         raise BadInput(f"--dataset {folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
     if len(paths) * 3 * image_size**2 > MEMORY_LIMIT:
-        mode = "L" if all(stored_mode(path) == "L" for path in paths[:GREYSCALE_SAMPLE]) else "RGB"
+        mode = mode or ("L" if check_headers(paths) == {"L"} else "RGB")
         read = partial(read_image, image_size=image_size, mode=mode)
         return StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
     with tqdm(paths, desc="reading images", unit="", leave=False, delay=1) as bar:
-        images = [read_image(path, image_size) for path in bar]
+        images = [read_image(path, image_size, mode) for path in bar]
     channels = max(len(image) for image in images)
     return torch.stack([image.expand(channels, -1, -1) for image in images])
 
 
-def read_image(path: str | Path, image_size: int, mode: str | None = None) -> Tensor:
-    """Return one image file as uint8 (C, image_size, image_size), upright.
+def image_paths(folder: Path) -> list[str]:
+    """Return the sorted paths of the image files below `folder`, by suffix; plain strings, for there may be millions.
 
-    mode: `L` for C 1, `RGB` for C 3; None keeps greyscale images greyscale and makes all others RGB. Raises BadInput
-    where the file cannot be read.
+    Links are followed; a folder that is met again, as in a loop of links, is left out. Raises BadInput for a folder
+    that cannot be listed.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise BadInput(f"{error.filename} cannot be listed ({error.strerror}); mend or remove it") from error
+
+    paths, met = [], set()
+    for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        folders.sort()  # so that the same one of two ways to a folder is met first on every machine
+        status = Path(parent).stat()
+        if (status.st_dev, status.st_ino) in met:
+            folders.clear()
+            continue
+        met.add((status.st_dev, status.st_ino))
+        paths += [f"{parent}/{name}" for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
+    return sorted(paths)
+
+
+def check_headers(paths: list[str]) -> set[str]:
+    """Return the modes, `L` and `RGB`, of images as their headers tell them; 6 to 11 seconds for 100,000 local files.
+
+    Finds what is no image, cannot be opened, or has more pixels than Pillow takes. Up to SUSPECTS files that do not
+    end as JPEG or PNG do are decoded: some are truncated, others have something behind the image. Raises BadInput,
+    naming the first such path.
+    """
+    modes, suspects = set(), []
+    chunks = [paths[start : start + 100] for start in range(0, len(paths), 100)]  # a task each would take longer
+    with (
+        ThreadPoolExecutor(HEADER_THREADS) as threads,
+        tqdm(total=len(paths), desc="checking images", unit="", leave=False, delay=1) as bar,
+    ):
+        for chunk, headers in zip(chunks, threads.map(lambda chunk: list(map(header, chunk)), chunks), strict=True):
+            modes.update(mode for mode, _ in headers)
+            suspects += [path for path, (_, whole) in zip(chunk, headers, strict=True) if not whole]
+            bar.update(len(chunk))
+        list(threads.map(partial(read_image, image_size=1), suspects[:SUSPECTS]))
+    return modes
+
+
+def header(path: str) -> tuple[str, bool]:
+    """Return the mode of an image, `L` or `RGB`, and whether its file ends as its format does where that is known."""
+    with opened(path) as image:
+        if image.format not in ENDINGS:
+            return mode_of(image), True
+        ending = ENDINGS[image.format]
+        image.fp.seek(-len(ending), os.SEEK_END)
+        return mode_of(image), image.fp.read() == ending
+
+
+def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
+    """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
+
+    16 bits are scaled to 8, CMYK is converted without a colour profile. image_size: None keeps the image's own size,
+    (C, H, W). mode: `L` for C 1, `RGB` for C 3; None keeps greyscale images greyscale and makes all others RGB. Raises
+    BadInput where the file cannot be read.
     """
     with opened(path) as image:
-        upright = ImageOps.exif_transpose(image).convert(mode or mode_of(image))
-        square = ImageOps.fit(upright, (image_size, image_size))
-    return torch.from_numpy(np.array(square)).view(image_size, image_size, -1).permute(2, 0, 1)
+        own_mode = mode_of(image)
+        image = on_white(ImageOps.exif_transpose(image)).convert(mode or own_mode)
+        if image_size:
+            image = ImageOps.fit(image, (image_size, image_size))
+    return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 
 
-def stored_mode(path: str) -> str:
-    """Return `L` if the file holds a greyscale image, else `RGB`, from its header; raises BadInput as `read_image`."""
-    with opened(path) as image:
-        return mode_of(image)
+def on_white(image: Image.Image) -> Image.Image:
+    """Return the image as one looks at it, in 8 bits; raises ValueError for more than 16 bits a channel."""
+    if image.mode.startswith("I"):  # convert() would clip at 255
+        pixels = np.array(image, dtype=np.int64)
+        pixels[pixels == image.info.get("transparency")] = 65535
+        if pixels.min() < 0 or pixels.max() > 65535:
+            raise ValueError("more than 16 bits a pixel")
+        return Image.fromarray(((pixels * 255 + 32767) // 65535).astype(np.uint8))
+    if image.has_transparency_data:
+        white = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(white, image.convert("RGBA"))
+    return image
 
 
 def mode_of(image: Image.Image) -> str:
-    """Return the mode in which an image is used: `L` for greyscale, `RGB` for all others."""
-    return "L" if image.mode in ("1", "L") else "RGB"
+    """Return the mode in which an image is used: `L` for greyscale, `RGB` for all others; ValueError for floats."""
+    if image.mode == "F":
+        raise ValueError("its pixels are floating-point numbers, of a range that the file does not tell")
+    return "L" if Image.getmodebase(image.mode) == "L" else "RGB"
 
 
 @contextmanager
@@ -173,8 +223,8 @@ def opened(path: str | Path) -> Iterator[Image.Image]:
     try:
         with Image.open(path) as image:
             yield image
-    except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise BadInput(f"--dataset: {path} cannot be read as an image ({error}); mend or remove it") from error
+    except Exception as error:  # a broken file can fail anywhere inside the decoders
+        raise BadInput(f"{path} cannot be read as an image ({error}); mend or remove it") from error
 
 
 def to_float(images: Tensor) -> Tensor:
@@ -214,12 +264,15 @@ def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> 
         order = order[batch_size:]
 
 
-def batches(images: Tensor | StreamedImages, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
+def batches(
+    images: Tensor | StreamedImages, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
+) -> Iterator[Tensor]:
     """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end.
 
-    Streamed or not, the batches are the same. Raises BadInput for a streamed image that cannot be read.
+    rows: the part of every batch to yield; no other image is touched. Streamed or not, the batches are the same.
+    Raises BadInput for a streamed image that cannot be read.
     """
-    order = batch_order(len(images), batch_size, seed, first_step)
+    order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
     if isinstance(images, StreamedImages):
         chosen = images.batches(order)
     else:

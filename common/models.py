@@ -1,8 +1,7 @@
 """Networks, strangers to the update order: any generator and discriminator here can be swapped for others.
 
-A generator takes noise (N, z_dim) to images (N, C, H, W) in [-1, 1], a discriminator takes images to logits (N, 1); the
-CycleGAN's generator takes images to images, and its discriminator gives a logit for every patch. No layer looks across
-the batch, so real and fake images may share a pass and a batch may be split over processes.
+A generator takes noise (N, z_dim) to images (N, C, H, W) in [-1, 1], a discriminator takes images to logits (N, 1). No
+layer looks across the batch, so real and fake images may share a pass and a batch may be split over processes.
 """
 
 from itertools import pairwise
@@ -92,80 +91,3 @@ def norm(channels: int) -> nn.Module:
 
 DCGAN_SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
 MODELS = {"dcgan": dcgan, "mlp": mlp}
-
-
-def cyclegan_networks(
-    image_shape: tuple[int, int, int], width: int = 64, blocks: int = 9, halvings: int = 3
-) -> tuple[nn.Module, nn.Module, nn.Module, nn.Module]:
-    """Return CycleGAN's generators A to B and B to A and its discriminators of A and B, for images (C, H, W).
-
-    The published sizes are the defaults. Raises BadInput for images that these networks cannot take.
-    """
-    channels, height, size = image_shape
-    smallest = 3 * 2**halvings
-    if height % 4 or size % 4 or min(height, size) < smallest:
-        raise BadInput(f"--image-size {size}: CycleGAN's networks take multiples of 4 from {smallest} up")
-    generators = [resnet_generator(channels, width, blocks) for _ in range(2)]
-    return *generators, *(patch_discriminator(channels, width, halvings) for _ in range(2))
-
-
-def resnet_generator(channels: int, width: int = 64, blocks: int = 9) -> nn.Module:
-    """Return CycleGAN's generator, images (N, C, H, W) to images of the same size; H and W are multiples of 4.
-
-    Zhu et al., "Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017), appendix 7.2:
-    two halvings, `blocks` residual blocks, two doublings. `width` is the number of channels at full size.
-    """
-    layers = [nn.ReflectionPad2d(3), nn.Conv2d(channels, width, 7), nn.InstanceNorm2d(width), nn.ReLU()]
-    for narrow in (width, 2 * width):
-        down = nn.Conv2d(narrow, 2 * narrow, 3, stride=2, padding=1)
-        layers += [down, nn.InstanceNorm2d(2 * narrow), nn.ReLU()]
-    layers += [ResidualBlock(4 * width) for _ in range(blocks)]
-    for wide in (4 * width, 2 * width):
-        up = nn.ConvTranspose2d(wide, wide // 2, 3, stride=2, padding=1, output_padding=1)
-        layers += [up, nn.InstanceNorm2d(wide // 2), nn.ReLU()]
-    layers += [nn.ReflectionPad2d(3), nn.Conv2d(width, channels, 7), nn.Tanh()]
-    return nn.Sequential(*layers).apply(narrow_normal)
-
-
-class ResidualBlock(nn.Module):
-    """Two 3x3 convolutions with instance normalisation beside the identity; (N, channels, H, W) in and out."""
-
-    def __init__(self, channels: int):
-        """Make the two convolutions."""
-        super().__init__()
-        self.residual = nn.Sequential(
-            nn.ReflectionPad2d(1),
-            nn.Conv2d(channels, channels, 3),
-            nn.InstanceNorm2d(channels),
-            nn.ReLU(),
-            nn.ReflectionPad2d(1),
-            nn.Conv2d(channels, channels, 3),
-            nn.InstanceNorm2d(channels),
-        )
-
-    def forward(self, images):
-        """Return the images plus their residual."""
-        return images + self.residual(images)
-
-
-def patch_discriminator(channels: int, width: int = 64, halvings: int = 3) -> nn.Module:
-    """Return CycleGAN's discriminator, images (N, C, H, W) to logits (N, 1, h, w), one for each overlapping patch.
-
-    PatchGAN, Isola et al., "Image-to-Image Translation with Conditional Adversarial Networks" (2017), as in Zhu et al.
-    (2017). With 3 halvings a logit sees 70 x 70 pixels, with 2 it sees 34 x 34.
-    """
-    layers = [nn.Conv2d(channels, width, 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    widths = [width << min(halving, 3) for halving in range(halvings + 1)]
-    for depth, (narrow, wide) in enumerate(pairwise(widths), start=1):
-        stride = 2 if depth < halvings else 1
-        conv = nn.Conv2d(narrow, wide, 4, stride=stride, padding=1)
-        layers += [conv, nn.InstanceNorm2d(wide), nn.LeakyReLU(0.2)]
-    layers += [nn.Conv2d(widths[-1], 1, 4, padding=1)]
-    return nn.Sequential(*layers).apply(narrow_normal)
-
-
-def narrow_normal(module: nn.Module) -> None:
-    """Draw the weights of a convolution from N(0, 0.02) and clear its bias, as CycleGAN does."""
-    if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
-        nn.init.normal_(module.weight, 0.0, 0.02)
-        nn.init.zeros_(module.bias)

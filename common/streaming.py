@@ -40,15 +40,15 @@ class StreamedImages:
     def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
         """Yield the images that each tensor of indices in `order` names: uint8 (len(indices), C, H, W) on the device.
 
-        order: without end. The workers end when the generator is closed or dropped; they draw nothing from
-        torch's global generator. Raises BadInput for a file that cannot be read when its batch is due.
+        order: one batch or more, or without end. The workers end when the generator is closed or dropped; they draw
+        nothing from torch's global generator. Raises BadInput for a file that cannot be read when its batch is due.
         """
         paths = ([self.paths[index] for index in indices.tolist()] for indices in order)
         reader = BatchReader(self.read)
 
         yield self.arrived(reader[next(paths)])  # read here: who takes one batch, for a picture, starts no workers
 
-        # Without batch_size every item of the sampler is a whole batch; all of them are one endless epoch.
+        # Without batch_size every item of the sampler is a whole batch; all of them are one epoch, as a rule endless.
         loader = DataLoader(
             reader,
             batch_size=None,
@@ -87,9 +87,10 @@ class BatchReader:
 
 
 def worker_count() -> int:
-    """Return how many workers to start: one for each core that this process may use, up to MAX_WORKERS."""
+    """Return how many workers to start: this process's part of the cores it may use, from 1 to MAX_WORKERS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(MAX_WORKERS, cores)
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # that torchrun has started on this machine
+    return max(1, min(MAX_WORKERS, cores // processes))
 
 
 def leave_signals_to_the_run(worker: int) -> None:

@@ -48,6 +48,7 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `scripts` are found from any folder
 
 from common import data
+from common.checkpoint import load_checkpoint
 from common.command_line import BadInput, launch
 from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
@@ -63,7 +64,7 @@ from common.step_cost import (
     spread,
     table,
 )
-from common.training_run import GanOptions, check_numbers, load_checkpoint, pick_device, shown, write_whole
+from common.training_run import GanOptions, check_numbers, pick_device, shown, write_whole
 from scripts import gan_detach, gan_generator_first, gan_one_stage, gan_resample, gan_retain_graph, gan_simultaneous
 
 Z_DIM = 64

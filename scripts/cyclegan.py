@@ -2,61 +2,89 @@
 
 A to B and B to A are learned together from unpaired images: each generator must fool the other domain's discriminator
 and undo the other generator. The cycle loss flows through both generators, so nothing is detached between them; the
-discriminators learn from detached fakes.
+discriminators learn from detached fakes, new and past ones. Zhu et al., "Unpaired Image-to-Image Translation using
+Cycle-Consistent Adversarial Networks" (2017).
 
     a ── G_ab ── fake_b ─┬─ D_b ─────── adversarial ─┐
                          ├─ G_ba ── a ─ cycle        ├─ one backward to G_ab and G_ba; optimizer_g steps both
     b ── G_ab ── b ──────┼───────────── identity ────┘
-                         └─ detach ── D_b ── d_loss     backward to D_a and D_b; optimizer_d steps both
+                         └─ detach ── pool ── D_b ── d_loss     backward to D_a and D_b; optimizer_d steps both
     and the same with a and b exchanged.
 
     python scripts/cyclegan.py
+
+learns to turn digits into their outlines. As published, 200 epochs of horse2zebra:
+
+    python scripts/cyclegan.py --dataset horse2zebra --width 64 --blocks 9 --halvings 3 --batch-size 1 --steps 266800 \
+        --lr 2e-4 --identity-weight 5
 """
 
 import itertools
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
-from common.command_line import launch
-from common.data import batches, load_domains
+from common.command_line import BadInput, launch
+from common.cyclegan_models import cyclegan_networks
+from common.data import batches, to_float
+from common.domains import crop_and_flip, load_domains
+from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
-from common.models import cyclegan_networks
 from common.training_run import RunOptions, TrainingRun
 
-CYCLE_WEIGHT, IDENTITY_WEIGHT = 10, 5
 
-
-def train_step(a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, real_a, real_b):
+def train_step(
+    a_to_b,
+    b_to_a,
+    discriminator_a,
+    discriminator_b,
+    optimizer_g,
+    optimizer_d,
+    pool_a,
+    pool_b,
+    real_a,
+    real_b,
+    cycle_weight=10.0,
+    identity_weight=5.0,
+):
     """One update of all four networks.
 
     real_a, real_b: (N, C, H, W) in [-1, 1], unpaired. optimizer_g holds both generators, optimizer_d both
-    discriminators. Returns 0-d tensors, detached, still on the device: the losses, each summed over the two domains
-    and without its weight.
+    discriminators; pool_a, pool_b: an `ImagePool` for the fakes of each domain. identity_weight 0 skips the identity
+    loss and its passes. Returns 0-d tensors, detached, still on the device: the losses, each summed over the two
+    domains and without its weight.
     """
-    fake_b, fake_a = a_to_b(real_a), b_to_a(real_b)
-
     # Generators: fool D, come back after a round trip, leave alone what is in the right domain already. The cycle
     # goes through both, so that detaching fake_b here would cut a_to_b off from it.
+    if identity_weight:  # shares the pass of the translation: no layer looks across the batch
+        fake_b, same_b = a_to_b(torch.cat([real_a, real_b])).chunk(2)
+        fake_a, same_a = b_to_a(torch.cat([real_b, real_a])).chunk(2)
+        identity_loss = F.l1_loss(same_b, real_b) + F.l1_loss(same_a, real_a)
+    else:
+        fake_b, fake_a = a_to_b(real_a), b_to_a(real_b)
+        identity_loss = real_a.new_zeros(())
+    cycle_loss = F.l1_loss(b_to_a(fake_b), real_a) + F.l1_loss(a_to_b(fake_a), real_b)
     adversarial_loss = least_squares_generator_loss(discriminator_b(fake_b)) + least_squares_generator_loss(
         discriminator_a(fake_a)
     )
-    cycle_loss = F.l1_loss(b_to_a(fake_b), real_a) + F.l1_loss(a_to_b(fake_a), real_b)
-    identity_loss = F.l1_loss(a_to_b(real_b), real_b) + F.l1_loss(b_to_a(real_a), real_a)
-    g_loss = adversarial_loss + CYCLE_WEIGHT * cycle_loss + IDENTITY_WEIGHT * identity_loss
+    g_loss = adversarial_loss + cycle_weight * cycle_loss + identity_weight * identity_loss
     optimizer_g.zero_grad()
     g_loss.backward(inputs=[*a_to_b.parameters(), *b_to_a.parameters()])
     optimizer_g.step()
 
-    # Discriminators: tell real from fake, each in its own domain. detach() ends the graph at the fakes.
-    d_loss = least_squares_discriminator_loss(
-        discriminator_a(real_a), discriminator_a(fake_a.detach())
-    ) + least_squares_discriminator_loss(discriminator_b(real_b), discriminator_b(fake_b.detach()))
+    # Discriminators: tell real from fake, each in its own domain. detach() ends the graph at the fakes, of which the
+    # pools keep some and return older ones.
+    logits_a = discriminator_a(torch.cat([real_a, pool_a.exchange(fake_a.detach())]))
+    logits_b = discriminator_b(torch.cat([real_b, pool_b.exchange(fake_b.detach())]))
+    d_loss = least_squares_discriminator_loss(*logits_a.chunk(2)) + least_squares_discriminator_loss(*logits_b.chunk(2))
     optimizer_d.zero_grad()
     d_loss.backward()
     optimizer_d.step()
@@ -70,40 +98,73 @@ def train_step(a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, op
 
 @dataclass(frozen=True)
 class Options(RunOptions):
-    """Options of the CycleGAN; its domains are every other image of the data set, and the outlines of the rest."""
+    """Options of the CycleGAN."""
 
-    batch_size: int = 4
-    """Images of each domain per step."""
-    steps: int = 1000
+    dataset: str = "mnist5k"
+    """A folder with trainA, trainB, testA and testB in it; or a data set or folder of images of which every other image
+    is domain A, and the outlines of the rest domain B: mnist5k (shipped), mnist, fashion-mnist, cifar10."""
+    image_size: int | None = None
+    """Pixels a side. None: 256 for a folder with trainA in it, 64 for another, a data set's own size."""
+    load_size: int | None = None
+    """Pixels a side that images of trainA and trainB are scaled to, to be cropped at random from there, and flipped.
+    None: 286/256 of the image size. At the image size, no image is flipped either."""
+    batch_size: int = 8
+    """Images of each domain per step. 1 as published."""
+    steps: int = 800
     """Steps to train, each one update of all four networks."""
-    lr: float = 2e-4
-    """Adam's learning rate, for all networks."""
+    decay_from: int | None = None
+    """Steps at the full learning rate; after them it falls linearly, to zero after the last. None: half of all."""
+    lr: float = 5e-4
+    """Adam's learning rate, for all networks. 2e-4 as published."""
     betas: tuple[float, float] = (0.5, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
+    cycle_weight: float = 10.0
+    """Weight of the cycle loss."""
+    identity_weight: float = 0.0
+    """Weight of the identity loss; 0 skips its passes. 5 as published, half the cycle's, for domains that share their
+    colours; it keeps a digit from becoming an outline."""
     width: int = 16
     """Channels of the generators at full size, and of the discriminators at half size. 64 as published."""
     blocks: int = 2
-    """Residual blocks of each generator. 6 or 9 as published."""
+    """Residual blocks of each generator. 9 as published, 6 for images of 128 pixels and less."""
     halvings: int = 2
     """Halvings of the image in each discriminator. 3 as published, where a logit sees 70 x 70 pixels."""
+    ema: float = 0.0
+    """Decay of the moving average of the generators' weights that translate; 0 takes the last, as published. Where the
+    learning rate falls to zero, the average has little to add."""
 
 
 def main(options: Options) -> None:
     """Train all four networks."""
     run = TrainingRun(__file__, options)
-    images_a, images_b = (images.to(run.device) for images in load_domains(options.dataset, options.image_size))
-    networks = cyclegan_networks(tuple(images_a.shape[1:]), options.width, options.blocks, options.halvings)
+    rate = linear_decay(options.steps, options.decay_from)
+    domains = load_domains(options.dataset, options.image_size, options.load_size).to(run.device)
+    networks = cyclegan_networks(domains.test_a.shape[1:], options.width, options.blocks, options.halvings)
     a_to_b, b_to_a, discriminator_a, discriminator_b = (run.place(network) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
     optimizer_g = torch.optim.Adam(generators, lr=options.lr, betas=options.betas, fused=True)
     optimizer_d = torch.optim.Adam(discriminators, lr=options.lr, betas=options.betas, fused=True)
-
-    a, b = next(batches(images_a, 8, options.seed)), next(batches(images_b, 8, options.seed))
-    run.show(
-        a_to_b_to_a=lambda: torch.cat([a, a_to_b(a), b_to_a(a_to_b(a))]),
-        b_to_a_to_b=lambda: torch.cat([b, b_to_a(b), a_to_b(b_to_a(b))]),
+    schedule_g, schedule_d = LambdaLR(optimizer_g, rate), LambdaLR(optimizer_d, rate)
+    average_ab, average_ba = (
+        AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
     )
+    pool_a, pool_b = ImagePool(ranks=run.ranks), ImagePool(ranks=run.ranks)
+
+    a, b = next(batches(domains.test_a, 8, options.seed)), next(batches(domains.test_b, 8, options.seed + 1))
+    run.show(
+        a_translated_recovered=lambda: torch.cat([a, average_ab(a), average_ba(average_ab(a))]),
+        b_translated_recovered=lambda: torch.cat([b, average_ba(b), average_ab(average_ba(b))]),
+        identity_of_b_and_of_a=lambda: torch.cat([average_ab(b), average_ba(a)]),
+    )
+    if domains.truth is not None:
+        test, truth = to_float(domains.test_a), to_float(domains.truth)
+        run.measure(
+            {
+                "translation/error": lambda: translation_error(average_ab, test, truth),
+                "translation/error_of_identity": lambda: translation_error(torch.nn.Identity(), test, truth),
+            }
+        )
     run.keep(
         a_to_b=a_to_b,
         b_to_a=b_to_a,
@@ -111,10 +172,41 @@ def main(options: Options) -> None:
         discriminator_b=discriminator_b,
         optimizer_g=optimizer_g,
         optimizer_d=optimizer_d,
+        schedule_g=schedule_g,
+        schedule_d=schedule_d,
+        average_a_to_b=average_ab,
+        average_b_to_a=average_ba,
+        pool_a=pool_a,
+        pool_b=pool_b,
     )
-    players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d
-    for step, real_a, real_b in run.steps(images_a, images_b):
-        run.log(step, train_step(*players, real_a, real_b))
+    players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, pool_a, pool_b
+    weights = options.cycle_weight, options.identity_weight
+    for step, *reals in run.steps(domains.a, domains.b):
+        draws = run.ranks.share(torch.rand(options.batch_size, 2, 3, device=run.device)).unbind(1)
+        real_a, real_b = (crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True))
+        losses = train_step(*players, real_a, real_b, *weights)
+        run.log(step, losses | {"learning_rate": schedule_g.get_last_lr()[0]})
+        schedule_g.step()
+        schedule_d.step()
+        average_ab.update_parameters(a_to_b)
+        average_ba.update_parameters(b_to_a)
+
+
+def linear_decay(steps: int, start: int | None) -> Callable[[int], float]:
+    """Return the learning rate's factor as a function of the steps done: 1, and from `start` on linearly down to 0."""
+    start = steps // 2 if start is None else start
+    if start > steps:
+        raise BadInput(f"--decay-from {start}: there are {steps} steps; choose fewer")
+    return lambda done: min(1.0, (steps - done) / max(1, steps - start))
+
+
+def translation_error(translate, images, truth):
+    """Return the mean absolute error of `translate(images)`, in brightness from 0 to 1, as a 0-d tensor.
+
+    images, truth: (N, C, H, W) in [-1, 1].
+    """
+    translated = torch.cat([translate(part) for part in images.split(100)])
+    return (translated - truth).abs().mean() / 2
 
 
 if __name__ == "__main__":

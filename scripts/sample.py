@@ -1,13 +1,18 @@
 """Images from a finished run.
 
-Loads the run's checkpoint and lets its generator draw from new noise: a grid to look at, or an array to work with. A
-CycleGAN run has no noise; its generator A to B translates images of domain A instead.
+Loads the run's checkpoint and lets its generator draw from new noise: a grid to look at, or an array or a folder of
+files to work with. A CycleGAN run has no noise; its generator A to B translates images of domain A, from
+the tests where there are any, instead.
 
     python scripts/sample.py runs/gan_detach/20260101-120000
+    python scripts/sample.py runs/gan_detach/20260101-120000 --interpolate 8
     python scripts/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images.npz
+    python scripts/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images
 """
 
+import math
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,17 +20,17 @@ import numpy as np
 import torch
 import tyro
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel
+from torchvision.transforms.v2.functional import to_pil_image
 from torchvision.utils import save_image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
+from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
-from common.data import load_domains, to_float, to_uint8
-from common.models import MODELS, cyclegan_networks
-from common.training_run import check_numbers, grid, load_checkpoint, pick_device, shown, write_whole
-
-CHUNK = 256  # images per forward pass, so that any count fits into memory
+from common.data import batches, to_float
+from common.domains import load_domains
+from common.finished_run import draw, load_generator, load_translator
+from common.training_run import check_numbers, grid, pick_device, shown, write_whole
 
 
 @dataclass(frozen=True)
@@ -36,46 +41,87 @@ class Options:
     """Folder of the run, or its checkpoint.pt."""
     count: int = 64
     """How many images."""
+    interpolate: int | None = None
+    """Walk from one point of z to another, in so many images, both ends included; then --count / --interpolate times
+    anew: the rows of the grid. None draws every image from a point of its own."""
     seed: int = 0
     """Fixes the noise, or the choice of images to translate."""
     output: Path | None = None
-    """A .png for a grid, or an .npz with the key `images`, uint8 (N, C, H, W). None makes samples.png in the run."""
+    """A .png for a grid; an .npz with the key `images`, uint8 (N, C, H, W); or, without such an ending, a new folder of
+    000000.png, 000001.png, ... None makes samples.png in the run."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
 
-def draw(checkpoint: dict, count: int, seed: int, device: torch.device) -> Tensor:
-    """Return `count` images of the run's generator as uint8 (N, C, H, W) on the CPU."""
-    options, shape = checkpoint["options"], checkpoint["data_shapes"][0][1:]
-    random = torch.Generator().manual_seed(seed)
-    if checkpoint["script"] == "cyclegan":
-        generator = cyclegan_networks(shape, options["width"], options["blocks"], options["halvings"])[0]
-        generator.load_state_dict(checkpoint["a_to_b"])
-        images = load_domains(options["dataset"], options["image_size"])[0]
-        inputs = to_float(images[torch.randint(len(images), (count,), generator=random)])
-    else:
-        generator = AveragedModel(MODELS[options["model"]](shape, options["z_dim"])[0])
-        generator.load_state_dict(checkpoint["average"])
-        inputs = torch.randn(count, options["z_dim"], generator=random)
-    generator.to(device).eval()
-    with torch.no_grad():
-        return torch.cat([to_uint8(generator(chunk.to(device))).cpu() for chunk in inputs.split(CHUNK)])
+def translated(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
+    """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
+    if options.interpolate:
+        raise BadInput(f"--interpolate {options.interpolate}: a CycleGAN translates images and has no z to walk in")
+    with refusing(options.run):
+        trained = checkpoint["options"]
+        generator = load_translator(checkpoint, "a-to-b")
+        domains = load_domains(trained["dataset"], trained["image_size"], trained["load_size"])
+    return draw(generator, next(batches(domains.test_a, options.count, options.seed)), device)
+
+
+def points(z_dim: int, options: Options) -> Tensor:
+    """Return the z of every image, (count, z_dim), all of them standard normal."""
+    random, steps = torch.Generator().manual_seed(options.seed), options.interpolate
+    if steps is None:
+        return torch.randn(options.count, z_dim, generator=random)
+    if steps < 2 or options.count % steps:
+        raise BadInput(
+            f"--interpolate {steps}: must be 2 or more and divide the --count of {options.count} images into rows"
+        )
+    start, end = torch.randn(2, options.count // steps, 1, z_dim, generator=random, dtype=torch.float64)
+    return walk(start, end, steps).flatten(0, 1).float()
+
+
+def walk(start: Tensor, end: Tensor, steps: int) -> Tensor:
+    """Return `steps` points on an arc from each start to its end: (..., 1, z_dim) twice to (..., steps, z_dim).
+
+    Halfway on a straight line noise would have half its variance, a length that G never met in training: White,
+    "Sampling Generative Networks" (2016), goes along a sphere. Here the angle is always the right angle that two long
+    vectors of noise nearly make: then every point of the walk is exactly as standard normal as its ends.
+    """
+    angle = torch.linspace(0, math.pi / 2, steps, dtype=start.dtype)[:, None]
+    return angle.cos() * start + angle.sin() * end
+
+
+def write_folder(folder: Path, images: Tensor) -> None:
+    """Write uint8 images (N, C, H, W) as PNGs into a folder that appears once it is whole."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        whole = Path(temporary) / folder.name
+        whole.mkdir()
+        for number, image in enumerate(images):
+            to_pil_image(image).save(whole / f"{number:06d}.png")
+        whole.replace(folder)
 
 
 def main(options: Options) -> None:
     """Write the images and say where they are."""
     check_numbers(options)
     output = options.output or (options.run if options.run.is_dir() else options.run.parent) / "samples.png"
-    if output.suffix not in (".png", ".npz"):
-        raise BadInput(f"--output {output}: must end in .png for a grid or in .npz for an array")
+    if output.suffix not in (".png", ".npz", ""):
+        raise BadInput(f"--output {output}: must end in .png for a grid, in .npz for an array, or be a folder's name")
+    if not output.suffix and output.exists():
+        raise BadInput(f"--output {output}: exists already; name a new folder")
     if not output.parent.is_dir():
         raise BadInput(f"--output {output}: there is no folder {output.parent}; make it first")
     device = pick_device(options.device)
-    images = draw(load_checkpoint(options.run), options.count, options.seed, device)
-    if output.suffix == ".npz":
+    checkpoint = load_checkpoint(options.run)
+    if checkpoint["script"] == "cyclegan":
+        images = translated(checkpoint, options, device)
+    else:
+        with refusing(options.run):
+            generator = load_generator(checkpoint)
+        images = draw(generator, points(checkpoint["options"]["z_dim"], options), device)
+    if not output.suffix:
+        write_folder(output, images)
+    elif output.suffix == ".npz":
         write_whole(output, lambda file: np.savez_compressed(file, images=images.numpy()))
     else:
-        picture = grid(to_float(images), columns=round(options.count**0.5))
+        picture = grid(to_float(images), columns=options.interpolate or round(options.count**0.5))
         write_whole(output, lambda file: save_image(picture, file, format="png"))
     print(f"{options.count} images: {shown(output)}")
 

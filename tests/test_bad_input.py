@@ -71,6 +71,16 @@ def test_every_gan_refuses_what_its_networks_cannot_be(script, arguments, tmp_pa
     assert not runs.exists()
 
 
+@pytest.mark.parametrize(
+    "arguments", ["--identity-weight -1", "--decay-from 3", "--load-size 30", "--ema 1", "--halvings 4", "--width 0"]
+)
+def test_cyclegan_refuses_what_its_training_cannot_be(arguments, tmp_path, capsys, monkeypatch):
+    runs = tmp_path / "runs"
+    line = refusal("cyclegan", ["--steps", 2, "--runs-dir", runs, *arguments.split()], capsys, monkeypatch)
+    assert arguments.split()[0] in line
+    assert not runs.exists()
+
+
 def test_a_folder_without_images_is_refused(tmp_path, capsys, monkeypatch):
     (tmp_path / "empty").mkdir()
     arguments = ["--dataset", tmp_path / "empty", "--runs-dir", tmp_path / "runs"]

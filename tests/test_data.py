@@ -18,7 +18,7 @@ from PIL import Image
 
 from common import data
 from common.command_line import BadInput
-from common.data import batch_order, batches, load_domains, load_images, load_mnist5k, outlines, to_float, to_uint8
+from common.data import batch_order, batches, load_images, load_mnist5k, to_float, to_uint8
 
 
 def test_mnist5k_is_whole_balanced_and_split_without_overlap():
@@ -39,22 +39,6 @@ def test_mnist5k_is_whole_balanced_and_split_without_overlap():
 def test_images_are_resized_to_the_size_asked_for():
     assert load_images("mnist5k", 32).shape == (4000, 1, 32, 32)
     assert load_images("mnist5k", 28).equal(load_mnist5k()[0])
-
-
-def test_domains_are_digits_and_outlines_of_other_digits():
-    digits, (a, b) = load_mnist5k()[0], load_domains("mnist5k")
-    assert len(a) == len(b) == 2000
-    assert a.equal(digits[0::2])
-    assert b.equal(outlines(digits[1::2]))
-
-
-def test_outline_of_a_dot_is_the_ring_around_it():
-    image = torch.zeros(1, 1, 5, 5, dtype=torch.uint8)
-    image[0, 0, 2, 2] = 200
-    ring = torch.zeros(5, 5, dtype=torch.uint8)
-    ring[1:4, 1:4] = 200
-    ring[2, 2] = 0
-    assert outlines(image)[0, 0].equal(ring)
 
 
 def test_every_pixel_value_survives_the_way_to_float_and_back():

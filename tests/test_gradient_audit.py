@@ -17,9 +17,11 @@ from torch.utils.checkpoint import checkpoint
 
 torch_optimizer = importlib.import_module("torch.optim.optimizer")
 
+from common.cyclegan_models import cyclegan_networks
 from common.gradient_audit import GradientAudit, GradientFlowError
+from common.image_pool import ImagePool
 from common.losses import discriminator_loss, generator_loss
-from common.models import cyclegan_networks, mlp
+from common.models import mlp
 from scripts import cyclegan, gan_one_stage
 
 UPDATE_ORDERS = ["detach", "generator_first", "resample", "retain_graph", "simultaneous"]
@@ -98,16 +100,19 @@ def test_table_of_one_stage():
     assert not audit.findings
 
 
-def test_table_of_cyclegan():
+@pytest.mark.parametrize("identity_weight", [5.0, 0.0])
+def test_table_of_cyclegan(identity_weight):
     names = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"
     networks = cyclegan_networks((1, 12, 12), width=2, blocks=1, halvings=2)
     optimizers = [
         torch.optim.Adam([p for network in pair for p in network.parameters()], fused=True)
         for pair in (networks[:2], networks[2:])
     ]
+    pools = ImagePool(3), ImagePool(3)
     with GradientAudit(**dict(zip(names, networks, strict=True))) as audit:
         for _ in range(3):
-            cyclegan.train_step(*networks, *optimizers, torch.rand(2, 1, 12, 12), torch.rand(2, 1, 12, 12))
+            real_a, real_b = torch.rand(2, 2, 1, 12, 12)
+            cyclegan.train_step(*networks, *optimizers, *pools, real_a, real_b, identity_weight=identity_weight)
     assert [list(p.cells) for p in audit.passes] == [list(names)] * 6
     assert cells(audit) == [("used", "used", "-", "-"), ("-", "-", "used", "used")] * 3
     assert not audit.findings

@@ -20,7 +20,9 @@ from scripts import sample
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 GAN_SCALARS = {"loss/discriminator", "loss/generator", "probability/real", "probability/fake"}
-CYCLE_SCALARS = {"loss/discriminator", "loss/adversarial", "loss/cycle", "loss/identity"}
+CYCLE_SCALARS = {"loss/discriminator", "loss/adversarial", "loss/cycle", "loss/identity", "learning_rate"}
+CYCLE_MEASURES = {"translation/error", "translation/error_of_identity"}
+CYCLE_IMAGES = {"a_translated_recovered", "b_translated_recovered", "identity_of_b_and_of_a"}
 
 
 def run(script, *arguments, folder):
@@ -44,12 +46,17 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     events = EventAccumulator(str(folder)).Reload()
     tags = events.Tags()
     scalars = (CYCLE_SCALARS if script == "cyclegan" else GAN_SCALARS) | {"throughput/images_per_second"}
-    assert set(tags["scalars"]) == scalars
-    assert set(tags["images"]) == ({"a_to_b_to_a", "b_to_a_to_b"} if script == "cyclegan" else {"samples", "real"})
+    measures = CYCLE_MEASURES if script == "cyclegan" else set()
+    assert set(tags["scalars"]) == scalars | measures
+    assert set(tags["images"]) == (CYCLE_IMAGES if script == "cyclegan" else {"samples", "real"})
     assert tags["tensors"] == ["options/text_summary"]
     for tag in scalars:
         assert [point.step for point in events.Scalars(tag)] == [1, 2]
         assert all(np.isfinite(point.value) for point in events.Scalars(tag))
+    for tag in measures:
+        points = events.Scalars(tag)
+        assert [point.step for point in points] == [0, 2]
+        assert f"{tag}: {points[-1].value:.4f}" in done.stdout
     if script != "cyclegan":
         assert all(0 < point.value < 1 for tag in ("real", "fake") for point in events.Scalars(f"probability/{tag}"))
     assert "| batch_size | 4 |" in events.Tensors("options/text_summary")[0].tensor_proto.string_val[0].decode()
@@ -97,11 +104,13 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
     assert not first.equal(other)
 
 
-def test_a_folder_of_colour_images_trains(tmp_path):
-    (tmp_path / "images").mkdir()
+def test_a_folder_of_colour_images_trains_whatever_its_name(tmp_path):
+    images = tmp_path / "caf\udce9\n图"  # a byte that is no text, a line break, a letter from afar
+    images.mkdir()
     for shade in (0, 100, 200):
-        Image.new("RGB", (50, 40), (shade, 0, 255)).save(tmp_path / "images" / f"{shade}.jpg")
-    _, folder = train("gan_detach", tmp_path, "--dataset", tmp_path / "images", "--image-size", 32)
+        Image.new("RGB", (50, 40), (shade, 0, 255)).save(tmp_path / "plain.jpg")
+        (tmp_path / "plain.jpg").rename(images / f"{shade}.jpg")
+    _, folder = train("gan_detach", tmp_path, "--dataset", images, "--image-size", 32)
     run("sample", folder, "--count", 2, "--output", "out.npz", folder=tmp_path)
     assert np.load(tmp_path / "out.npz")["images"].shape == (2, 3, 32, 32)
 

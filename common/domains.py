@@ -1,0 +1,123 @@
+"""Two domains of unpaired images: the usual four folders, or digits and outlines of other digits.
+
+The right outline of any digit is known, so that a translation between the latter can be judged by its error.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from common.command_line import BadInput
+from common.data import MEMORY_LIMIT, load_folder, load_images, load_mnist5k, resized
+from common.streaming import StreamedImages
+
+PUBLISHED_SIZE, PUBLISHED_LOAD_SIZE = 256, 286
+JUDGED = 1000  # images at most that the error is measured on
+
+Images = Tensor | StreamedImages
+
+
+@dataclass(frozen=True)
+class Domains:
+    """What a CycleGAN learns from, uint8 (N, C, H, W) each with an N of its own, and what it is judged by."""
+
+    a: Images
+    """Domain A, of the size to crop from."""
+    b: Images
+    """Domain B, likewise."""
+    test_a: Images
+    """Images of domain A that are not trained on, of the size to train at; of `a` where there are no others."""
+    test_b: Images
+    """Images of domain B, likewise."""
+    truth: Tensor | None
+    """What each image of `test_a` is in domain B, where that is known."""
+
+    def to(self, device: torch.device) -> "Domains":
+        """Return the domains on `device`."""
+        parts = self.a, self.b, self.test_a, self.test_b, self.truth
+        return Domains(*(part if part is None else part.to(device) for part in parts))
+
+
+def load_domains(dataset: str, image_size: int | None = None, load_size: int | None = None) -> Domains:
+    """Return the domains in the folders trainA, trainB, testA and testB of `dataset`, or two made from `dataset`.
+
+    image_size: pixels a side to train at; None makes 256 of the four folders' images, and of others what `load_images`
+    makes of them. load_size: pixels a side to crop from; None means 286/256 of that for the four folders. The others
+    are not cropped. Raises BadInput for sizes that do not fit, and what `load_images` raises.
+    """
+    if Path(dataset, "trainA").is_dir():
+        return load_four_folders(Path(dataset), image_size or PUBLISHED_SIZE, load_size)
+    if load_size:
+        raise BadInput(f"--load-size {load_size}: is for a --dataset with trainA and trainB in it; leave it out")
+    return make_domains(dataset, image_size)
+
+
+def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> Domains:
+    """Return the domains in `folder`; where one is in greyscale and another in colour, all become RGB.
+
+    Without testA or testB, the training images stand for them.
+    """
+    load_size = load_size or round(image_size * PUBLISHED_LOAD_SIZE / PUBLISHED_SIZE)
+    if load_size < image_size:
+        raise BadInput(f"--load-size {load_size}: must be at least the image size, {image_size}")
+    train_a, train_b = folder / "trainA", folder / "trainB"
+    test_a, test_b = (folder / f"test{letter}" for letter in "AB")
+    parts = [
+        (train_a, load_size),
+        (train_b, load_size),
+        (test_a if test_a.is_dir() else train_a, image_size),
+        (test_b if test_b.is_dir() else train_b, image_size),
+    ]
+    loaded = [load_folder(*part) for part in parts]
+    if len({images.shape[1] for images in loaded}) > 1:
+        loaded = [load_folder(*part, "RGB") for part in parts]
+    return Domains(*loaded, truth=None)
+
+
+def make_domains(dataset: str, image_size: int | None) -> Domains:
+    """Return every other image of a data set as domain A, and the outlines of the rest as domain B.
+
+    No image of B comes from one of A. Held out for tests are the shipped digits that no script trains on; of other data
+    sets, every tenth image. Raises BadInput for fewer than 3 images, or more than memory is meant for.
+    """
+    images = load_images(dataset, image_size)
+    if isinstance(images, StreamedImages):
+        raise BadInput(
+            f"--dataset {dataset}: two domains are made in memory, of up to {MEMORY_LIMIT >> 20} MiB of pixels; name a "
+            "smaller folder, a smaller --image-size, or a folder with trainA and trainB in it"
+        )
+    if dataset == "mnist5k":
+        held_out = resized(load_mnist5k(held_out=True)[0], image_size)
+    else:
+        if len(images) < 3:
+            raise BadInput(f"--dataset {dataset}: two domains take 3 images, and it has {len(images)}; name another")
+        tenth = torch.arange(len(images)) % 10 == 0
+        held_out, images = images[tenth], images[~tenth]
+    held_out = held_out[:JUDGED]
+    truth = outlines(held_out)
+    return Domains(images[0::2], outlines(images[1::2]), held_out, truth, truth)
+
+
+def outlines(images: Tensor) -> Tensor:
+    """Return the outer outline of bright strokes: what a 3x3 dilation adds. (N, C, H, W) in and out, uint8."""
+    return (F.max_pool2d(images.float(), 3, stride=1, padding=1) - images).byte()
+
+
+def crop_and_flip(images: Tensor, size: int, draws: Tensor) -> Tensor:
+    """Return a square of each image, mirrored or not; images of that size already come back as they are.
+
+    images: (N, C, H, W), H and W at least `size`; out: (N, C, size, size). draws: (N, 3), uniform in [0, 1): where the
+    square lies from top to bottom, where from left to right, and, from 0.5 on, that it is mirrored.
+    """
+    count, _, height, width = images.shape
+    if height == width == size:
+        return images
+    room = torch.tensor([height - size + 1, width - size + 1], device=images.device)
+    tops, lefts = (draws[:, :2] * room).long().split(1, dim=1)
+    pixels = torch.arange(size, device=images.device)
+    rows, columns = tops + pixels, lefts + torch.where(draws[:, 2:] < 0.5, pixels, pixels.flip(0))
+    chosen = images[torch.arange(count, device=images.device)[:, None, None], :, rows[:, :, None], columns[:, None]]
+    return chosen.permute(0, 3, 1, 2).contiguous()

@@ -1,0 +1,146 @@
+"""What CycleGAN's step gains over its plain arrangement, both on the same networks, taking turns within one run.
+
+Plain: translation, identity and cycle each by a pass of their own, D's real and past fakes too, and plain `backward()`,
+which leaves gradients of the generators' loss in the discriminators. "nothing wasted" is the same without those
+gradients. `cyclegan.py` lets inputs share a pass, too.
+
+FLOPs of a step, as multiples of a forward pass of a generator (G) and a discriminator (D) over a batch, and of the
+share that the first layer of each has in it (g, d). Going backward, a layer costs its forward pass once for the
+gradient of its weights and once for that of its input; real images need none. The floor is what a step costs if no
+gradient is computed that nobody uses; sharing a pass saves no FLOPs.
+
+    arrangement              forward      back through D    back through G    sum
+    plain                    6G + 6D      12D - 4d          12G - 4g          18G + 18D - 4g - 4d
+    plain, nothing wasted    6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d, the floor
+    cyclegan.py              6G + 6D      10D - 4d          12G - 4g          the floor
+
+    python scripts/compare_cyclegan.py
+    python scripts/compare_cyclegan.py --image-size 28 --channels 1 --width 16 --blocks 2 --halvings 2 --batch-size 8
+"""
+
+import copy
+import sys
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from statistics import median
+
+import torch
+import torch.nn.functional as F
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `scripts` are found from any folder
+
+from common.command_line import launch
+from common.cyclegan_models import cyclegan_networks
+from common.gradient_audit import GradientAudit
+from common.image_pool import ImagePool
+from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
+from common.step_cost import count_flops, environment, forward_flops, quartiles, seconds_in_turns
+from common.training_run import check_numbers, pick_device
+from scripts import cyclegan
+
+PLAYERS = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the comparison; the networks are those published for images of 128 pixels."""
+
+    image_size: int = 128
+    """Pixels a side."""
+    channels: int = 3
+    """Colours of the images."""
+    batch_size: int = 1
+    """Images of each domain per step."""
+    width: int = 64
+    """Channels of the generators at full size, and of the discriminators at half size."""
+    blocks: int = 6
+    """Residual blocks of each generator."""
+    halvings: int = 3
+    """Halvings of the image in each discriminator."""
+    repeats: int = 10
+    """Turns of each arrangement, of two steps each."""
+    device: str | None = None
+    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+
+
+def plain_step(a_to_b, b_to_a, d_a, d_b, optimizer_g, optimizer_d, pool_a, pool_b, real_a, real_b, waste=True):
+    """Update as `cyclegan.py` does, as usually written; without `waste`, D gets no gradient of the generators' loss."""
+    fake_b, fake_a = a_to_b(real_a), b_to_a(real_b)
+    identity_loss = F.l1_loss(a_to_b(real_b), real_b) + F.l1_loss(b_to_a(real_a), real_a)
+    adversarial_loss = least_squares_generator_loss(d_b(fake_b)) + least_squares_generator_loss(d_a(fake_a))
+    cycle_loss = F.l1_loss(b_to_a(fake_b), real_a) + F.l1_loss(a_to_b(fake_a), real_b)
+    optimizer_g.zero_grad()
+    loss = adversarial_loss + 10 * cycle_loss + 5 * identity_loss
+    loss.backward(inputs=None if waste else [*a_to_b.parameters(), *b_to_a.parameters()])
+    optimizer_g.step()
+
+    optimizer_d.zero_grad()
+    least_squares_discriminator_loss(d_a(real_a), d_a(pool_a.exchange(fake_a.detach()))).backward()
+    least_squares_discriminator_loss(d_b(real_b), d_b(pool_b.exchange(fake_b.detach()))).backward()
+    optimizer_d.step()
+
+
+BASELINE = "plain"
+ARRANGEMENTS = {
+    BASELINE: plain_step,
+    "plain, nothing wasted": partial(plain_step, waste=False),
+    "cyclegan.py": partial(cyclegan.train_step, identity_weight=5.0),
+}
+
+
+def contender(train_step, networks):
+    """Return copies of the networks, and a step that trains them, with optimizers and pools of their own."""
+    networks = copy.deepcopy(networks)
+    optimizers = [
+        torch.optim.Adam(chain(*(n.parameters() for n in pair)), lr=2e-4, betas=(0.5, 0.999), fused=True)
+        for pair in (networks[:2], networks[2:])
+    ]
+    return networks, partial(train_step, *networks, *optimizers, ImagePool(), ImagePool())
+
+
+def measure(options: Options, device: torch.device) -> dict[str, dict]:
+    """Return what a step of each arrangement costs: counted `flops`, `wasted` on which networks, and `seconds` a turn.
+
+    `floor` is the number of FLOPs that none of them can do without.
+    """
+    torch.manual_seed(0)
+    shape = options.channels, options.image_size, options.image_size
+    networks = [n.to(device) for n in cyclegan_networks(shape, options.width, options.blocks, options.halvings)]
+    reals = torch.rand(2, options.batch_size, *shape, device=device) * 2 - 1
+    (g, g_first), (d, d_first) = (forward_flops(network, reals[0]) for network in (networks[0], networks[2]))
+    floor = 18 * g + 16 * d - 4 * g_first - 4 * d_first
+    rows, steps = {}, {}
+    for name, train_step in ARRANGEMENTS.items():
+        copies, steps[name] = contender(train_step, networks)
+        with GradientAudit(**dict(zip(PLAYERS, copies, strict=True))) as audit:
+            flops = count_flops(partial(steps[name], *reals))
+        wasted = {network for p in audit.passes for network, cell in p.cells.items() if cell == "wasted"}
+        rows[name] = {"flops": flops, "floor": floor, "wasted": ", ".join(sorted(wasted))}
+
+    turns = tqdm([[tuple(reals)] * 3] * options.repeats, "turns", leave=False)
+    for name, seconds in seconds_in_turns(steps, turns, device).items():
+        rows[name]["seconds"] = seconds
+    return rows
+
+
+def main(options: Options) -> None:
+    """Measure and print a table."""
+    check_numbers(options)
+    device = pick_device(options.device)
+    rows = measure(options, device)
+    print("Measured on " + ", ".join(f"{name} {value}" for name, value in environment(device).items()) + ".\n")
+    line = "{:<22} | {:<28} | {:<6} | {:<8} | {:<11} | {}".format
+    print(line("arrangement", "ms per step, quartiles", "speed", "GFLOPs", "above floor", "wasted"))
+    for name, row in rows.items():
+        low, high = quartiles(row["seconds"])
+        times = f"{1e3 * median(row['seconds']):.1f} ({1e3 * low:.1f}-{1e3 * high:.1f})"
+        speed = median(b / s for b, s in zip(rows[BASELINE]["seconds"], row["seconds"], strict=True))
+        above = f"{1 - row['floor'] / row['flops']:.1%}"
+        print(line(name, times, f"{speed:.2f}x", f"{row['flops'] / 1e9:.3f}", above, row["wasted"] or "-"))
+
+
+if __name__ == "__main__":
+    launch(main, Options)

@@ -1,0 +1,230 @@
+"""How good a finished run's images are, in figures.
+
+Compares images drawn from the run's generator with images that it was trained on, by what a network sees in them:
+
+    FID, KID     distance between the two sets of features (Heusel et al. 2017, Binkowski et al. 2018); 0 is best
+    precision    share of the samples that lie among the real images (Kynkaanniemi et al. 2019)
+    recall       share of the real images that lie among the samples
+
+The network is Inception as usual, or with `--features digits` a small classifier trained on the spot, which also says
+what digits the samples are. Figures of different features, or of different counts, are not comparable: FID falls as
+the count grows. So each stands beside its floor, the same figure for as many real images in place of the samples,
+against the same real images as the samples were, none of which is among them. A perfect generator reaches the floor.
+
+    python scripts/evaluate.py runs/gan_detach/20260101-120000
+
+The figures go to the screen, to `evaluation.json` in the run and to its TensorBoard. On the same machine the same
+`--seed` gives the same figures.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Literal
+
+import torch
+import tyro
+from torch import Tensor
+from torch.utils.data import Subset
+from torch.utils.tensorboard import SummaryWriter
+from torch_fidelity import FeatureExtractorBase, calculate_metrics, register_feature_extractor
+from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3
+from torchvision.transforms.v2.functional import resize
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+
+from common.checkpoint import load_checkpoint, refusing
+from common.command_line import BadInput, launch
+from common.data import load_images, to_float
+from common.digit_classifier import digit_classifier
+from common.finished_run import draw, load_generator
+from common.streaming import StreamedImages
+from common.training_run import check_numbers, pick_device, shown, write_whole
+
+COUNT = 5000
+DIGIT_DATASETS = ("mnist5k", "mnist")
+NEIGHBOURS = 3  # that precision and recall look at
+CONFIDENT = 0.9
+METRICS = {
+    "frechet_inception_distance": "fid",
+    "kernel_inception_distance_mean": "kid",
+    "precision": "precision",
+    "recall": "recall",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the evaluation."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of the run, or its checkpoint.pt."""
+    count: int | None = None
+    """Samples, and real images to compare them with. None takes 5,000, or half of a data set of fewer than 10,000:
+    the floor needs as many real images again."""
+    features: Literal["inception", "digits"] | None = None
+    """What looks at the images: Inception (some 90 MB, fetched once), or a classifier of handwritten digits. None takes
+    digits for mnist5k and mnist, and Inception for all else."""
+    weights: Literal["average", "last"] = "average"
+    """The moving average of the generator's weights that --ema keeps, or those after the last step."""
+    dataset: str | None = None
+    """Where the real images are. None takes the run's own --dataset."""
+    seed: int = 0
+    """Fixes the samples and the choice of real images."""
+    device: str | None = None
+    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+
+
+class DigitFeatures(FeatureExtractorBase):
+    """The digit classifier without its last layer, as torch-fidelity wants it."""
+
+    def __init__(self, name: str, features: list[str], **_):
+        """Take the classifier, which is trained if this process has not done so yet."""
+        super().__init__(name, features)
+        self.layers = digit_classifier()[0][:-1]
+
+    @staticmethod
+    def get_provided_features_list() -> tuple[str]:
+        """Return the names of the features."""
+        return ("128",)
+
+    @staticmethod
+    def get_default_feature_layer_for_metric(metric: str) -> str:
+        """Return which features a metric takes."""
+        return "128"
+
+    def forward(self, images: Tensor) -> tuple[Tensor]:
+        """Return the features (N, 128) of uint8 images (N, C, H, W)."""
+        return (self.layers(as_digits(images)),)
+
+
+register_feature_extractor("digits", DigitFeatures)
+EXTRACTORS = {"digits": "digits", "inception": "inception-v3-compat"}
+
+
+def as_digits(images: Tensor) -> Tensor:
+    """Return uint8 images (N, C, H, W) as the classifier takes them: floats (N, 1, 28, 28) in [-1, 1]."""
+    return to_float(resize(images, [28, 28]).float().mean(1, keepdim=True))
+
+
+def picked(images: Tensor | StreamedImages, indices: Tensor) -> Tensor:
+    """Return the images that `indices` names, uint8 (len(indices), C, H, W), read from their files if streamed."""
+    if isinstance(images, StreamedImages):
+        return torch.cat(list(images.batches(iter(indices.split(64)))))
+    return images[indices]
+
+
+def distances(images: Tensor, real: Tensor, options: Options, device: torch.device, cache: str) -> dict[str, float]:
+    """Return FID, KID, precision and recall of `images` against as many `real` ones, both uint8 (N, C, H, W).
+
+    cache: folder that keeps the features of `real` for the next call.
+    """
+    if options.features == "inception":
+        images, real = (part.expand(-1, 3, -1, -1) for part in (images, real))
+    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+        found = calculate_metrics(
+            input1=Subset(images, range(len(images))),
+            input2=Subset(real, range(len(real))),
+            input2_cache_name="real",
+            cache_root=cache,
+            feature_extractor=EXTRACTORS[options.features],
+            fid=True,
+            kid=True,
+            prc=True,
+            prc_neighborhood=NEIGHBOURS,
+            kid_subset_size=min(1000, len(images)),
+            rng_seed=options.seed,
+            cuda=device.type == "cuda",
+            save_cpu_ram=True,  # no worker processes: the images are in memory
+            verbose=False,
+        )
+    return {name: found[key] for key, name in METRICS.items()}
+
+
+def digits_seen(images: Tensor) -> dict[str, float]:
+    """Return the share of images taken for a digit with confidence, and the share of each digit among all of them."""
+    with torch.no_grad():
+        logits = torch.cat([digit_classifier()[0](as_digits(part)) for part in images.split(1000)])
+    confidence, digit = logits.softmax(1).max(1)
+    shares = torch.bincount(digit, minlength=10) / len(images)
+    confident = (confidence >= CONFIDENT).float().mean().item()
+    return {"confident": confident} | {f"share_of_{kind}": share for kind, share in enumerate(shares.tolist())}
+
+
+def fetch_inception() -> None:
+    """Fetch the weights of Inception where they are missing; raises BadInput where that fails."""
+    try:
+        torch.hub.load_state_dict_from_url(URL_INCEPTION_V3, map_location="cpu")
+    except (OSError, HTTPException, RuntimeError) as error:
+        raise BadInput(
+            f"--features inception: its weights could not be fetched ({error}); put {URL_INCEPTION_V3} "
+            f"into {torch.hub.get_dir()}/checkpoints, or take --features digits for a run on handwritten digits"
+        ) from error
+
+
+def table(samples: dict[str, float], floor: dict[str, float]) -> str:
+    """Return the figures of the samples and of the real images side by side."""
+    rows = ["                   samples   real images"]
+    for name, value in samples.items():
+        style = ".3f" if name == "fid" else ".5f" if name == "kid" else ".1%"
+        label = name.upper() if name in ("fid", "kid") else name.replace("_", " ")
+        rows.append(f"{label:<14} {value:>11{style}}   {floor[name]:>11{style}}")
+    return "\n".join(rows)
+
+
+def main(options: Options) -> None:
+    """Measure, and write down what was found."""
+    check_numbers(options)
+    checkpoint = load_checkpoint(options.run)
+    if checkpoint["script"] == "cyclegan":
+        raise BadInput(f"{options.run}: a CycleGAN draws nothing from noise, it translates; see scripts/sample.py")
+    with refusing(options.run):
+        generator, trained = load_generator(checkpoint, options.weights), checkpoint["options"]
+        dataset = options.dataset or os.fspath(trained["dataset"])
+    device = pick_device(options.device)
+    features = options.features or ("digits" if dataset in DIGIT_DATASETS else "inception")
+    shape = tuple(checkpoint["data_shapes"][0][1:])
+    images = load_images(dataset, shape[-1])
+    if tuple(images.shape[1:]) != shape:
+        raise BadInput(f"--dataset {dataset}: images of shape {tuple(images.shape[1:])}, where the run's are {shape}")
+    count = options.count or min(COUNT, len(images) // 2)
+    if not NEIGHBOURS < count <= len(images) // 2:
+        raise BadInput(
+            f"--count {count}: must be at least {NEIGHBOURS + 1}, and at most half of the {len(images)} real images"
+        )
+    if features == "inception":
+        fetch_inception()
+    options = replace(options, dataset=dataset, features=features, count=count)
+
+    random = torch.Generator().manual_seed(options.seed)
+    samples = draw(generator, torch.randn(count, trained["z_dim"], generator=random), device)
+    real, others = picked(images, torch.randperm(len(images), generator=random)[: 2 * count]).split(count)
+    with tempfile.TemporaryDirectory() as cache:
+        found, floor = (distances(part, real, options, device, cache) for part in (samples, others))
+    title = f"step {checkpoint['step']}, {options.weights} weights, {count:,} images a side, features: {features}"
+    if features == "digits":
+        accuracy = digit_classifier()[1]
+        found, floor = found | digits_seen(samples), floor | digits_seen(others)
+        title += f" (their classifier is right on {accuracy:.1%} of 1,000 held-out digits)"
+    print(f"{title}\n\n{table(found, floor)}\n")
+
+    folder = options.run if options.run.is_dir() else options.run.parent
+    report = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}
+    report |= {"step": checkpoint["step"], "samples": found, "floor": floor}
+    if features == "digits":
+        report["classifier_accuracy"] = accuracy
+    write_whole(folder / "evaluation.json", lambda file: file.write(json.dumps(report, indent=2).encode()))
+    with SummaryWriter(folder) as board:
+        for name in found:
+            board.add_scalar(f"evaluation/{name}", found[name], checkpoint["step"])
+            board.add_scalar(f"evaluation_floor/{name}", floor[name], checkpoint["step"])
+    print(f"Written to {shown(folder / 'evaluation.json')}")
+
+
+if __name__ == "__main__":
+    launch(main, Options)

@@ -1,0 +1,53 @@
+"""CycleGAN's networks are those published, and no layer looks across the batch."""
+
+import pytest
+import torch
+from torch import nn
+
+from common.command_line import BadInput
+from common.cyclegan_models import cyclegan_networks, patch_discriminator, resnet_generator
+
+
+def test_the_published_networks_have_the_published_number_of_parameters():
+    assert sum(p.numel() for p in resnet_generator(3).parameters()) == 11_378_179
+    assert sum(p.numel() for p in patch_discriminator(3).parameters()) == 2_764_737
+
+
+@pytest.mark.parametrize(("halvings", "pixels"), [(3, 70), (2, 34), (1, 16)])
+def test_a_logit_sees_as_many_pixels_as_published(halvings, pixels):
+    """By the gradient of one logit at the image, with the norm taken out: its mean takes in every pixel a little."""
+    torch.manual_seed(0)
+    layers = patch_discriminator(1, width=2, halvings=halvings)
+    network = nn.Sequential(*(layer for layer in layers if not isinstance(layer, nn.InstanceNorm2d))).double()
+    image = torch.randn(1, 1, 128, 128, dtype=torch.float64, requires_grad=True)
+    logits = network(image)
+    (gradient,) = torch.autograd.grad(logits[0, 0, logits.shape[2] // 2, logits.shape[3] // 2], image)
+    for axis in (2, 3):
+        seen = gradient.abs().sum(5 - axis).flatten().nonzero()
+        assert seen.max() - seen.min() + 1 == pixels
+
+
+def test_weights_are_drawn_from_a_normal_distribution_of_0_02_and_biases_are_0():
+    torch.manual_seed(0)
+    for network in (resnet_generator(3, width=16, blocks=2), patch_discriminator(3, width=16)):
+        parameters = dict(network.named_parameters())
+        weights = torch.cat([p.detach().flatten() for name, p in parameters.items() if name.endswith("weight")])
+        assert all((p == 0).all() for name, p in parameters.items() if name.endswith("bias"))
+        count = len(weights)
+        assert abs(weights.mean()) < 4 * 0.02 / count**0.5
+        assert abs(weights.std() / 0.02 - 1) < 4 / (2 * count) ** 0.5
+        assert abs((weights.abs() < 0.02).double().mean() - 0.6827) < 4 * 0.4655 / count**0.5  # as a normal one has it
+
+
+@pytest.mark.parametrize("size", [8, 11, 30])
+def test_sizes_that_do_not_come_back_are_refused(size):
+    with pytest.raises(BadInput, match="--image-size"):
+        cyclegan_networks((3, size, size), width=4, blocks=1, halvings=2)
+
+
+@pytest.mark.parametrize("network", [resnet_generator(1, 4, 1), patch_discriminator(1, 4, 2)])
+def test_a_sample_does_not_depend_on_the_rest_of_its_batch(network):
+    network.double()
+    batch = torch.randn(4, 1, 28, 28, dtype=torch.float64)
+    alone = torch.cat([network(sample[None]) for sample in batch])
+    torch.testing.assert_close(network(batch), alone, rtol=1e-12, atol=1e-12)

@@ -1,0 +1,224 @@
+"""The figures against float64 references, the floor, and what an evaluation leaves behind."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+import torch_fidelity
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+
+from common import data
+from common.command_line import BadInput
+from common.data import load_images, load_mnist5k, to_uint8
+from common.digit_classifier import digit_classifier
+from common.finished_run import draw, load_generator
+from common.models import mlp
+from scripts import evaluate
+from scripts.evaluate import DigitFeatures, Options, as_digits, digits_seen, distances, picked
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run of a generator that was never trained, with an average that is another."""
+    torch.manual_seed(0)
+    checkpoint = {
+        "script": "gan_detach",
+        "step": 7,
+        "options": {"dataset": "mnist5k", "image_size": None, "model": "mlp", "z_dim": 8},
+        "data_shapes": [(4000, 1, 28, 28)],
+        "generator": mlp((1, 28, 28), 8)[0].state_dict(),
+        "average": AveragedModel(mlp((1, 28, 28), 8)[0]).state_dict(),
+    }
+    torch.save(checkpoint, tmp_path / "checkpoint.pt")
+    return tmp_path
+
+
+def change(run, **entries):
+    torch.save(torch.load(run / "checkpoint.pt", weights_only=True) | entries, run / "checkpoint.pt")
+
+
+def report(run):
+    return json.loads((run / "evaluation.json").read_text())
+
+
+def test_the_classifier_knows_digits_it_never_saw_and_leaves_the_global_generator_alone():
+    digit_classifier.cache_clear()
+    before = torch.get_rng_state()
+    network, accuracy = digit_classifier()
+    assert torch.get_rng_state().equal(before)
+    images, labels = load_mnist5k(held_out=True)
+    assert accuracy == (network(as_digits(images)).argmax(1) == labels).float().mean().item()
+    assert accuracy >= 0.975
+
+
+def trace_of_root(a, b):
+    """Return tr (a b)^(1/2) of two covariances, from the symmetric form (a^(1/2) b a^(1/2))^(1/2)."""
+    values, vectors = torch.linalg.eigh(a)
+    root = vectors * values.clamp(min=0).sqrt() @ vectors.T
+    return torch.linalg.eigvalsh(root @ b @ root).clamp(min=0).sqrt().sum()
+
+
+def test_the_distances_are_those_of_their_papers(tmp_path):
+    """Heusel et al. (2017), Binkowski et al. (2018) and Kynkaanniemi et al. (2019), in float64."""
+    images = load_mnist5k()[0]
+    fake, real = images[:300], images[torch.randperm(4000, generator=torch.Generator().manual_seed(0))[:300]]
+    found = distances(fake, real, Options(tmp_path, features="digits"), CPU, str(tmp_path))
+    with torch.no_grad():
+        x, y = (digit_classifier()[0][:-1](as_digits(part)).double() for part in (fake, real))
+
+    a, b = x.T.cov(), y.T.cov()
+    fid = (x.mean(0) - y.mean(0)).square().sum() + a.trace() + b.trace() - 2 * trace_of_root(a, b)
+    assert found["fid"] == pytest.approx(fid.item(), rel=1e-4)
+
+    kernel = {name: (u @ v.T / 128 + 1) ** 3 for name, u, v in (("xx", x, x), ("yy", y, y), ("xy", x, y))}
+    own = sum(kernel[name].sum() - kernel[name].trace() for name in ("xx", "yy")) / (300 * 299)
+    assert found["kid"] == pytest.approx((own - 2 * kernel["xy"].mean()).item(), rel=1e-4)
+
+    def share_inside(points, centres):
+        radius = torch.cdist(centres, centres).sort().values[:, 3]
+        return (torch.cdist(points, centres) <= radius).any(1).double().mean().item()
+
+    assert found["precision"] == pytest.approx(share_inside(x, y), abs=0.01)
+    assert found["recall"] == pytest.approx(share_inside(y, x), abs=0.01)
+    assert found["precision"] > 0.9 > 0.5 > found["recall"]  # the first 300 digits are all zeros
+
+
+def test_what_the_classifier_sees_in_real_digits_and_in_noise():
+    images, labels = load_mnist5k(held_out=True)
+    zeros = digits_seen(images[labels == 0])
+    assert zeros["share_of_0"] > 0.95
+    assert zeros["confident"] > 0.9
+    assert sum(zeros[f"share_of_{kind}"] for kind in range(10)) == pytest.approx(1)
+
+
+def test_colour_images_of_another_size_are_digits_too():
+    images = load_mnist5k()[0][:4]
+    assert as_digits(images.expand(-1, 3, -1, -1)).equal(as_digits(images))
+    assert as_digits(load_images("mnist5k", 32)[:4].expand(-1, 3, -1, -1)).shape == (4, 1, 28, 28)
+
+
+def test_a_generator_that_draws_other_real_images_reaches_the_floor_to_the_bit(run, monkeypatch):
+    random = torch.Generator().manual_seed(3)
+    torch.randn(200, 8, generator=random)
+    others = load_mnist5k()[0][torch.randperm(4000, generator=random)[200:400]]
+    monkeypatch.setattr(evaluate, "draw", lambda generator, z, device: others)
+    evaluate.main(Options(run, count=200, seed=3))
+    assert report(run)["samples"] == report(run)["floor"]
+
+
+def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
+    evaluate.main(Options(run, count=100))
+    printed, found = capsys.readouterr().out, report(run)
+    assert f"{found['classifier_accuracy']:.1%} of 1,000 held-out digits" in printed
+    for line in printed.splitlines():
+        if line.startswith("FID"):
+            assert line.split() == ["FID", f"{found['samples']['fid']:.3f}", f"{found['floor']['fid']:.3f}"]
+    assert (found["features"], found["count"], found["step"], found["weights"]) == ("digits", 100, 7, "average")
+    assert found["samples"]["fid"] > 5 * found["floor"]["fid"]
+    assert found["floor"]["confident"] > 0.9
+
+    events = EventAccumulator(str(run)).Reload()
+    for column, group in (("samples", "evaluation"), ("floor", "evaluation_floor")):
+        for name, value in found[column].items():
+            (point,) = events.Scalars(f"{group}/{name}")
+            assert point.step == 7
+            assert point.value == pytest.approx(value)
+
+
+def test_the_same_seed_gives_the_same_figures_and_another_seed_others(run):
+    reports = []
+    for seed in (0, 0, 1):
+        evaluate.main(Options(run, count=50, seed=seed))
+        reports.append(report(run))
+    assert reports[0] == reports[1]
+    assert reports[0]["samples"]["fid"] != reports[2]["samples"]["fid"]
+    assert reports[0]["floor"]["fid"] != reports[2]["floor"]["fid"]
+
+
+def test_the_average_and_the_last_weights_are_told_apart(run):
+    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    z = torch.randn(600, 8)
+    for weights, part, prefix in (("average", "average", "module."), ("last", "generator", "")):
+        network = mlp((1, 28, 28), 8)[0]
+        network.load_state_dict({name: checkpoint[part][prefix + name] for name in network.state_dict()})
+        with torch.no_grad():
+            expected = torch.cat([to_uint8(network(chunk)) for chunk in z.split(256)])
+        assert draw(load_generator(checkpoint, weights), z, CPU).equal(expected)
+
+
+def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):
+    class Corners(DigitFeatures):
+        def __init__(self, name, features, **_):
+            nn.Module.__init__(self)
+            self.name, self.features_list = name, features
+
+        def forward(self, images):
+            assert images.shape[1:] == (3, 28, 28)
+            assert images.dtype == torch.uint8
+            return (images[:, :, 10:12, 10:12].flatten(1).float(),)
+
+    torch_fidelity.register_feature_extractor("corners", Corners)
+    monkeypatch.setitem(evaluate.EXTRACTORS, "inception", "corners")
+    monkeypatch.setattr(evaluate, "fetch_inception", lambda: None)
+    evaluate.main(Options(run, count=20, features="inception"))
+    assert list(report(run)["samples"]) == ["fid", "kid", "precision", "recall"]
+    assert "classifier_accuracy" not in report(run)
+
+
+def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate, "URL_INCEPTION_V3", "http://127.0.0.1:9/weights.pth")
+    monkeypatch.setattr(torch.hub, "_hub_dir", str(tmp_path / "hub"))
+    with pytest.raises(BadInput, match=r"--features inception: .*could not be fetched.*hub/checkpoints.*digits"):
+        evaluate.main(Options(run, features="inception"))
+    assert not (run / "evaluation.json").exists()
+
+
+def test_a_streamed_folder_gives_the_images_that_were_picked(tmp_path, monkeypatch):
+    for number in range(150):
+        data.Image.new("L", (2, 2), number).save(tmp_path / f"{number:03}.png")
+    monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
+    order = torch.randperm(150)[:140]
+    assert picked(load_images(str(tmp_path), 2), order)[:, 0, 0, 0].tolist() == order.tolist()
+
+
+def test_what_cannot_be_judged_is_refused_by_name(run):
+    for options, message in (
+        (Options(run, count=2001), "--count 2001: .* half of the 4000 real images"),
+        (Options(run, count=3), "--count 3: must be at least 4"),
+        (Options(run, dataset="no/such"), "--dataset no/such: neither mnist5k"),
+        (Options(run / "missing"), "not found"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            evaluate.main(options)
+    change(run, script="cyclegan")
+    with pytest.raises(BadInput, match="translates"):
+        evaluate.main(Options(run))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"average": {}},
+        {"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}},
+        {"options": {"dataset": "mnist5k", "model": "gan", "z_dim": 8}},
+        {"options": {}},
+        {"data_shapes": [(4000, 1, 28, 29)]},
+    ],
+)
+def test_weights_that_do_not_fit_their_options_are_refused(entries, run):
+    change(run, **entries)
+    with pytest.raises(BadInput, match=r"does not hold this network|not a checkpoint of these scripts"):
+        evaluate.main(Options(run))
+
+
+def test_images_of_another_shape_are_refused(run, tmp_path):
+    images = tmp_path / "images"
+    images.mkdir()
+    data.Image.new("RGB", (28, 28)).save(images / "a.png")
+    with pytest.raises(BadInput, match=r"shape \(3, 28, 28\), where the run's are \(1, 28, 28\)"):
+        evaluate.main(replace(Options(run), dataset=str(images)))
