@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from common.command_line import BadInput, launch
-from common.models import MODELS, patch_discriminator
+from common.cyclegan_models import patch_discriminator
+from common.models import MODELS
 from scripts import gan_one_stage, gan_simultaneous
 
 TINY = torch.finfo(torch.float32).tiny
@@ -150,7 +151,7 @@ def test_the_refusal_comes_before_training_in_one_line(tmp_path, monkeypatch, ca
     monkeypatch.setitem(MODELS, "mlp", lambda shape, z_dim: (nn.Linear(z_dim, 1), refused))
     monkeypatch.setattr(sys, "argv", ["gan_one_stage", "--model", "mlp", "--runs-dir", str(tmp_path / "runs")])
     with pytest.raises(SystemExit) as exit:
-        launch(gan_one_stage.main, gan_one_stage.GanOptions)
+        launch(gan_one_stage.main, gan_one_stage.StaleDiscriminatorOptions)
     assert exit.value.code == 2
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1

@@ -105,7 +105,7 @@ def stand_in(script, kind):
             linear_decay(options.steps, options.decay_from)
         shape = (1, getattr(options, "image_size", None) or 28, getattr(options, "image_size", None) or 28)
         with torch.device("meta"):
-            if kind is GanOptions:
+            if issubclass(kind, GanOptions):
                 MODELS[options.model](shape, options.z_dim)
             elif "cyclegan" in script:
                 cyclegan_networks(shape, options.width, options.blocks, options.halvings)
