@@ -322,11 +322,24 @@ class TrainingRun:
 
     def introduce(self) -> None:
         """Write what a new run shows before its first step."""
+        # Curves that are read together, for TensorBoard's tab of custom scalars.
+        charts = {"losses": ["^loss/"]}
+        if isinstance(self.options, GanOptions):
+            charts["D(x) and D(G(z))"] = ["^probability/"]
+        if self.measures:
+            charts["held-out images"] = [f"^{tag}$" for tag in self.measures]
+        self.board.add_custom_scalars({"training": {title: ["Multiline", tags] for title, tags in charts.items()}})
         self.board.add_text("options", markdown_table(asdict(self.options)))
         for name, picture in self.pictures.items():
             if isinstance(picture, Tensor):
-                self.board.add_image(name, grid(picture), 0)
+                self.show_on_board(name, picture, 0)
         self.sample(0)
+
+    def show_on_board(self, name: str, images: Tensor, step: int) -> None:
+        """Show images in TensorBoard, small ones at twice their size."""
+        if images.shape[-1] < 64:
+            images = images.repeat_interleave(2, -1).repeat_interleave(2, -2)
+        self.board.add_image(name, grid(images), step)
 
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take what a step returned, 0-d tensors or numbers; the run looks at it when this step's books are kept."""
@@ -372,7 +385,7 @@ class TrainingRun:
         for network in self.networks().values():
             network.train()
         for name, images in drawn.items():
-            self.board.add_image(name, grid(images), step)
+            self.show_on_board(name, images, step)
         for name, number in self.measured.items():
             self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)
