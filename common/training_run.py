@@ -73,7 +73,7 @@ class RunOptions:
     """Pixels a side. None keeps the data set's own size; images from a folder become 64."""
     batch_size: int = 32
     """Images per step, all processes together."""
-    steps: int = 2500
+    steps: int = 2400
     """Steps to train, each one update of every network."""
     lr: float = 1.5e-3
     """Adam's learning rate, for all networks."""
