@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from common.command_line import BadInput, launch
-from common.models import MODELS, patch_discriminator
+from common.cyclegan_models import patch_discriminator
+from common.models import MODELS
 from scripts import gan_one_stage, gan_simultaneous
 
 TINY = torch.finfo(torch.float32).tiny
