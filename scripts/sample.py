@@ -1,8 +1,7 @@
 """Images from a finished run.
 
 Loads the run's checkpoint and lets its generator draw from new noise: a grid to look at, or an array or a folder of
-files to work with. A CycleGAN run has no noise; its generator A to B translates images of domain A, from
-the tests where there are any, instead.
+files to work with. A CycleGAN run has no noise; its generator A to B translates test images of domain A instead.
 
     python scripts/sample.py runs/gan_detach/20260101-120000
     python scripts/sample.py runs/gan_detach/20260101-120000 --interpolate 8
