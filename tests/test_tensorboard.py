@@ -1,0 +1,98 @@
+"""A running TensorBoard serves what a run wrote: curves, charts, pictures, options and the audit, by run name."""
+
+import io
+import json
+import time
+import urllib.parse
+import urllib.request
+
+import pytest
+from PIL import Image
+from tensorboard import program
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from common.training_run import GanOptions
+from scripts import gan_detach, gan_resample
+
+RUNS = ["detach", "resample"]
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory):
+    """Two runs, and the address of a TensorBoard that shows them."""
+    folder = tmp_path_factory.mktemp("board")
+    for name, script in zip(RUNS, (gan_detach, gan_resample), strict=True):
+        options = {"model": "mlp", "batch_size": 4, "steps": 4, "log_every": 2, "device": "cpu", "audit": True}
+        script.main(GanOptions(runs_dir=folder / name, **options))
+    server = program.TensorBoard()
+    server.configure(logdir=str(folder), port=0, host="127.0.0.1", load_fast="false")
+    address = server.launch()
+    deadline = time.monotonic() + 60
+    while len(get(address, "runs")) < len(RUNS) or not get(address, "plugin/images/tags"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    return folder, address
+
+
+def fetch(address, path, **query):
+    with urllib.request.urlopen(f"{address}data/{path}?{urllib.parse.urlencode(query)}", timeout=30) as answer:
+        return answer.read()
+
+
+def get(address, path, **query):
+    return json.loads(fetch(address, path, **query))
+
+
+def run_named(address, name):
+    return next(run for run in get(address, "runs") if run.startswith(name))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_curves_are_served_with_the_values_that_the_run_wrote(board, name):
+    folder, address = board
+    (events,) = (folder / name).glob("*/*/events*")
+    written = EventAccumulator(str(events)).Reload()
+    run = run_named(address, name)
+    tags = get(address, "plugin/scalars/tags")[run]
+    assert set(tags) == set(written.Tags()["scalars"])
+    for tag in tags:
+        served = get(address, "plugin/scalars/scalars", run=run, tag=tag)
+        assert [point[1:] for point in served] == [[e.step, pytest.approx(e.value)] for e in written.Scalars(tag)]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_pictures_are_served_large_enough_to_see(board, name):
+    _, address = board
+    run = run_named(address, name)
+    assert set(get(address, "plugin/images/tags")[run]) == {"samples", "real"}
+    for tag in ("samples", "real"):
+        for image in get(address, "plugin/images/images", run=run, tag=tag, sample=0):
+            data = fetch(address, "plugin/images/individualImage?" + image["query"] + "&")
+            assert Image.open(io.BytesIO(data)).size == (8 * 58 + 2, 8 * 58 + 2)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_options_and_the_audit_are_served_as_tables(board, name):
+    _, address = board
+    run = run_named(address, name)
+    tags = get(address, "plugin/text/tags")[run]
+    assert {tag.removesuffix("/text_summary") for tag in tags} == {"options", "audit"}
+    (options,) = get(address, "plugin/text/text", run=run, tag="options/text_summary")
+    assert "<table>" in options["text"]
+    assert "<td>batch_size</td>\n<td>4</td>" in options["text"]
+
+
+def test_curves_that_are_read_together_share_a_chart(board):
+    _, address = board
+    layout = get(address, "plugin/custom_scalars/layout")
+    (category,) = layout["category"]
+    charts = {chart["title"]: chart["multiline"]["tag"] for chart in category["chart"]}
+    assert set(charts) == {"losses", "D(x) and D(G(z))"}
+    for title, tags in {
+        "losses": {"loss/discriminator", "loss/generator"},
+        "D(x) and D(G(z))": {"probability/real", "probability/fake"},
+    }.items():
+        (expression,) = charts[title]
+        answer = get(address, "plugin/custom_scalars/scalars", run=run_named(address, "detach"), tag=expression)
+        assert answer["regex_valid"]
+        assert set(answer["tag_to_events"]) == tags
