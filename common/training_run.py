@@ -67,10 +67,9 @@ class RunOptions:
     """Options of every training script."""
 
     dataset: str = "mnist5k"
-    """mnist5k (5,000 digits, shipped), mnist, fashion-mnist, cifar10 (downloaded into data/), or a folder of images,
-    searched recursively."""
+    """mnist5k (shipped), mnist, fashion-mnist, cifar10 (downloaded), or a folder of images."""
     image_size: int | None = None
-    """Pixels a side. None keeps the data set's own size; images from a folder become 64."""
+    """Pixels a side. None: the data set's own size, 64 for a folder."""
     batch_size: int = 32
     """Images per step, all processes together."""
     steps: int = 2400
@@ -90,15 +89,15 @@ class RunOptions:
     sample_every: int = 250
     """Steps between two sample grids."""
     checkpoint_every: int = 500
-    """Steps between two checkpoints; the last step, and the one that Ctrl-C or SIGTERM ends, has one anyway."""
+    """Steps between two checkpoints; the last step has one anyway."""
     resume: Path | None = None
-    """Folder of a run to go on with, from its last checkpoint and with its options; only --steps may be raised."""
+    """Folder of a run to go on with, by its own options; --steps may be raised."""
     precision: Literal["fp32", "bf16"] = "fp32"
-    """bf16 runs the networks in bfloat16 where autocast does; weights and losses stay in float32."""
+    """bf16 computes in bfloat16 by autocast; weights and losses stay in float32."""
     compile: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Compile the networks with torch.compile: half a minute of waiting for faster steps after it."""
+    """Compile the networks: half a minute of waiting for faster steps."""
     audit: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Print where every gradient of the first three steps goes, then go on."""
+    """Print where every gradient of the first three steps goes."""
 
     def defaults(self) -> "RunOptions":
         """Return what stands for the options left out: those of the run to resume, or the class's own."""
@@ -116,7 +115,7 @@ class GanOptions(RunOptions):
     z_dim: int = 64
     """Length of the noise vector that the generator starts from."""
     ema: float = 0.998
-    """Decay of the moving average of the generator's weights that samples are drawn from; 0 draws from the last."""
+    """Decay of the average of G's weights that samples are drawn from; 0: the last weights."""
 
 
 @dataclass(frozen=True)

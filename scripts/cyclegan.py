@@ -101,19 +101,19 @@ class Options(RunOptions):
     """Options of the CycleGAN."""
 
     dataset: str = "mnist5k"
-    """A folder with trainA, trainB, testA and testB in it; or a data set or folder of images of which every other image
-    is domain A, and the outlines of the rest domain B: mnist5k (shipped), mnist, fashion-mnist, cifar10."""
+    """A folder with trainA, trainB, testA and testB in it; or a data set or folder, as the GANs take it, of which every
+    other image is domain A, and the outlines of the rest domain B."""
     image_size: int | None = None
     """Pixels a side. None: 256 for a folder with trainA in it, 64 for another, a data set's own size."""
     load_size: int | None = None
-    """Pixels a side that images of trainA and trainB are scaled to, to be cropped at random from there, and flipped.
-    None: 286/256 of the image size. At the image size, no image is flipped either."""
+    """Pixels a side before the random crop and flip of trainA and trainB. None: 286/256 of the image size; at the
+    image size there is neither."""
     batch_size: int = 8
     """Images of each domain per step. 1 as published."""
     steps: int = 800
     """Steps to train, each one update of all four networks."""
     decay_from: int | None = None
-    """Steps at the full learning rate; after them it falls linearly, to zero after the last. None: half of all."""
+    """Steps before the learning rate falls linearly to zero. None: half of all."""
     lr: float = 5e-4
     """Adam's learning rate, for all networks. 2e-4 as published."""
     betas: tuple[float, float] = (0.5, 0.999)
@@ -121,17 +121,15 @@ class Options(RunOptions):
     cycle_weight: float = 10.0
     """Weight of the cycle loss."""
     identity_weight: float = 0.0
-    """Weight of the identity loss; 0 skips its passes. 5 as published, half the cycle's, for domains that share their
-    colours; it keeps a digit from becoming an outline."""
+    """Weight of the identity loss; 0 skips its passes. 5 as published, for domains that share their colours."""
     width: int = 16
-    """Channels of the generators at full size, and of the discriminators at half size. 64 as published."""
+    """Channels of the networks where they are narrowest. 64 as published."""
     blocks: int = 2
-    """Residual blocks of each generator. 9 as published, 6 for images of 128 pixels and less."""
+    """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
     halvings: int = 2
-    """Halvings of the image in each discriminator. 3 as published, where a logit sees 70 x 70 pixels."""
+    """Halvings of the image in each discriminator. 3 as published: a logit sees 70 x 70 pixels."""
     ema: float = 0.0
-    """Decay of the moving average of the generators' weights that translate; 0 takes the last, as published. Where the
-    learning rate falls to zero, the average has little to add."""
+    """Decay of the average of the generators' weights that translate; 0: the last weights."""
 
 
 def main(options: Options) -> None:
