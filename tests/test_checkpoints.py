@@ -277,7 +277,11 @@ def test_a_flipped_byte_is_refused_in_words_or_does_no_harm(place, flipped, fini
 def stop_in_the_middle(arguments, tmp_path, capsys, monkeypatch):
     """Train with checkpoints every 4 steps to 1; return the line that it ends with and the run's folder."""
     arguments = [*TINY.split(), *arguments.split(), "--checkpoint-every", 4, "--runs-dir", tmp_path]
-    status, line, _ = ending("gan_detach", arguments, capsys, monkeypatch)
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        status, line, _ = ending("gan_detach", arguments, capsys, monkeypatch)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)  # pytest writes on, perhaps into a larger file
     assert status == 1
     (run,) = tmp_path.glob("gan_detach/*")
     assert not list(run.rglob(".*"))
@@ -346,15 +350,12 @@ def after_the_first_checkpoint(monkeypatch, event):
     monkeypatch.setattr(TrainingRun, "save", saved)
 
 
-@pytest.fixture
-def limit():
-    """Files may grow no further than so many bytes: as close to a full disk as a test gets without one."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+def limit(size):
+    """Let files grow no further than so many bytes: as close to a full disk as a test gets without one."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
-def test_no_room_for_a_checkpoint_is_told_and_the_old_one_stays_whole(limit, tmp_path, capsys, monkeypatch):
+def test_no_room_for_a_checkpoint_is_told_and_the_old_one_stays_whole(tmp_path, capsys, monkeypatch):
     after_the_first_checkpoint(monkeypatch, lambda run: limit(1_000_000))
     line, run = stop_in_the_middle("--steps 20", tmp_path, capsys, monkeypatch)
     told = f"error: {run / 'checkpoint.pt'}: {os.strerror(errno.EFBIG)}; the last checkpoint, of step 4, is "
@@ -362,7 +363,7 @@ def test_no_room_for_a_checkpoint_is_told_and_the_old_one_stays_whole(limit, tmp
     assert saved_step(run) == 4
 
 
-def test_no_room_for_a_curve_is_told_without_the_traceback_of_tensorboards_thread(limit, tmp_path, capsys, monkeypatch):
+def test_no_room_for_a_curve_is_told_without_the_traceback_of_tensorboards_thread(tmp_path, capsys, monkeypatch):
     def no_more_events(run):
         run.board.flush()
         (events,) = run.folder.glob("events*")
