@@ -1,6 +1,28 @@
-"""Settings for all tests."""
+"""Settings and a finished run for all tests."""
 
+import pytest
+import torch
 from hypothesis import settings
+from torch.optim.swa_utils import AveragedModel
+
+from common.models import mlp
 
 settings.register_profile("house", deadline=None)  # the first call into torch takes as long as it likes
 settings.load_profile("house")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The folder of a run whose generator was never trained, with an average that is another."""
+    torch.manual_seed(0)
+    checkpoint = {
+        "script": "gan_detach",
+        "step": 7,
+        "options": {"dataset": "mnist5k", "image_size": None, "model": "mlp", "z_dim": 8},
+        "data_shapes": [(4000, 1, 28, 28)],
+        "generator": mlp((1, 28, 28), 8)[0].state_dict(),
+        "average": AveragedModel(mlp((1, 28, 28), 8)[0]).state_dict(),
+    }
+    (tmp_path / "run").mkdir()
+    torch.save(checkpoint, tmp_path / "run" / "checkpoint.pt")
+    return tmp_path / "run"

@@ -8,7 +8,6 @@ import torch
 import torch_fidelity
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
-from torch.optim.swa_utils import AveragedModel
 
 from common import data
 from common.command_line import BadInput
@@ -20,22 +19,6 @@ from scripts import evaluate
 from scripts.evaluate import DigitFeatures, Options, as_digits, digits_seen, distances, picked
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def run(tmp_path):
-    """A run of a generator that was never trained, with an average that is another."""
-    torch.manual_seed(0)
-    checkpoint = {
-        "script": "gan_detach",
-        "step": 7,
-        "options": {"dataset": "mnist5k", "image_size": None, "model": "mlp", "z_dim": 8},
-        "data_shapes": [(4000, 1, 28, 28)],
-        "generator": mlp((1, 28, 28), 8)[0].state_dict(),
-        "average": AveragedModel(mlp((1, 28, 28), 8)[0]).state_dict(),
-    }
-    torch.save(checkpoint, tmp_path / "checkpoint.pt")
-    return tmp_path
 
 
 def change(run, **entries):

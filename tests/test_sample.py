@@ -6,28 +6,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.optim.swa_utils import AveragedModel
 
 from common.command_line import BadInput
-from common.models import mlp
 from scripts import sample
 from scripts.sample import Options, points, walk
-
-
-@pytest.fixture
-def run(tmp_path):
-    """A run of a generator that was never trained."""
-    torch.manual_seed(0)
-    checkpoint = {
-        "script": "gan_detach",
-        "step": 7,
-        "options": {"dataset": "mnist5k", "image_size": None, "model": "mlp", "z_dim": 8},
-        "data_shapes": [(4000, 1, 28, 28)],
-        "average": AveragedModel(mlp((1, 28, 28), 8)[0]).state_dict(),
-    }
-    (tmp_path / "run").mkdir()
-    torch.save(checkpoint, tmp_path / "run" / "checkpoint.pt")
-    return tmp_path / "run"
 
 
 def array(options, folder):
