@@ -105,6 +105,11 @@ def seconds_in_turns(
     return seconds
 
 
+def speeds(reference: list[float], seconds: list[float]) -> list[float]:
+    """Return how many times as fast as the reference a contender was, turn by turn, of what `seconds_in_turns` gave."""
+    return [theirs / own for theirs, own in zip(reference, seconds, strict=True)]
+
+
 def quartiles(values: list[float]) -> list[float]:
     """Return the first and the third quartile: half of all values lie between them."""
     return torch.tensor(values, dtype=torch.float64).quantile(torch.tensor([0.25, 0.75], dtype=torch.float64)).tolist()
@@ -132,6 +137,11 @@ def environment(device: torch.device) -> dict[str, str]:
         "torch": torch.__version__,
         "torchvision": torchvision.__version__,
     }
+
+
+def conditions(surroundings: dict[str, str]) -> str:
+    """Return what `environment` found as the sentence that figures begin with."""
+    return "Measured on " + ", ".join(f"{name} {value}" for name, value in surroundings.items()) + "."
 
 
 def spread(middle: float, quartiles: list[float], form: str = ".2f") -> str:

@@ -37,7 +37,16 @@ from common.cyclegan_models import cyclegan_networks
 from common.gradient_audit import GradientAudit
 from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
-from common.step_cost import count_flops, environment, forward_flops, quartiles, seconds_in_turns
+from common.step_cost import (
+    conditions,
+    count_flops,
+    environment,
+    forward_flops,
+    quartiles,
+    seconds_in_turns,
+    speeds,
+    spread,
+)
 from common.training_run import check_numbers, pick_device
 from scripts import cyclegan
 
@@ -131,13 +140,13 @@ def main(options: Options) -> None:
     check_numbers(options)
     device = pick_device(options.device)
     rows = measure(options, device)
-    print("Measured on " + ", ".join(f"{name} {value}" for name, value in environment(device).items()) + ".\n")
+    print(conditions(environment(device)) + "\n")
     line = "{:<22} | {:<28} | {:<6} | {:<8} | {:<11} | {}".format
     print(line("arrangement", "ms per step, quartiles", "speed", "GFLOPs", "above floor", "wasted"))
     for name, row in rows.items():
-        low, high = quartiles(row["seconds"])
-        times = f"{1e3 * median(row['seconds']):.1f} ({1e3 * low:.1f}-{1e3 * high:.1f})"
-        speed = median(b / s for b, s in zip(rows[BASELINE]["seconds"], row["seconds"], strict=True))
+        milliseconds = [1e3 * seconds for seconds in row["seconds"]]
+        times = spread(median(milliseconds), quartiles(milliseconds), ".1f")
+        speed = median(speeds(rows[BASELINE]["seconds"], row["seconds"]))
         above = f"{1 - row['floor'] / row['flops']:.1%}"
         print(line(name, times, f"{speed:.2f}x", f"{row['flops'] / 1e9:.3f}", above, row["wasted"] or "-"))
 

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `sc
 from common import data
 from common.command_line import launch
 from common.models import MODELS
-from common.step_cost import environment, quartiles, seconds_in_turns, spread, table
+from common.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread, table
 from common.training_run import check_numbers, pick_device
 from scripts import gan_detach
 
@@ -101,10 +101,10 @@ def main(options: Options) -> None:
     bar = tqdm(turns, "turns", options.repeats, unit="turn", leave=False)
     seconds = seconds_in_turns(steps, bar, device)
 
-    print("Measured on " + ", ".join(f"{name} {value}" for name, value in environment(device).items()) + ".\n")
+    print(conditions(environment(device)) + "\n")
     rows = []
     for name, taken in seconds.items():
-        ratios = [reference / other for reference, other in zip(seconds[SHIPPED], taken, strict=True)]
+        ratios = speeds(seconds[SHIPPED], taken)
         rows.append([name, f"{1e3 * median(taken):.2f}", spread(median(ratios), quartiles(ratios))])
     print(table(["setting", "ms per step", "speed, of as shipped"], rows))
 

@@ -55,12 +55,14 @@ from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.step_cost import (
     LiveTensors,
+    conditions,
     count_flops,
     environment,
     exponent,
     forward_flops,
     quartiles,
     seconds_in_turns,
+    speeds,
     spread,
     table,
 )
@@ -215,7 +217,7 @@ def measure(model: str, image_size: int, batch_size: int, repeats: int, device: 
     for name, row in rows.items():
         row["ms"] = 1e3 * median(seconds[name])
         row["quartiles"] = [1e3 * quartile for quartile in quartiles(seconds[name])]
-        row["speed"] = median(b / s for b, s in zip(seconds[BASELINE], seconds[name], strict=True))
+        row["speed"] = median(speeds(seconds[BASELINE], seconds[name]))
         row["images_per_second"] = batch_size / median(seconds[name])
     return rows
 
@@ -347,12 +349,11 @@ def whole_loops(options: Options, device: torch.device) -> dict:
         bar = tqdm([[()]] * LOOP_REPEATS, "whole loops", unit="turn", leave=False)
         seconds = seconds_in_turns(contenders, bar, device, untimed=0)
     images = options.loop_steps * options.batch_size
-    usual = seconds["as usually scripted"]
     rows = {
         name: {
             "images_per_second": images / median(taken),
             "quartiles": [images / second for second in reversed(quartiles(taken))],
-            "speed": median(u / s for u, s in zip(usual, taken, strict=True)),
+            "speed": median(speeds(seconds["as usually scripted"], taken)),
         }
         for name, taken in seconds.items()
     }
@@ -365,7 +366,7 @@ def report(result: dict) -> str:
     size, batch = options["image_size"], options["batch_size"]
     head = ["update order", "ms per step", "speed", "GFLOPs", "above floor", "gradients wasted", "peak MB", "images/s"]
     parts = [
-        "Measured on " + ", ".join(f"{name} {value}" for name, value in result["environment"].items()) + ".",
+        conditions(result["environment"]),
         f"`{options['model']}`, {size}x{size} pixels, batches of {batch}: medians over {options['repeats']} turns of "
         f'{STEPS_PER_TURN} steps, quartiles in brackets. Speed is in multiples of "{BASELINE}". GFLOPs and the peak of '
         "live tensors are counted, not timed; above floor is the share of the GFLOPs that the order does not need.",
