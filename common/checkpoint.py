@@ -67,12 +67,11 @@ def load_checkpoint(run: Path) -> dict:
     return checkpoint
 
 
-def stored_options(run: Path, kind: type[Options]) -> Options:
-    """Return the options of the run in the folder `run`, read as the command line would be: no value has a wrong type.
+def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
+    """Return the options in a checkpoint, read as the command line would be: no value has a wrong type.
 
-    Raises BadInput where the checkpoint cannot be read or its options are not those of `kind`, all but `resume`.
+    checkpoint: from `load_checkpoint(run)`. Raises BadInput where its options are not those of `kind` but `resume`.
     """
-    checkpoint = load_checkpoint(run)
     if checkpoint["options"].keys() != {field.name for field in fields(kind)} - {"resume"}:
         raise BadInput(
             f"{run}: made by {checkpoint['script']}.py with other options than this script has; "

@@ -73,7 +73,10 @@ def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> D
     ]
     loaded = [load_folder(*part) for part in parts]
     if len({images.shape[1] for images in loaded}) > 1:
-        loaded = [load_folder(*part, "RGB") for part in parts]
+        loaded = [
+            images if images.shape[1] == 3 else load_folder(*part, "RGB")
+            for images, part in zip(loaded, parts, strict=True)
+        ]
     return Domains(*loaded, truth=None)
 
 

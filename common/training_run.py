@@ -103,7 +103,8 @@ class RunOptions:
         """Return what stands for the options left out: those of the run to resume, or the class's own."""
         if self.resume is None:
             return type(self)()
-        return replace(stored_options(self.resume, type(self)), resume=self.resume, audit=False)
+        stored = stored_options(load_checkpoint(self.resume), self.resume, type(self))
+        return replace(stored, resume=self.resume, audit=False)
 
 
 @dataclass(frozen=True)
@@ -483,7 +484,7 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
         raise BadInput(f"--resume {run}: name the run's folder, not a file")
     if checkpoint["script"] != script:
         raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
-    stored = stored_options(run, type(options))
+    stored = stored_options(checkpoint, run, type(options))
     check_numbers(stored)
     if not 0 < checkpoint["step"] <= stored.steps:
         raise BadInput(f"{run / 'checkpoint.pt'}: step {checkpoint['step']} of {stored.steps} makes no sense")
