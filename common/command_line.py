@@ -5,7 +5,8 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn, TypeVar
+from dataclasses import fields, is_dataclass, make_dataclass
+from typing import Annotated, NoReturn, TypeVar
 
 import tyro
 
@@ -62,12 +63,34 @@ def parse(
 ) -> Options:
     """Return the `options` that `arguments` give, by default the command line; raises `BadInput` where they give none.
 
-    default: has the values of the options left out; None leaves that to the class.
+    description: heads the help, as far as its first indented paragraph. default: has the values of the options left
+    out; None leaves that to the class. Options put together from several dataclasses are shown in as many groups.
     """
+    groups = options.__bases__
+    while len(groups) == 1 and is_dataclass(groups[0]):
+        groups = groups[0].__bases__
+    if len(groups) > 1:  # tyro draws a frame around each dataclass inside another
+        default = default or options()
+        parts = [group(**{field.name: getattr(default, field.name) for field in fields(group)}) for group in groups]
+        names = [group.__name__.removesuffix("Options").lower() for group in groups]
+        framed = [Annotated[group, tyro.conf.arg(help="")] for group in groups]
+        kind = make_dataclass("Groups", [*zip(names, framed, strict=True)][::-1])
+        default = kind(*parts[::-1])
+    else:
+        kind = options
+
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
-            return tyro.cli(options, description=description, args=arguments, default=default)
+            given = tyro.cli(
+                tyro.conf.OmitArgPrefixes[kind],
+                description=description.split("\n\n    ")[0],
+                args=arguments,
+                default=default,
+            )
+        if kind is options:
+            return given
+        return options(**{name: value for part in vars(given).values() for name, value in vars(part).items()})
     except SystemExit as exit:
         if not exit.code:
             raise

@@ -276,6 +276,6 @@ def batches(
     if isinstance(images, StreamedImages):
         chosen = images.batches(order)
     else:
-        chosen = (images[indices.to(images.device, non_blocking=True)] for indices in order)
+        chosen = (images.index_select(0, indices.to(images.device, non_blocking=True)) for indices in order)
     for batch in chosen:
         yield to_float(batch)

@@ -1,53 +1,37 @@
 """A training run: what would be dull to read twice in the scripts.
 
-Options, device and seed, the run's folder, TensorBoard, the progress bar, sample grids, checkpoints and going on from
-them, and a clean end on Ctrl-C. The training itself, networks, optimizers and steps, stays in the scripts.
+Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and going on from them, and a clean end on
+Ctrl-C. The training itself, networks, optimizers and steps, stays in the scripts.
 """
 
 import json
 import math
 import os
-import re
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
-from datetime import datetime
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import BinaryIO, Literal
 
 import torch
-import tyro
+from tensorboard.compat.proto.summary_pb2 import Summary
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
-from torch.utils.tensorboard import SummaryWriter
-from torchvision.utils import make_grid, save_image
 from tqdm import tqdm
 
-from common.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, stored_options
+from common.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing
 from common.command_line import BadInput, Stopped
-from common.data import batches, seed_for
+from common.data import batches, seed_for, to_uint8
 from common.distributed import Ranks
 from common.gradient_audit import GradientAudit
+from common.pictures import grid, png
+from common.run_folder import events, make_run_folder, remove_unfinished, shown, write_whole
+from common.run_options import GanOptions, RunOptions, check_numbers, check_resumable, pick_device
 from common.streaming import StreamedImages
 
 AUDITED_STEPS = 3
-
-# Beyond these an option is a slip, or a checkpoint's attempt on the machine's memory.
-LARGEST = {
-    "seed": 2**63 - 1,  # what torch takes
-    "image_size": 4096,
-    "load_size": 4096,
-    "channels": 1024,
-    "batch_size": 2**20,
-    "z_dim": 2**16,
-    "width": 1024,
-    "count": 10**7,
-    "doublings": 8,
-}
 
 # What a step returns, and where TensorBoard shows it.
 TAGS = {
@@ -60,76 +44,6 @@ TAGS = {
     "identity_loss": "loss/identity",
     "learning_rate": "learning_rate",
 }
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of every training script."""
-
-    dataset: str = "mnist5k"
-    """mnist5k (shipped), mnist, fashion-mnist, cifar10 (downloaded), or a folder of images."""
-    image_size: int | None = None
-    """Pixels a side. None: the data set's own size, 64 for a folder."""
-    batch_size: int = 32
-    """Images per step, all processes together."""
-    steps: int = 2400
-    """Steps to train, each one update of every network."""
-    lr: float = 1.5e-3
-    """Adam's learning rate, for all networks."""
-    betas: tuple[float, float] = (0.0, 0.99)
-    """Adam's decay rates of the gradient's mean and of its square."""
-    seed: int = 0
-    """Fixes the initial weights, the noise and the order of the images."""
-    device: str | None = None
-    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
-    runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"
-    """Where the run's folder <script>/<date-time> is made."""
-    log_every: int = 50
-    """Steps between two points of the curves."""
-    sample_every: int = 250
-    """Steps between two sample grids."""
-    checkpoint_every: int = 500
-    """Steps between two checkpoints; the last step has one anyway."""
-    resume: Path | None = None
-    """Folder of a run to go on with, by its own options; --steps may be raised."""
-    precision: Literal["fp32", "bf16"] = "fp32"
-    """bf16 computes in bfloat16 by autocast; weights and losses stay in float32."""
-    compile: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Compile the networks: half a minute of waiting for faster steps."""
-    audit: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Print where every gradient of the first three steps goes."""
-
-    def defaults(self) -> "RunOptions":
-        """Return what stands for the options left out: those of the run to resume, or the class's own."""
-        if self.resume is None:
-            return type(self)()
-        stored = stored_options(load_checkpoint(self.resume), self.resume, type(self))
-        return replace(stored, resume=self.resume, audit=False)
-
-
-@dataclass(frozen=True)
-class GanOptions(RunOptions):
-    """Options of the scripts with one generator and one discriminator."""
-
-    model: Literal["dcgan", "mlp"] = "dcgan"
-    """Convolutional networks, or fully connected ones."""
-    z_dim: int = 64
-    """Length of the noise vector that the generator starts from."""
-    ema: float = 0.998
-    """Decay of the average of G's weights that samples are drawn from; 0: the last weights."""
-
-
-@dataclass(frozen=True)
-class StaleDiscriminatorOptions(GanOptions):
-    """Options of the update orders in which G answers the D of before the step, with an Adam that they can bear.
-
-    At the rates of the other orders G and D chase each other in a circle, and G ends up ignoring its noise.
-    """
-
-    lr: float = 1e-3
-    """Adam's learning rate, for all networks."""
-    betas: tuple[float, float] = (0.0, 0.999)
-    """Adam's decay rates of the gradient's mean and of its square."""
 
 
 class TrainingRun:
@@ -336,10 +250,11 @@ class TrainingRun:
         self.sample(0)
 
     def show_on_board(self, name: str, images: Tensor, step: int) -> None:
-        """Show images in TensorBoard, small ones at twice their size."""
-        if images.shape[-1] < 64:
-            images = images.repeat_interleave(2, -1).repeat_interleave(2, -2)
-        self.board.add_image(name, grid(images), step)
+        """Show images in TensorBoard. Its own `add_image` takes twice as long, as much as ten steps of the MLP."""
+        picture = grid(to_uint8(images))
+        colours, height, width = picture.shape
+        image = Summary.Image(colorspace=colours, height=height, width=width, encoded_image_string=png(picture))
+        self.board.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=image)]), step)
 
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take what a step returned, 0-d tensors or numbers; the run looks at it when this step's books are kept."""
@@ -389,8 +304,8 @@ class TrainingRun:
         for name, number in self.measured.items():
             self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)
-        everything = grid(torch.cat(list(drawn.values())))
-        write_whole(self.sample_path(step), lambda file: save_image(everything, file, format="png"))
+        everything = png(grid(to_uint8(torch.cat(list(drawn.values())))))
+        write_whole(self.sample_path(step), lambda file: file.write(everything))
 
     def sample_path(self, step: int) -> Path:
         """Return where the grid made after `step` lies."""
@@ -451,155 +366,6 @@ class TrainingRun:
         print(f"TensorBoard: tensorboard --logdir {shown(self.folder.parent)}")
 
 
-def check_numbers(options: object) -> None:
-    """Raise BadInput for numbers in the dataclass `options` that make no sense.
-
-    All must be finite and positive, betas and ema below 1, and whole numbers at most what LARGEST says; seed and
-    identity_weight may be 0.
-    """
-    for field in fields(options):
-        value = getattr(options, field.name)
-        for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, bool) or not isinstance(number, int | float):
-                continue
-            flag = f"--{field.name.replace('_', '-')} {number}"
-            if isinstance(number, int) and number > (largest := LARGEST.get(field.name, 10**9)):
-                raise BadInput(f"{flag}: must be at most {largest}")
-            if not math.isfinite(number):
-                raise BadInput(f"{flag}: must be a finite number")
-            if field.name in ("betas", "ema"):
-                if not 0 <= number < 1:
-                    raise BadInput(f"{flag}: must be at least 0 and below 1")
-            elif field.name in ("seed", "identity_weight"):
-                if number < 0:
-                    raise BadInput(f"{flag}: must be 0 or more")
-            elif number <= 0:
-                raise BadInput(f"{flag}: must be more than 0")
-
-
-def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
-    """Raise BadInput unless `options` are those of the checkpoint's run, which `script` made, or more of its steps."""
-    run = options.resume
-    if not run.is_dir():
-        raise BadInput(f"--resume {run}: name the run's folder, not a file")
-    if checkpoint["script"] != script:
-        raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
-    stored = stored_options(checkpoint, run, type(options))
-    check_numbers(stored)
-    if not 0 < checkpoint["step"] <= stored.steps:
-        raise BadInput(f"{run / 'checkpoint.pt'}: step {checkpoint['step']} of {stored.steps} makes no sense")
-    if options.steps < stored.steps:
-        raise BadInput(f"--steps {options.steps}: the run {run} has {stored.steps}, which can only be raised")
-    for field in fields(options):
-        given, made_with = getattr(options, field.name), getattr(stored, field.name)
-        if given != made_with and field.name not in ("steps", "resume", "audit"):
-            flag = f"--{field.name.replace('_', '-')}"
-            raise BadInput(f"{flag} {as_typed(given)}: the run {run} has {as_typed(made_with)}; leave the option out")
-
-
-def as_typed(value: object) -> str:
-    """Return an option's value as one writes it on the command line."""
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def pick_device(name: str | None) -> torch.device:
-    """Return the device called `name`, by default CUDA where it is available; raises BadInput if it is not there.
-
-    Of several processes that torchrun has started on a machine, each takes the CUDA device of its own number there.
-    """
-    name = name or ("cuda" if torch.cuda.is_available() else "cpu")
-    if name.startswith("cuda") and int(os.environ.get("LOCAL_WORLD_SIZE", 1)) > 1:
-        if name != "cuda":
-            raise BadInput(f"--device {name}: several processes cannot share it; --device cuda gives each its own")
-        name = f"cuda:{os.environ['LOCAL_RANK']}"
-    try:
-        torch.zeros(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        found = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-        raise BadInput(f"--device {name}: not on this machine, which has {', '.join(found)}") from error
-    return torch.device(name)
-
-
-def check_alike(ranks: Ranks, **settings: object) -> None:
-    """Raise BadInput unless all processes have the same settings."""
-    everyone = ranks.gather(settings)
-    for name, value in settings.items():
-        for other in everyone:
-            if other[name] != value:
-                raise BadInput(
-                    f"--{name.replace('_', '-')}: {value} here and {other[name]} in another process; start all alike"
-                )
-
-
-def make_run_folder(parent: Path) -> Path:
-    """Make and return a folder named after this second, with a number behind it if another run was as quick."""
-    name = datetime.now().strftime("%Y%m%d-%H%M%S")
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        for suffix in ["", *(f"-{number}" for number in range(2, 100))]:
-            folder = parent / (name + suffix)
-            try:
-                folder.mkdir()
-                return folder
-            except FileExistsError:
-                continue
-        raise FileExistsError(f"{parent / name} and 98 more exist")
-    except OSError as error:
-        raise BadInput(f"--runs-dir: {parent} cannot be written ({error.strerror or error}); choose another") from error
-
-
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Call `write` on a temporary file beside `path` and rename it: `path` is the old file or the new, never half.
-
-    Raises OSError, with `path` as its file, where that cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except (OSError, RuntimeError) as error:
-        cause = error if isinstance(error, OSError) else error.__context__  # torch.save raises on top of the cause
-        if not isinstance(cause, OSError):
-            raise
-        raise OSError(cause.errno, cause.strerror, str(path)) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove the temporary files below `folder` of a process that was killed inside `write_whole`."""
-    for path in folder.rglob(".*"):
-        if re.fullmatch(r"\..+\.\d+", path.name):
-            path.unlink()
-
-
-@contextmanager
-def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
-    """Open TensorBoard's writer for `folder`; where its thread cannot write, the next call to it raises the OSError.
-
-    What matters has been flushed before the end, so that its thread prints no traceback and its end raises nothing.
-    """
-
-    def hook(failed: threading.ExceptHookArgs) -> None:
-        if not isinstance(failed.exc_value, OSError):
-            before(failed)
-
-    before, threading.excepthook = threading.excepthook, hook
-    try:
-        board = SummaryWriter(folder, purge_step=purge_step)
-        try:
-            yield board
-        finally:
-            with suppress(OSError):
-                board.close()
-    finally:
-        threading.excepthook = before
-
-
 @contextmanager
 def finish_on_signals(run: TrainingRun) -> Iterator[None]:
     """Let SIGINT and SIGTERM set `run.interrupted`, so that no step is cut in two; a second one acts as ever."""
@@ -617,18 +383,18 @@ def finish_on_signals(run: TrainingRun) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def grid(images: Tensor, columns: int = 8) -> Tensor:
-    """Return images (N, C, H, W) in [-1, 1] as one picture (3, h, w) in [0, 1]."""
-    return make_grid(images.float().cpu(), nrow=columns, normalize=True, value_range=(-1, 1))
+def check_alike(ranks: Ranks, **settings: object) -> None:
+    """Raise BadInput unless all processes have the same settings."""
+    everyone = ranks.gather(settings)
+    for name, value in settings.items():
+        for other in everyone:
+            if other[name] != value:
+                raise BadInput(
+                    f"--{name.replace('_', '-')}: {value} here and {other[name]} in another process; start all alike"
+                )
 
 
 def markdown_table(rows: dict[str, object]) -> str:
     """Return a two-column table for TensorBoard's text tab."""
     table = "| option | value |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     return table.encode(errors="backslashreplace").decode()  # the name of a folder may hold bytes that are no text
-
-
-def shown(path: Path) -> Path:
-    """Return `path` as short as the current folder allows."""
-    path, here = path.resolve(), Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

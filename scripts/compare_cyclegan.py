@@ -37,6 +37,7 @@ from common.cyclegan_models import cyclegan_networks
 from common.gradient_audit import GradientAudit
 from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
+from common.run_options import check_numbers, pick_device
 from common.step_cost import (
     conditions,
     count_flops,
@@ -47,7 +48,6 @@ from common.step_cost import (
     speeds,
     spread,
 )
-from common.training_run import check_numbers, pick_device
 from scripts import cyclegan
 
 PLAYERS = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"

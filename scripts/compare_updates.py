@@ -53,6 +53,8 @@ from common.command_line import BadInput, launch
 from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
+from common.run_folder import shown, write_whole
+from common.run_options import GanOptions, check_numbers, pick_device
 from common.step_cost import (
     LiveTensors,
     conditions,
@@ -66,7 +68,6 @@ from common.step_cost import (
     spread,
     table,
 )
-from common.training_run import GanOptions, check_numbers, pick_device, shown, write_whole
 from scripts import gan_detach, gan_generator_first, gan_one_stage, gan_resample, gan_retain_graph, gan_simultaneous
 
 Z_DIM = 64

@@ -38,7 +38,8 @@ from common.data import batches, to_float
 from common.domains import crop_and_flip, load_domains
 from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
-from common.training_run import RunOptions, TrainingRun
+from common.run_options import DataOptions, MachineOptions, RunOptions, TrainingOptions
+from common.training_run import TrainingRun
 
 
 def train_step(
@@ -97,17 +98,33 @@ def train_step(
 
 
 @dataclass(frozen=True)
-class Options(RunOptions):
-    """Options of the CycleGAN."""
+class Data(DataOptions):
+    """Two domains."""
 
     dataset: str = "mnist5k"
-    """A folder with trainA, trainB, testA and testB in it; or a data set or folder, as the GANs take it, of which every
-    other image is domain A, and the outlines of the rest domain B."""
+    """A folder with trainA, trainB, testA and testB in it; or data as the GANs take it."""
     image_size: int | None = None
-    """Pixels a side. None: 256 for a folder with trainA in it, 64 for another, a data set's own size."""
+    """Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own."""
     load_size: int | None = None
-    """Pixels a side before the random crop and flip of trainA and trainB. None: 286/256 of the image size; at the
-    image size there is neither."""
+    """Pixels a side before crop and flip of trainA and trainB. None: 286/256 of those."""
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """Two generators, two discriminators."""
+
+    width: int = 16
+    """Channels of the networks where they are narrowest. 64 as published."""
+    blocks: int = 2
+    """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
+    halvings: int = 2
+    """Halvings of the image in each discriminator. 3 as published."""
+
+
+@dataclass(frozen=True)
+class Training(TrainingOptions):
+    """As for the GANs, and the weights of the losses."""
+
     batch_size: int = 8
     """Images of each domain per step. 1 as published."""
     steps: int = 800
@@ -121,15 +138,14 @@ class Options(RunOptions):
     cycle_weight: float = 10.0
     """Weight of the cycle loss."""
     identity_weight: float = 0.0
-    """Weight of the identity loss; 0 skips its passes. 5 as published, for domains that share their colours."""
-    width: int = 16
-    """Channels of the networks where they are narrowest. 64 as published."""
-    blocks: int = 2
-    """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
-    halvings: int = 2
-    """Halvings of the image in each discriminator. 3 as published: a logit sees 70 x 70 pixels."""
+    """Weight of the identity loss; 0 skips its passes. 5 as published."""
     ema: float = 0.0
-    """Decay of the average of the generators' weights that translate; 0: the last weights."""
+    """Decay per step of the average of G's weights that translate; 0: no average."""
+
+
+@dataclass(frozen=True)
+class Options(RunOptions, MachineOptions, Training, NetworkOptions, Data):
+    """Options of the CycleGAN."""
 
 
 def main(options: Options) -> None:

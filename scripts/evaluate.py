@@ -43,8 +43,9 @@ from common.command_line import BadInput, launch
 from common.data import load_images, to_float
 from common.digit_classifier import digit_classifier
 from common.finished_run import draw, load_generator
+from common.run_folder import shown, write_whole
+from common.run_options import check_numbers, pick_device
 from common.streaming import StreamedImages
-from common.training_run import check_numbers, pick_device, shown, write_whole
 
 COUNT = 5000
 DIGIT_DATASETS = ("mnist5k", "mnist")

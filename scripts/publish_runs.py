@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # `common` is found from any folder
 
 from common.command_line import BadInput, launch
-from common.training_run import shown
+from common.run_folder import shown
 
 SCRIPTS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 SCRIPTS += ["cyclegan"]

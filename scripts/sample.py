@@ -20,16 +20,17 @@ import torch
 import tyro
 from torch import Tensor
 from torchvision.transforms.v2.functional import to_pil_image
-from torchvision.utils import save_image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
 from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
-from common.data import batches, to_float
+from common.data import batches
 from common.domains import load_domains
 from common.finished_run import draw, load_generator, load_translator
-from common.training_run import check_numbers, grid, pick_device, shown, write_whole
+from common.pictures import grid, png
+from common.run_folder import shown, write_whole
+from common.run_options import check_numbers, pick_device
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ def main(options: Options) -> None:
     elif output.suffix == ".npz":
         write_whole(output, lambda file: np.savez_compressed(file, images=images.numpy()))
     else:
-        picture = grid(to_float(images), columns=options.interpolate or round(options.count**0.5))
-        write_whole(output, lambda file: save_image(picture, file, format="png"))
+        picture = grid(images, columns=options.interpolate or round(options.count**0.5))
+        write_whole(output, lambda file: file.write(png(picture)))
     print(f"{options.count} images: {shown(output)}")
 
 

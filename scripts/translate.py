@@ -25,7 +25,8 @@ from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
 from common.data import IMAGE_SUFFIXES, image_paths, read_image, to_float, to_uint8
 from common.finished_run import load_translator
-from common.training_run import pick_device, shown, write_whole
+from common.run_folder import shown, write_whole
+from common.run_options import pick_device
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.command_line import BadInput, launch
-from common.training_run import GanOptions, TrainingRun
+from common.run_options import GanOptions
+from common.training_run import TrainingRun
 from scripts import cyclegan, gan_detach, sample
 
 TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"

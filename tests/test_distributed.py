@@ -31,7 +31,8 @@ from common import data
 from common.command_line import launch
 from common.data import batches, load_images
 from common.distributed import Ranks, Share, one_before_the_others
-from common.training_run import TrainingRun, pick_device
+from common.run_options import pick_device
+from common.training_run import TrainingRun
 
 ROOT = Path(__file__).resolve().parents[1]
 GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]

@@ -2,7 +2,7 @@
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.training_run import GanOptions
+from common.run_options import GanOptions
 from scripts import gan_detach, publish_runs
 
 

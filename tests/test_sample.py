@@ -64,9 +64,10 @@ def test_every_point_of_a_walk_is_as_likely_as_noise():
 def test_the_rows_of_the_grid_are_the_walks(run, tmp_path):
     sample.main(Options(run, count=12, interpolate=6))
     grid = np.array(Image.open(run / "samples.png"))
-    assert grid.shape == (2 * 30 + 2, 6 * 30 + 2, 3)
+    assert grid.shape == (2 * 58 + 2, 6 * 58 + 2)  # grey, each image at twice its 28 pixels
     images = array({"run": run, "count": 12, "interpolate": 6}, tmp_path)
-    assert np.array_equal(grid[32:60, 152:180, 0], images[11, 0])
+    assert np.array_equal(grid[60:116:2, 292:348:2], images[11, 0])
+    assert np.array_equal(grid[61:116:2, 293:348:2], images[11, 0])
 
 
 def test_neighbours_on_a_walk_look_alike(run, tmp_path):

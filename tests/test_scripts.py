@@ -76,7 +76,7 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     assert lines[-1].startswith("TensorBoard: tensorboard --logdir ")
 
     sample.main(sample.Options(folder))
-    assert Image.open(folder / "samples.png").width == 8 * 30 + 2
+    assert Image.open(folder / "samples.png").width == 8 * 58 + 2
     sample.main(sample.Options(folder, count=3, output=tmp_path / "images.npz"))
     images = np.load(tmp_path / "images.npz")["images"]
     assert images.shape == (3, 1, 28, 28)

@@ -1,0 +1,89 @@
+"""The files of a run: written whole or not at all, in a folder of its own."""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from torch.utils.tensorboard import SummaryWriter
+
+from common.command_line import BadInput
+
+
+def make_run_folder(parent: Path) -> Path:
+    """Make and return a folder named after this second, with a number behind it if another run was as quick."""
+    name = datetime.now().strftime("%Y%m%d-%H%M%S")
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for suffix in ["", *(f"-{number}" for number in range(2, 100))]:
+            folder = parent / (name + suffix)
+            try:
+                folder.mkdir()
+                return folder
+            except FileExistsError:
+                continue
+        raise FileExistsError(f"{parent / name} and 98 more exist")
+    except OSError as error:
+        raise BadInput(f"--runs-dir: {parent} cannot be written ({error.strerror or error}); choose another") from error
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Call `write` on a temporary file beside `path` and rename it: `path` is the old file or the new, never half.
+
+    Raises OSError, with `path` as its file, where that cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except (OSError, RuntimeError) as error:
+        cause = error if isinstance(error, OSError) else error.__context__  # torch.save raises on top of the cause
+        if not isinstance(cause, OSError):
+            raise
+        raise OSError(cause.errno, cause.strerror, str(path)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the temporary files below `folder` of a process that was killed inside `write_whole`."""
+    for path in folder.rglob(".*"):
+        if re.fullmatch(r"\..+\.\d+", path.name):
+            path.unlink()
+
+
+@contextmanager
+def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
+    """Open TensorBoard's writer for `folder`; where its thread cannot write, the next call to it raises the OSError.
+
+    What matters has been flushed before the end, so that its thread prints no traceback and its end raises nothing.
+    """
+
+    def hook(failed: threading.ExceptHookArgs) -> None:
+        if not isinstance(failed.exc_value, OSError):
+            before(failed)
+
+    before, threading.excepthook = threading.excepthook, hook
+    try:
+        board = SummaryWriter(folder, purge_step=purge_step)
+        try:
+            yield board
+        finally:
+            with suppress(OSError):
+                board.close()
+    finally:
+        threading.excepthook = before
+
+
+def shown(path: Path) -> Path:
+    """Return `path` as short as the current folder allows."""
+    path, here = path.resolve(), Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
