@@ -172,6 +172,21 @@ def test_every_option_is_honoured_to_the_letter_or_refused_in_one_line(script):
     assert min(seen.values()) > 0
 
 
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_fits_on_a_screen_and_shows_a_training_run_s_options_in_groups(script, monkeypatch):
+    terminal = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "argv", [script, "--help"])
+    with pytest.raises(SystemExit), contextlib.redirect_stdout(terminal):
+        launch(import_module(f"scripts.{script}").main, options_of(script))
+    terminal.seek(0)
+    lines = terminal.read().splitlines()
+    assert len(lines) <= (40 if script in GANS else 48)
+    if issubclass(options_of(script), RunOptions):
+        groups = [line.split()[1] for line in lines if line.startswith("╭─")]
+        assert groups == ["options", "data", "network", "training", "machine", "run"]
+
+
 @pytest.mark.parametrize(
     "script", ["gan_detach", "cyclegan", "sample", "evaluate", "compare_updates", "compare_cyclegan"]
 )
