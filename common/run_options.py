@@ -54,8 +54,10 @@ class TrainingOptions:
     """Images per step, all processes together."""
     steps: int = 2400
     """Steps to train, each one update of every network."""
-    lr: float = 1.5e-3
-    """Adam's learning rate, for all networks."""
+    lr: float = 2e-3
+    """Adam's learning rate, for G."""
+    lr_d: float | None = None
+    """Adam's learning rate, for D. None: a third of G's."""
     betas: tuple[float, float] = (0.0, 0.99)
     """Adam's decay rates of the gradient's mean and of its square."""
     ema: float = 0.998

@@ -38,7 +38,7 @@ from common.data import batches, to_float
 from common.domains import crop_and_flip, load_domains
 from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
-from common.run_options import DataOptions, MachineOptions, RunOptions, TrainingOptions
+from common.run_options import MachineOptions, RunOptions
 from common.training_run import TrainingRun
 
 
@@ -98,7 +98,7 @@ def train_step(
 
 
 @dataclass(frozen=True)
-class Data(DataOptions):
+class DataOptions:
     """Two domains."""
 
     dataset: str = "mnist5k"
@@ -111,7 +111,7 @@ class Data(DataOptions):
 
 @dataclass(frozen=True)
 class NetworkOptions:
-    """Two generators, two discriminators."""
+    """Two generators and two discriminators."""
 
     width: int = 16
     """Channels of the networks where they are narrowest. 64 as published."""
@@ -122,8 +122,8 @@ class NetworkOptions:
 
 
 @dataclass(frozen=True)
-class Training(TrainingOptions):
-    """As for the GANs, and the weights of the losses."""
+class TrainingOptions:
+    """How to train."""
 
     batch_size: int = 8
     """Images of each domain per step. 1 as published."""
@@ -141,10 +141,12 @@ class Training(TrainingOptions):
     """Weight of the identity loss; 0 skips its passes. 5 as published."""
     ema: float = 0.0
     """Decay per step of the average of G's weights that translate; 0: no average."""
+    seed: int = 0
+    """Fixes the initial weights, the order of the images and the crops."""
 
 
 @dataclass(frozen=True)
-class Options(RunOptions, MachineOptions, Training, NetworkOptions, Data):
+class Options(RunOptions, MachineOptions, TrainingOptions, NetworkOptions, DataOptions):
     """Options of the CycleGAN."""
 
 
