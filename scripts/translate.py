@@ -23,8 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is foun
 
 from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
-from common.data import IMAGE_SUFFIXES, image_paths, read_image, to_float, to_uint8
+from common.data import to_float, to_uint8
 from common.finished_run import load_translator
+from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
 from common.run_folder import shown, write_whole
 from common.run_options import pick_device
 
