@@ -25,9 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `sc
 
 from common import data
 from common.command_line import launch
+from common.markdown import table
 from common.models import MODELS
 from common.run_options import check_numbers, pick_device
-from common.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread, table
+from common.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread
 from scripts import gan_detach
 
 Z_DIM = 64
