@@ -144,14 +144,10 @@ def difference(expected: dict[object, Tensor], found: dict) -> str | None:
     for name, tensor in expected.items():
         if not isinstance(found[name], Tensor) or found[name].layout != torch.strided:
             return f"{name} is no tensor"
-        if (found[name].shape, found[name].dtype) != (tensor.shape, tensor.dtype):
-            return f"{name} is {described(found[name])}, not {described(tensor)}"
+        wrong, right = (f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}" for t in (found[name], tensor))
+        if wrong != right:  # as in `float32 (64, 1)`
+            return f"{name} is {wrong}, not {right}"
     return None
-
-
-def described(tensor: Tensor) -> str:
-    """Return the shape and dtype of a tensor, as in `float32 (64, 1)`."""
-    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 
 
 def load_network(make: Callable[[], nn.Module], state: object) -> nn.Module:
