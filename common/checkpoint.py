@@ -18,27 +18,6 @@ from common.command_line import BadInput, parse
 Options = TypeVar("Options")
 
 
-class Stateful(Protocol):
-    """A network, an optimizer, or anything else whose state a checkpoint can hold: plain data and tensors."""
-
-    def state_dict(self) -> dict:
-        """Return the state."""
-
-    def load_state_dict(self, state: dict) -> object:
-        """Take up the state."""
-
-
-@contextmanager
-def refusing(path: Path) -> Iterator[None]:
-    """Raise whatever the block raises as BadInput that names the checkpoint `path`: a broken one can fail anywhere."""
-    try:
-        yield
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}") from error
-    except Exception as error:
-        raise BadInput(f"{path}: not a checkpoint of these scripts ({type(error).__name__})") from error
-
-
 def load_checkpoint(run: Path) -> dict:
     """Return what `TrainingRun.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
 
@@ -53,8 +32,6 @@ def load_checkpoint(run: Path) -> dict:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's doubts about a file that is refused anyway
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        if not isinstance(checkpoint, dict):
-            raise TypeError
         shapes = checkpoint["data_shapes"]
         if not (
             checkpoint["script"].isidentifier()
@@ -65,6 +42,17 @@ def load_checkpoint(run: Path) -> dict:
         ):
             raise ValueError
     return checkpoint
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Raise whatever the block raises as BadInput that names the checkpoint `path`: a broken one can fail anywhere."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+    except Exception as error:
+        raise BadInput(f"{path}: not a checkpoint of these scripts ({type(error).__name__})") from error
 
 
 def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
@@ -88,6 +76,16 @@ def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
             arguments += [f"{flag}={value}"]
     with refusing(run / "checkpoint.pt"):
         return parse(kind, "", arguments)
+
+
+class Stateful(Protocol):
+    """A network, an optimizer, or anything else whose state a checkpoint can hold: plain data and tensors."""
+
+    def state_dict(self) -> dict:
+        """Return the state."""
+
+    def load_state_dict(self, state: dict) -> object:
+        """Take up the state."""
 
 
 def mismatch(part: Stateful, state: object) -> str | None:

@@ -1,4 +1,4 @@
-"""Images for training: uint8 in memory, on the device, floats in [-1, 1] one batch at a time; big folders are streamed.
+"""Images for training: uint8 in memory, on the device, or streamed from a big folder; floats one batch at a time.
 
 The order of the batches is a function of (seed, step) alone, so a step sees the same images however the run got there.
 """

@@ -32,8 +32,7 @@ class Domains:
 
     def to(self, device: torch.device) -> "Domains":
         """Return the domains on `device`."""
-        parts = self.a, self.b, self.test_a, self.test_b, self.truth
-        return Domains(*(part if part is None else part.to(device) for part in parts))
+        return Domains(**{name: part if part is None else part.to(device) for name, part in vars(self).items()})
 
 
 def load_domains(dataset: str, image_size: int | None = None, load_size: int | None = None) -> Domains:

@@ -189,8 +189,7 @@ class GradientAudit:
         rows: Counter[tuple[str, ...]] = Counter()
         for p in self.passes:
             label = f"`{p.where} {p.code}`" + (" raised" if p.raised else "")
-            row = label.replace("|", "\\|"), *(p.cells.get(name, "") for name in self.networks)
-            rows[row] += 1
+            rows[(label.replace("|", "\\|"), *(p.cells.get(name, "") for name in self.networks))] += 1
         lines = [[label, f"{times}x", *cells] for (label, *cells), times in rows.items()]
         passes = table(["backward pass", "times", *self.networks], lines)
         return "\n".join([passes, "", *(f"- {finding}" for finding in self.findings)]).rstrip()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -53,14 +54,13 @@ def check_headers(paths: list[str]) -> set[str]:
     """
     modes, suspects = set(), []
     chunks = [paths[start : start + 100] for start in range(0, len(paths), 100)]  # a task each would take longer
-    with (
-        ThreadPoolExecutor(HEADER_THREADS) as threads,
-        tqdm(total=len(paths), desc="checking images", unit="", leave=False, delay=1) as bar,
-    ):
-        for chunk, headers in zip(chunks, threads.map(lambda chunk: list(map(header, chunk)), chunks), strict=True):
-            modes.update(mode for mode, _ in headers)
-            suspects += [path for path, (_, whole) in zip(chunk, headers, strict=True) if not whole]
-            bar.update(len(chunk))
+    with ThreadPoolExecutor(HEADER_THREADS) as threads:
+        headers = chain.from_iterable(threads.map(lambda chunk: list(map(header, chunk)), chunks))
+        bar = tqdm(headers, "checking images", len(paths), unit="", leave=False, delay=1)
+        for path, (mode, whole) in zip(paths, bar, strict=True):
+            modes.add(mode)
+            if not whole:
+                suspects.append(path)
         list(threads.map(partial(read_image, image_size=1), suspects[:SUSPECTS]))
     return modes
 

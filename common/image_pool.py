@@ -35,12 +35,9 @@ class ImagePool:
         for fake, swap, place in zip(fakes, swaps.tolist(), places.tolist(), strict=True):
             if len(self.images) < self.size:
                 self.images.append(fake.clone())  # the batch it is part of need not stay
-                returned.append(fake)
             elif swap:
-                returned.append(self.images[place].to(fakes))
-                self.images[place] = fake.clone()
-            else:
-                returned.append(fake)
+                fake, self.images[place] = self.images[place].to(fakes), fake.clone()
+            returned.append(fake)
         return self.ranks.share(torch.stack(returned))
 
     def state_dict(self) -> dict[str, Tensor]:
