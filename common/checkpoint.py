@@ -109,9 +109,8 @@ def mismatch(part: Stateful, state: object) -> str | None:
             for index, parameter in enumerate(parameters)
             for name, value in kept.items()
         }
-        return difference(
-            expected, {(index, name): value for index, of in state["state"].items() for name, value in of.items()}
-        )
+        found = {(index, name): value for index, of in state["state"].items() for name, value in of.items()}
+        return difference(expected, found)
     if isinstance(part, LRScheduler) and skeleton(state) != skeleton(part.state_dict()):
         return "other settings"
     return None

@@ -37,12 +37,10 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
     Raises BadInput where there are no such images.
     """
     if dataset == "mnist5k":
-        images = load_mnist5k()[0]
-    elif dataset in TORCHVISION:
-        images = load_torchvision(dataset)
-    else:
-        return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
-    return resized(images, image_size)
+        return resized(load_mnist5k()[0], image_size)
+    if dataset in TORCHVISION:
+        return resized(load_torchvision(dataset), image_size)
+    return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
 
 
 def resized(images: Tensor, size: int | None) -> Tensor:

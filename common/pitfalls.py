@@ -547,10 +547,13 @@ class UnusedInGraph:
         return torch.autograd.grad(score, mixed)
 
 
+OTHER_SIZE = "is different to the input size"
+
+
 @pitfall(
     wrong=ValueError,
     right=0.72969,
-    errors=("is different to the input size", "must be the same as input size"),
+    errors=(OTHER_SIZE, "must be the same as input size"),
     hints=("is deprecated", "ValueError"),
 )
 class LabelShapeBce:
@@ -571,12 +574,7 @@ class LabelShapeBce:
         return F.binary_cross_entropy(probability, torch.ones_like(probability))
 
 
-@pitfall(
-    wrong=0.5,
-    right=0.0,
-    errors=("is different to the input size",),
-    hints=("incorrect results due to broadcasting", "UserWarning"),
-)
+@pitfall(wrong=0.5, right=0.0, errors=(OTHER_SIZE,), hints=("incorrect results due to broadcasting", "UserWarning"))
 class LabelShapeMse:
     """MSE: labels of shape (N,), outputs of shape (N, 1).
 

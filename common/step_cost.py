@@ -59,13 +59,11 @@ class LiveTensors(TorchDispatchMode):
     def add(self, tensors: Iterable[object]) -> None:
         """Count those of `tensors` that are tensors with a storage not yet counted."""
         for tensor in tensors:
-            storage = tensor.untyped_storage() if isinstance(tensor, Tensor) else None
-            if storage is None or storage in self.storages:
-                continue
-            self.storages.add(storage)
-            self.bytes += storage.nbytes()
-            self.peak = max(self.peak, self.bytes)
-            weakref.finalize(storage, self._drop, storage.nbytes()).atexit = False
+            if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage()) not in self.storages:
+                self.storages.add(storage)
+                self.bytes += storage.nbytes()
+                self.peak = max(self.peak, self.bytes)
+                weakref.finalize(storage, self._drop, storage.nbytes()).atexit = False
 
     def _drop(self, count: int) -> None:
         self.bytes -= count
