@@ -32,6 +32,8 @@ def load_checkpoint(run: Path) -> dict:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's doubts about a file that is refused anyway
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        if not isinstance(checkpoint, dict):
+            raise TypeError
         shapes = checkpoint["data_shapes"]
         if not (
             checkpoint["script"].isidentifier()
