@@ -32,15 +32,13 @@ def load_checkpoint(run: Path) -> dict:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's doubts about a file that is refused anyway
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        if not isinstance(checkpoint, dict):
-            raise TypeError
-        shapes = checkpoint["data_shapes"]
         if not (
-            checkpoint["script"].isidentifier()
+            isinstance(checkpoint, dict)
+            and checkpoint["script"].isidentifier()
             and type(checkpoint["step"]) is int
             and isinstance(checkpoint["options"], dict)
+            and (shapes := checkpoint["data_shapes"])
             and all(len(shape) == 4 and all(type(n) is int and n > 0 for n in shape) for shape in shapes)
-            and shapes
         ):
             raise ValueError
     return checkpoint
