@@ -18,27 +18,6 @@ from common.command_line import BadInput, parse
 Options = TypeVar("Options")
 
 
-class Stateful(Protocol):
-    """A network, an optimizer, or anything else whose state a checkpoint can hold: plain data and tensors."""
-
-    def state_dict(self) -> dict:
-        """Return the state."""
-
-    def load_state_dict(self, state: dict) -> object:
-        """Take up the state."""
-
-
-@contextmanager
-def refusing(path: Path) -> Iterator[None]:
-    """Raise whatever the block raises as BadInput that names the checkpoint `path`: a broken one can fail anywhere."""
-    try:
-        yield
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}") from error
-    except Exception as error:
-        raise BadInput(f"{path}: not a checkpoint of these scripts ({type(error).__name__})") from error
-
-
 def load_checkpoint(run: Path) -> dict:
     """Return what `TrainingRun.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
 
@@ -53,18 +32,27 @@ def load_checkpoint(run: Path) -> dict:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's doubts about a file that is refused anyway
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        if not isinstance(checkpoint, dict):
-            raise TypeError
-        shapes = checkpoint["data_shapes"]
         if not (
-            checkpoint["script"].isidentifier()
+            isinstance(checkpoint, dict)
+            and checkpoint["script"].isidentifier()
             and type(checkpoint["step"]) is int
             and isinstance(checkpoint["options"], dict)
+            and (shapes := checkpoint["data_shapes"])
             and all(len(shape) == 4 and all(type(n) is int and n > 0 for n in shape) for shape in shapes)
-            and shapes
         ):
             raise ValueError
     return checkpoint
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Raise whatever the block raises as BadInput that names the checkpoint `path`: a broken one can fail anywhere."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+    except Exception as error:
+        raise BadInput(f"{path}: not a checkpoint of these scripts ({type(error).__name__})") from error
 
 
 def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
@@ -90,6 +78,16 @@ def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
         return parse(kind, "", arguments)
 
 
+class Stateful(Protocol):
+    """A network, an optimizer, or anything else whose state a checkpoint can hold: plain data and tensors."""
+
+    def state_dict(self) -> dict:
+        """Return the state."""
+
+    def load_state_dict(self, state: dict) -> object:
+        """Take up the state."""
+
+
 def mismatch(part: Stateful, state: object) -> str | None:
     """Return what is wrong with `state` for this part of a run, in a few words, or None; changes neither.
 
@@ -111,9 +109,8 @@ def mismatch(part: Stateful, state: object) -> str | None:
             for index, parameter in enumerate(parameters)
             for name, value in kept.items()
         }
-        return difference(
-            expected, {(index, name): value for index, of in state["state"].items() for name, value in of.items()}
-        )
+        found = {(index, name): value for index, of in state["state"].items() for name, value in of.items()}
+        return difference(expected, found)
     if isinstance(part, LRScheduler) and skeleton(state) != skeleton(part.state_dict()):
         return "other settings"
     return None
@@ -144,14 +141,10 @@ def difference(expected: dict[object, Tensor], found: dict) -> str | None:
     for name, tensor in expected.items():
         if not isinstance(found[name], Tensor) or found[name].layout != torch.strided:
             return f"{name} is no tensor"
-        if (found[name].shape, found[name].dtype) != (tensor.shape, tensor.dtype):
-            return f"{name} is {described(found[name])}, not {described(tensor)}"
+        wrong, right = (f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}" for t in (found[name], tensor))
+        if wrong != right:  # as in `float32 (64, 1)`
+            return f"{name} is {wrong}, not {right}"
     return None
-
-
-def described(tensor: Tensor) -> str:
-    """Return the shape and dtype of a tensor, as in `float32 (64, 1)`."""
-    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 
 
 def load_network(make: Callable[[], nn.Module], state: object) -> nn.Module:

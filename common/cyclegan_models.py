@@ -1,7 +1,6 @@
-"""CycleGAN's networks, as published; width and depth alone make them small.
+"""CycleGAN's networks, in which no layer looks across the batch.
 
-Zhu et al., "Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017), appendix 7.2. No
-layer looks across the batch, so a network's inputs may share a pass and a batch may be split over processes.
+Zhu et al., "Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017), appendix 7.2.
 """
 
 from itertools import pairwise

@@ -1,38 +1,32 @@
-"""Images for training: uint8 in memory, on the device, floats in [-1, 1] one batch at a time; big folders are streamed.
+"""Images for training: uint8 in memory, on the device, or streamed from a big folder; floats one batch at a time.
 
 The order of the batches is a function of (seed, step) alone, so a step sees the same images however the run got there.
 """
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import Tensor
 from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
-from torchvision.transforms.v2 import functional as transforms
+from torchvision.transforms.v2.functional import resize
 from tqdm import tqdm
 
 from common.command_line import BadInput
 from common.distributed import one_before_the_others
+from common.image_files import IMAGE_SUFFIXES, check_headers, image_paths, read_image
 from common.streaming import StreamedImages
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
 FOLDER_IMAGE_SIZE = 64
-IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, three channels each; a folder of more is streamed
-HEADER_THREADS = 16  # that read headers: they hide the time that a disk or a network takes to answer
-SUSPECTS = 256  # files of a streamed folder that are decoded at the start because they do not end as they should
-ENDINGS = {"JPEG": b"\xff\xd9", "PNG": b"IEND\xaeB`\x82"}
 
 
 def load_images(dataset: str, image_size: int | None = None) -> Tensor | StreamedImages:
@@ -43,19 +37,17 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
     Raises BadInput where there are no such images.
     """
     if dataset == "mnist5k":
-        images = load_mnist5k()[0]
-    elif dataset in TORCHVISION:
-        images = load_torchvision(dataset)
-    else:
-        return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
-    return resized(images, image_size)
+        return resized(load_mnist5k()[0], image_size)
+    if dataset in TORCHVISION:
+        return resized(load_torchvision(dataset), image_size)
+    return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
 
 
 def resized(images: Tensor, size: int | None) -> Tensor:
     """Return square images (N, C, S, S) at `size` pixels a side, by default their own."""
     if size in (None, images.shape[-1]):
         return images
-    return torch.cat([transforms.resize(part, [size, size]) for part in images.split(1000)])
+    return torch.cat([resize(part, [size, size]) for part in images.split(1000)])
 
 
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
@@ -128,105 +120,6 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
     return torch.stack([image.expand(channels, -1, -1) for image in images])
 
 
-def image_paths(folder: Path) -> list[str]:
-    """Return the sorted paths of the image files below `folder`, by suffix; plain strings, for there may be millions.
-
-    Links are followed; a folder that is met again, as in a loop of links, is left out. Raises BadInput for a folder
-    that cannot be listed.
-    """
-
-    def refuse(error: OSError) -> None:
-        raise BadInput(f"{error.filename} cannot be listed ({error.strerror}); mend or remove it") from error
-
-    paths, met = [], set()
-    for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
-        folders.sort()  # so that the same one of two ways to a folder is met first on every machine
-        status = Path(parent).stat()
-        if (status.st_dev, status.st_ino) in met:
-            folders.clear()
-            continue
-        met.add((status.st_dev, status.st_ino))
-        paths += [f"{parent}/{name}" for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
-    return sorted(paths)
-
-
-def check_headers(paths: list[str]) -> set[str]:
-    """Return the modes, `L` and `RGB`, of images as their headers tell them; 6 to 11 seconds for 100,000 local files.
-
-    Finds what is no image, cannot be opened, or has more pixels than Pillow takes. Up to SUSPECTS files that do not
-    end as JPEG or PNG do are decoded: some are truncated, others have something behind the image. Raises BadInput,
-    naming the first such path.
-    """
-    modes, suspects = set(), []
-    chunks = [paths[start : start + 100] for start in range(0, len(paths), 100)]  # a task each would take longer
-    with (
-        ThreadPoolExecutor(HEADER_THREADS) as threads,
-        tqdm(total=len(paths), desc="checking images", unit="", leave=False, delay=1) as bar,
-    ):
-        for chunk, headers in zip(chunks, threads.map(lambda chunk: list(map(header, chunk)), chunks), strict=True):
-            modes.update(mode for mode, _ in headers)
-            suspects += [path for path, (_, whole) in zip(chunk, headers, strict=True) if not whole]
-            bar.update(len(chunk))
-        list(threads.map(partial(read_image, image_size=1), suspects[:SUSPECTS]))
-    return modes
-
-
-def header(path: str) -> tuple[str, bool]:
-    """Return the mode of an image, `L` or `RGB`, and whether its file ends as its format does where that is known."""
-    with opened(path) as image:
-        if image.format not in ENDINGS:
-            return mode_of(image), True
-        ending = ENDINGS[image.format]
-        image.fp.seek(-len(ending), os.SEEK_END)
-        return mode_of(image), image.fp.read() == ending
-
-
-def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
-    """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
-
-    16 bits are scaled to 8, CMYK is converted without a colour profile. image_size: None keeps the image's own size,
-    (C, H, W). mode: `L` for C 1, `RGB` for C 3; None keeps greyscale images greyscale and makes all others RGB. Raises
-    BadInput where the file cannot be read.
-    """
-    with opened(path) as image:
-        own_mode = mode_of(image)
-        image = on_white(ImageOps.exif_transpose(image)).convert(mode or own_mode)
-        if image_size:
-            image = ImageOps.fit(image, (image_size, image_size))
-    return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
-
-
-def on_white(image: Image.Image) -> Image.Image:
-    """Return the image as one looks at it, in 8 bits; raises ValueError for more than 16 bits a channel."""
-    if image.mode.startswith("I"):  # convert() would clip at 255
-        pixels = np.array(image, dtype=np.int64)
-        pixels[pixels == image.info.get("transparency")] = 65535
-        if pixels.min() < 0 or pixels.max() > 65535:
-            raise ValueError("more than 16 bits a pixel")
-        return Image.fromarray(((pixels * 255 + 32767) // 65535).astype(np.uint8))
-    if image.has_transparency_data:
-        white = Image.new("RGBA", image.size, "white")
-        return Image.alpha_composite(white, image.convert("RGBA"))
-    return image
-
-
-def mode_of(image: Image.Image) -> str:
-    """Return the mode in which an image is used: `L` for greyscale, `RGB` for all others; ValueError for floats."""
-    if image.mode == "F":
-        raise ValueError("its pixels are floating-point numbers, of a range that the file does not tell")
-    return "L" if Image.getmodebase(image.mode) == "L" else "RGB"
-
-
-@contextmanager
-def opened(path: str | Path) -> Iterator[Image.Image]:
-    """Open an image; what fails in opening it or in the block is raised as BadInput that names the path."""
-    try:
-        with Image.open(path) as image:
-            yield image
-    except Exception as error:  # a broken file can fail anywhere inside the decoders
-        raise BadInput(f"{path} cannot be read as an image ({error}); mend or remove it") from error
-
-
 def to_float(images: Tensor) -> Tensor:
     """Return uint8 images as floats in [-1, 1]."""
     return images.float() / 127.5 - 1
@@ -237,12 +130,21 @@ def to_uint8(images: Tensor) -> Tensor:
     return images.add(1).mul(127.5).round().clamp(0, 255).byte()
 
 
-def seed_for(*key: int) -> int:
-    """Return a seed for torch that is a function of `key`; near keys give unrelated seeds.
+def batches(
+    images: Tensor | StreamedImages, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
+) -> Iterator[Tensor]:
+    """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end.
 
-    torch's CPU generator keeps 32 bits of a seed, so seed + step would repeat itself from one seed to the next.
+    rows: the part of every batch to yield; no other image is touched. Streamed or not, the batches are the same.
+    Raises BadInput for a streamed image that cannot be read.
     """
-    return int(np.random.SeedSequence(key).generate_state(1)[0])
+    order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
+    if isinstance(images, StreamedImages):
+        chosen = images.batches(order)
+    else:
+        chosen = (images.index_select(0, indices.to(images.device, non_blocking=True)) for indices in order)
+    for batch in chosen:
+        yield to_float(batch)
 
 
 def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
@@ -264,18 +166,9 @@ def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> 
         order = order[batch_size:]
 
 
-def batches(
-    images: Tensor | StreamedImages, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
-) -> Iterator[Tensor]:
-    """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end.
+def seed_for(*key: int) -> int:
+    """Return a seed for torch that is a function of `key`; near keys give unrelated seeds.
 
-    rows: the part of every batch to yield; no other image is touched. Streamed or not, the batches are the same.
-    Raises BadInput for a streamed image that cannot be read.
+    torch's CPU generator keeps 32 bits of a seed, so seed + step would repeat itself from one seed to the next.
     """
-    order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
-    if isinstance(images, StreamedImages):
-        chosen = images.batches(order)
-    else:
-        chosen = (images.index_select(0, indices.to(images.device, non_blocking=True)) for indices in order)
-    for batch in chosen:
-        yield to_float(batch)
+    return int(np.random.SeedSequence(key).generate_state(1)[0])

@@ -1,12 +1,4 @@
-"""More processes, the same step: what a training run does under torchrun, where each process is a rank.
-
-Every rank holds all the weights and computes on its rows of the batch, which is the very batch, with the very noise,
-that one process would see. A hook on each optimizer replaces the rank's gradients by those of the whole batch before
-the step: exactly the gradients that are stepped on travel, once. A loss is a mean over samples and no layer looks
-across the batch, so the gradient of the whole is the sum of the ranks' gradients, each times its part of the batch.
-Shares may therefore be of unequal size. What remembers samples, as a pool of past fakes does, asks for the `whole`. A
-single process is a single rank, for which nothing here does anything.
-"""
+"""More processes, the same step: what a training run does under torchrun, where each process is a rank."""
 
 import os
 from collections import defaultdict
@@ -25,7 +17,14 @@ class LostRank(Exception):
 
 
 class Ranks:
-    """The processes that share a run's batches, as one of them sees them."""
+    """The processes that share a run's batches, as one of them sees them; for a single one nothing here does anything.
+
+    Every rank holds all the weights and computes on its rows of the batch, which is the very batch, with the very
+    noise, that one process would see. A hook on each optimizer replaces the rank's gradients by those of the whole
+    batch before the step: exactly the gradients that are stepped on travel, once. A loss is a mean over samples and no
+    layer looks across the batch, so the gradient of the whole is the sum of the ranks' gradients, each times its part
+    of the batch, and the shares may differ in size. What remembers samples, as a pool of fakes does, asks for `whole`.
+    """
 
     def __init__(self, batch_size: int):
         """Find the other processes if torchrun has started this one; waits until all are there.
@@ -80,12 +79,7 @@ class Ranks:
 
     def any(self, flag: bool) -> bool:
         """Return whether `flag` is set on any rank."""
-        if self.count == 1:
-            return flag
-        flags = torch.tensor([int(flag)])
-        with others():
-            dist.all_reduce(flags)
-        return flags.item() > 0
+        return any(self.gather(flag))
 
     def gather(self, value: object) -> list:
         """Return the `value` of every rank."""

@@ -24,21 +24,15 @@ Images = Tensor | StreamedImages
 class Domains:
     """What a CycleGAN learns from, uint8 (N, C, H, W) each with an N of its own, and what it is judged by."""
 
-    a: Images
-    """Domain A, of the size to crop from."""
-    b: Images
-    """Domain B, likewise."""
-    test_a: Images
-    """Images of domain A that are not trained on, of the size to train at; of `a` where there are no others."""
-    test_b: Images
-    """Images of domain B, likewise."""
-    truth: Tensor | None
-    """What each image of `test_a` is in domain B, where that is known."""
+    a: Images  # domain A, of the size to crop from
+    b: Images  # domain B, likewise
+    test_a: Images  # of domain A, but not trained on, of the size to train at; those of `a` where there are no others
+    test_b: Images  # of domain B, likewise
+    truth: Tensor | None  # what each image of `test_a` is in domain B, where that is known
 
     def to(self, device: torch.device) -> "Domains":
         """Return the domains on `device`."""
-        parts = self.a, self.b, self.test_a, self.test_b, self.truth
-        return Domains(*(part if part is None else part.to(device) for part in parts))
+        return Domains(**{name: part if part is None else part.to(device) for name, part in vars(self).items()})
 
 
 def load_domains(dataset: str, image_size: int | None = None, load_size: int | None = None) -> Domains:
@@ -63,14 +57,10 @@ def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> D
     load_size = load_size or round(image_size * PUBLISHED_LOAD_SIZE / PUBLISHED_SIZE)
     if load_size < image_size:
         raise BadInput(f"--load-size {load_size}: must be at least the image size, {image_size}")
-    train_a, train_b = folder / "trainA", folder / "trainB"
-    test_a, test_b = (folder / f"test{letter}" for letter in "AB")
-    parts = [
-        (train_a, load_size),
-        (train_b, load_size),
-        (test_a if test_a.is_dir() else train_a, image_size),
-        (test_b if test_b.is_dir() else train_b, image_size),
-    ]
+    trained = [folder / "trainA", folder / "trainB"]
+    held_out = [folder / "testA", folder / "testB"]
+    tested = [path if path.is_dir() else instead for path, instead in zip(held_out, trained, strict=True)]
+    parts = [(path, load_size) for path in trained] + [(path, image_size) for path in tested]
     loaded = [load_folder(*part) for part in parts]
     if len({images.shape[1] for images in loaded}) > 1:
         loaded = [

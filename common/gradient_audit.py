@@ -1,27 +1,11 @@
-"""Where every gradient of a training step goes: used by an optimizer, thrown away, or mixed with another's.
-
-    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
-        train_step(...)                # any code, any number of steps
-    print(audit)                       # a row for each backward pass, a column for each network
-    audit.check()                      # GradientFlowError if something is wrong
-
-The audit keeps an account of each parameter: which backward passes its `.grad` is the sum of. `torch.autograd.backward`
-(which `Tensor.backward` calls) is wrapped, and hooks on the parameters tell which of them a pass reached; the
-optimizers' step hooks tell what was used. There are too many ways to clear a gradient to watch each of them, so the
-audit looks at `.grad` before every pass and step: a gradient that is gone, is another tensor, or has become all zeros
-was cleared; one that was scaled, clipped or averaged in place was not. No number changes, and nothing of the audit
-stays on the networks or in PyTorch once it is over.
-
-What it cannot see: a backward pass by a `backward` imported under its own name before the audit began, the origin of a
-gradient put into `.grad` by hand, and a step that is not a `torch.optim.Optimizer`'s.
-"""
+"""Where every gradient of a training step goes: used by an optimizer, thrown away, or mixed with another's."""
 
 import gc
 import inspect
 import linecache
 import os
 import weakref
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+
+from common.markdown import table
 
 CURES = {
     "mixed": "If this loss is for all of them, as an autoencoder's is, all is well; if not, name the leaves it is for, "
@@ -134,12 +120,26 @@ class _Steps:
 
 
 class GradientAudit:
-    """Watch the gradients of the named networks, from `with` to its end.
+    """Watch the gradients of the named networks, from `with` to its end; no number changes, and nothing stays behind.
+
+        with GradientAudit(generator=generator, discriminator=discriminator) as audit:
+            train_step(...)                # any code, any number of steps
+        print(audit)                       # a row for each backward pass, a column for each network
+        audit.check()                      # GradientFlowError if something is wrong
 
     After the end, also when the code inside raised: `passes` are the backward passes in order, `findings` what is
     wasteful or wrong, and `str(audit)` is a Markdown table of both, in which passes alike share a row and are counted.
     Raises TypeError if a network is not an `nn.Module`.
+
+    What it cannot see: a backward pass by a `backward` imported under its own name before the audit began, the origin
+    of a gradient put into `.grad` by hand, and a step that is not a `torch.optim.Optimizer`'s.
     """
+
+    # Each parameter has an account of the backward passes that its `.grad` is the sum of. `torch.autograd.backward`,
+    # which `Tensor.backward` calls, is wrapped, and hooks on the parameters tell which of them a pass reached; the
+    # optimizers' step hooks tell what was used. There are too many ways to clear a gradient to watch each of them, so
+    # `.grad` is looked at before every pass and step: one that is gone, is another tensor, or has become all zeros was
+    # cleared; one that was scaled, clipped or averaged in place was not.
 
     def __init__(self, /, **networks: nn.Module):
         """Take the networks by the names that the table shall show."""
@@ -186,17 +186,13 @@ class GradientAudit:
 
     def __str__(self) -> str:
         """Table and findings, as Markdown that reads well in a terminal, too."""
-        rows: dict[tuple[str, ...], int] = {}
+        rows: Counter[tuple[str, ...]] = Counter()
         for p in self.passes:
             label = f"`{p.where} {p.code}`" + (" raised" if p.raised else "")
-            row = (label.replace("|", "\\|"), *(p.cells.get(name, "") for name in self.networks))
-            rows[row] = rows.get(row, 0) + 1
-        table = [("backward pass", "times", *self.networks)]
-        table += [(label, f"{times}x", *cells) for (label, *cells), times in rows.items()]
-        widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
-        table.insert(1, tuple("-" * width for width in widths))
-        lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in table]
-        return "\n".join([*lines, "", *(f"- {finding}" for finding in self.findings)]).rstrip()
+            rows[(label.replace("|", "\\|"), *(p.cells.get(name, "") for name in self.networks))] += 1
+        lines = [[label, f"{times}x", *cells] for (label, *cells), times in rows.items()]
+        passes = table(["backward pass", "times", *self.networks], lines)
+        return "\n".join([passes, "", *(f"- {finding}" for finding in self.findings)]).rstrip()
 
     def _watch(self) -> None:
         """Open an account for each parameter that has none: networks may grow, and be named late."""

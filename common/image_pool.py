@@ -4,6 +4,8 @@ Shrivastava et al., "Learning from Simulated and Unsupervised Images through Adv
 one image at a time as CycleGAN has it.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -17,9 +19,12 @@ class ImagePool:
     fakes travel: of 256x256 pixels in colour, 0.8 MB each, where the published generators' gradients take 91 MB.
     """
 
-    def __init__(self, size: int = 50, ranks: Ranks | None = None):
-        """Begin empty. ranks: those that share the run's batches; by default this process alone."""
-        self.size, self.ranks = size, ranks or Ranks(1)
+    def __init__(self, size: int = 50, ranks: Ranks | None = None, shape: Sequence[int] | None = None):
+        """Begin empty. ranks: those that share the run's batches; by default this process alone.
+
+        shape: (C, H, W), which a state to go on with must have; by default it may have any.
+        """
+        self.size, self.ranks, self.shape = size, ranks or Ranks(1), shape
         self.images: list[Tensor] = []
 
     def exchange(self, fakes: Tensor) -> Tensor:
@@ -35,12 +40,9 @@ class ImagePool:
         for fake, swap, place in zip(fakes, swaps.tolist(), places.tolist(), strict=True):
             if len(self.images) < self.size:
                 self.images.append(fake.clone())  # the batch it is part of need not stay
-                returned.append(fake)
             elif swap:
-                returned.append(self.images[place].to(fakes))
-                self.images[place] = fake.clone()
-            else:
-                returned.append(fake)
+                fake, self.images[place] = self.images[place].to(fakes), fake.clone()
+            returned.append(fake)
         return self.ranks.share(torch.stack(returned))
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -48,8 +50,9 @@ class ImagePool:
         return {"images": torch.stack([image.cpu() for image in self.images]) if self.images else torch.empty(0)}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Go on with the images of a `state_dict`; raises ValueError for more than `size`, or what are no images."""
+        """Go on with the images of a `state_dict`; raises ValueError for more than `size`, or others than `shape`."""
         images = state["images"]
-        if len(images) > self.size or (len(images) and images.ndim != 4):
-            raise ValueError(f"{tuple(images.shape)} for a pool of {self.size} images")
+        shape = tuple(self.shape or images.shape[1:])
+        if len(images) > self.size or (len(images) and (images.ndim != 4 or images.shape[1:] != shape)):
+            raise ValueError(f"{tuple(images.shape)} for a pool of {self.size} images of {shape}")
         self.images = list(images)

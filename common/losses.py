@@ -1,9 +1,7 @@
-"""GAN losses on logits of any shape, without label tensors: those of the original GAN, and least squares.
+"""GAN losses on logits of any shape, without label tensors, so that none can have the wrong shape.
 
-Binary cross-entropy on logits is `-logsigmoid(logits)` for the label "real" and `-logsigmoid(-logits)` for the label
-"fake", both stable for logits of any size. No label tensor means none of the wrong shape. G's loss is the
-non-saturating one of Goodfellow et al., "Generative Adversarial Networks" (2014), section 3. Least squares: Mao et al.,
-"Least Squares Generative Adversarial Networks" (2017), with the targets that CycleGAN uses, 1 for real and 0 for fake.
+Those of Goodfellow et al., "Generative Adversarial Networks" (2014), section 3, and Mao et al., "Least Squares
+Generative Adversarial Networks" (2017), the latter with CycleGAN's targets, 1 for real and 0 for fake.
 """
 
 import torch
@@ -14,6 +12,7 @@ from torch import Tensor
 def discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
     """Mean of the two halves, `(BCE(D(x), 1) + BCE(D(G(z)), 0)) / 2`; logits of any shape in, a 0-d tensor out."""
     real_logits, fake_logits = at_least_float32(real_logits), at_least_float32(fake_logits)
+    # BCE on logits is -logsigmoid(logits) for real and -logsigmoid(-logits) for fake, stable for logits of any size.
     return -(F.logsigmoid(real_logits).mean() + F.logsigmoid(-fake_logits).mean()) / 2
 
 

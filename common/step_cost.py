@@ -6,9 +6,11 @@ import re
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from statistics import linear_regression
 
+import numpy as np
 import torch
 import torchvision
 from torch import Tensor, nn
@@ -57,13 +59,11 @@ class LiveTensors(TorchDispatchMode):
     def add(self, tensors: Iterable[object]) -> None:
         """Count those of `tensors` that are tensors with a storage not yet counted."""
         for tensor in tensors:
-            storage = tensor.untyped_storage() if isinstance(tensor, Tensor) else None
-            if storage is None or storage in self.storages:
-                continue
-            self.storages.add(storage)
-            self.bytes += storage.nbytes()
-            self.peak = max(self.peak, self.bytes)
-            weakref.finalize(storage, self._drop, storage.nbytes()).atexit = False
+            if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage()) not in self.storages:
+                self.storages.add(storage)
+                self.bytes += storage.nbytes()
+                self.peak = max(self.peak, self.bytes)
+                weakref.finalize(storage, self._drop, storage.nbytes()).atexit = False
 
     def _drop(self, count: int) -> None:
         self.bytes -= count
@@ -84,11 +84,7 @@ def seconds_in_turns(
     the caches, the others are timed together. The contenders take turns, and turns in going first, so that a machine
     that is slow for a while is slow for all.
     """
-
-    def synchronize() -> None:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-
+    synchronize = partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
     seconds = {name: [] for name in contenders}
     names = list(contenders)
     for calls in turns:
@@ -112,7 +108,7 @@ def speeds(reference: list[float], seconds: list[float]) -> list[float]:
 
 def quartiles(values: list[float]) -> list[float]:
     """Return the first and the third quartile: half of all values lie between them."""
-    return torch.tensor(values, dtype=torch.float64).quantile(torch.tensor([0.25, 0.75], dtype=torch.float64)).tolist()
+    return np.quantile(values, [0.25, 0.75]).tolist()
 
 
 def exponent(costs: list[float]) -> float:
@@ -147,10 +143,3 @@ def conditions(surroundings: dict[str, str]) -> str:
 def spread(middle: float, quartiles: list[float], form: str = ".2f") -> str:
     """Return a median with its quartiles."""
     return f"{middle:{form}} ({quartiles[0]:{form}}-{quartiles[1]:{form}})"
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table with its columns aligned."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = [head, ["-" * width for width in widths], *rows]
-    return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)

@@ -63,8 +63,8 @@ def table(pitfalls: list[Pitfall]) -> str:
 
 
 def _code(function) -> str:
-    """Return the body of a function, still indented by four."""
-    return inspect.getsource(function).split("\n", 1)[1].rstrip()
+    """Return the body of a function, indented by four."""
+    return textwrap.indent(textwrap.dedent(inspect.getsource(function).split("\n", 1)[1].rstrip()), " " * 4)
 
 
 def _result(outcome: Outcome) -> str:

@@ -37,6 +37,7 @@ from common.cyclegan_models import cyclegan_networks
 from common.gradient_audit import GradientAudit
 from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
+from common.markdown import table
 from common.run_options import check_numbers, pick_device
 from common.step_cost import (
     conditions,
@@ -141,14 +142,14 @@ def main(options: Options) -> None:
     device = pick_device(options.device)
     rows = measure(options, device)
     print(conditions(environment(device)) + "\n")
-    line = "{:<22} | {:<28} | {:<6} | {:<8} | {:<11} | {}".format
-    print(line("arrangement", "ms per step, quartiles", "speed", "GFLOPs", "above floor", "wasted"))
+    lines = []
     for name, row in rows.items():
         milliseconds = [1e3 * seconds for seconds in row["seconds"]]
         times = spread(median(milliseconds), quartiles(milliseconds), ".1f")
         speed = median(speeds(rows[BASELINE]["seconds"], row["seconds"]))
         above = f"{1 - row['floor'] / row['flops']:.1%}"
-        print(line(name, times, f"{speed:.2f}x", f"{row['flops'] / 1e9:.3f}", above, row["wasted"] or "-"))
+        lines.append([name, times, f"{speed:.2f}x", f"{row['flops'] / 1e9:.3f}", above, row["wasted"] or "-"])
+    print(table(["arrangement", "ms per step, quartiles", "speed", "GFLOPs", "above floor", "wasted"], lines))
 
 
 if __name__ == "__main__":

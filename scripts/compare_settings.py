@@ -23,11 +23,12 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `scripts` are found from any folder
 
-from common import data
 from common.command_line import launch
+from common.data import batches, load_images
+from common.markdown import table
 from common.models import MODELS
 from common.run_options import check_numbers, pick_device
-from common.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread, table
+from common.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread
 from scripts import gan_detach
 
 Z_DIM = 64
@@ -81,7 +82,7 @@ def main(options: Options) -> None:
     check_numbers(options)
     device = pick_device(options.device)
     torch.manual_seed(0)
-    images = data.load_images("mnist5k", options.image_size).to(device)
+    images = load_images("mnist5k", options.image_size).to(device)
     networks = [network.to(device) for network in MODELS[options.model](tuple(images.shape[1:]), Z_DIM)]
     settings = {
         SHIPPED: {"fused": True},
@@ -92,7 +93,7 @@ def main(options: Options) -> None:
         "--compile": {"fused": True, "compiled": True},
     }
     steps = {name: contender(copy.deepcopy(networks), **setting) for name, setting in settings.items()}
-    reals = data.batches(images, options.batch_size, seed=0)
+    reals = batches(images, options.batch_size, seed=0)
     stream = ((real, torch.randn(options.batch_size, Z_DIM, device=device)) for real in reals)
     batch = next(stream)
     for step in tqdm(steps.values(), "first steps and compilation", leave=False):

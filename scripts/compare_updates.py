@@ -52,6 +52,7 @@ from common.checkpoint import load_checkpoint
 from common.command_line import BadInput, launch
 from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
+from common.markdown import table
 from common.models import MODELS
 from common.run_folder import shown, write_whole
 from common.run_options import GanOptions, check_numbers, pick_device
@@ -66,7 +67,6 @@ from common.step_cost import (
     seconds_in_turns,
     speeds,
     spread,
-    table,
 )
 from scripts import gan_detach, gan_generator_first, gan_one_stage, gan_resample, gan_retain_graph, gan_simultaneous
 

@@ -165,7 +165,7 @@ def main(options: Options) -> None:
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
     )
-    pool_a, pool_b = ImagePool(ranks=run.ranks), ImagePool(ranks=run.ranks)
+    pool_a, pool_b = (ImagePool(ranks=run.ranks, shape=domains.test_a.shape[1:]) for _ in "ab")
 
     a, b = next(batches(domains.test_a, 8, options.seed)), next(batches(domains.test_b, 8, options.seed + 1))
     run.show(

@@ -24,9 +24,10 @@ sys.path.insert(0, str(ROOT))  # `common` is found from any folder
 
 from common.command_line import BadInput, launch
 from common.run_folder import shown
+from common.run_options import check_numbers
 
-SCRIPTS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
-SCRIPTS += ["cyclegan"]
+GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
+SCRIPTS = [*GANS, "cyclegan"]
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,16 @@ def is_picture(event: Event) -> bool:
     return any(value.HasField("image") for value in event.summary.value)
 
 
-def main(options: Options) -> None:
-    """Run the scripts one by one and publish each as it ends."""
+def check(options: Options) -> None:
+    """Raise BadInput for options that cannot work, before anything is run."""
+    check_numbers(options)
     if unknown := set(options.scripts) - set(SCRIPTS):
         raise BadInput(f"--scripts {sorted(unknown)[0]}: not one of {', '.join(SCRIPTS)}")
+
+
+def main(options: Options) -> None:
+    """Run the scripts one by one and publish each as it ends."""
+    check(options)
     steps = [] if options.steps is None else ["--steps", str(options.steps)]
     for script in tqdm(options.scripts, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:

@@ -17,14 +17,16 @@ import torch
 import tyro
 from PIL import Image
 from torch import Tensor, nn
+from torchvision.transforms.v2.functional import to_pil_image
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
 from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
-from common.data import IMAGE_SUFFIXES, image_paths, read_image, to_float, to_uint8
+from common.data import to_float, to_uint8
 from common.finished_run import load_translator
+from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
 from common.run_folder import shown, write_whole
 from common.run_options import pick_device
 
@@ -87,8 +89,7 @@ def main(options: Options) -> None:
     mode = "L" if checkpoint["data_shapes"][0][1] == 1 else "RGB"
 
     for path, target in tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True):
-        pixels = translate(generator, read_image(path, None, mode))
-        image = Image.fromarray(pixels.permute(1, 2, 0).squeeze(2).numpy())
+        image = to_pil_image(translate(generator, read_image(path, None, mode)))
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_whole(target, partial(image.save, format=Image.registered_extensions()[path.suffix.lower()]))

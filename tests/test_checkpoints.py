@@ -244,6 +244,8 @@ def finished_cyclegan(tmp_path_factory):
 WRONG_CYCLEGAN_STATES = {
     "pool_a": lambda c: c.pop("pool_a"),
     "pool_a ": lambda c: c["pool_a"].update(images=torch.zeros(51, 1, 12, 12)),
+    "pool_a  ": lambda c: c["pool_a"].update(images=torch.zeros(2, 3, 12, 12)),
+    "pool_a   ": lambda c: c["pool_a"].update(images=torch.zeros(2, 1, 8, 12)),
     "pool_b": lambda c: c["pool_b"].update(images=torch.zeros(3)),
     "pool_b ": lambda c: c["pool_b"].update(images=3),
     "schedule_g": lambda c: c["schedule_g"].update(last_epoch="many"),

@@ -40,5 +40,5 @@ def test_flops_are_those_of_the_table_and_the_plain_arrangement_alone_wastes_any
 def test_the_table_has_a_row_for_each(capsys):
     main(TINY)
     printed = capsys.readouterr().out
-    assert all(f"\n{name}" in printed for name in ARRANGEMENTS)
+    assert all(f"\n| {name} " in printed for name in ARRANGEMENTS)
     assert "1.00x" in printed

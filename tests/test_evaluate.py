@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch_fidelity
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
 
@@ -163,7 +164,7 @@ def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_p
 
 def test_a_streamed_folder_gives_the_images_that_were_picked(tmp_path, monkeypatch):
     for number in range(150):
-        data.Image.new("L", (2, 2), number).save(tmp_path / f"{number:03}.png")
+        Image.new("L", (2, 2), number).save(tmp_path / f"{number:03}.png")
     monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
     order = torch.randperm(150)[:140]
     assert picked(load_images(str(tmp_path), 2), order)[:, 0, 0, 0].tolist() == order.tolist()
@@ -202,6 +203,6 @@ def test_weights_that_do_not_fit_their_options_are_refused(entries, run):
 def test_images_of_another_shape_are_refused(run, tmp_path):
     images = tmp_path / "images"
     images.mkdir()
-    data.Image.new("RGB", (28, 28)).save(images / "a.png")
+    Image.new("RGB", (28, 28)).save(images / "a.png")
     with pytest.raises(BadInput, match=r"shape \(3, 28, 28\), where the run's are \(1, 28, 28\)"):
         evaluate.main(replace(Options(run), dataset=str(images)))

@@ -22,7 +22,8 @@ from PIL import Image
 
 from common import data
 from common.command_line import BadInput, launch
-from common.data import ENDINGS, batches, load_images, read_image, to_uint8
+from common.data import batches, load_images, to_uint8
+from common.image_files import ENDINGS, read_image
 from scripts import gan_detach
 
 
@@ -298,6 +299,16 @@ def test_links_are_followed_and_loops_are_not(load, tmp_path):
 def test_a_link_that_leads_nowhere_is_named(target, load, tmp_path):
     (tmp_path / "a.png").symlink_to(target)
     with pytest.raises(BadInput, match=r"a\.png cannot be read"):
+        load(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
+@pytest.mark.parametrize("kind", ["FIFO", "link to a device"])
+def test_what_is_no_regular_file_is_refused_before_it_is_opened(kind, load, tmp_path, monkeypatch):
+    monkeypatch.delattr(Image, "open")  # which would wait for ever
+    path = tmp_path / "a.png"
+    os.mkfifo(path) if kind == "FIFO" else path.symlink_to("/dev/null")
+    with pytest.raises(BadInput, match=r"a\.png cannot be read as an image \(it is no regular file\)"):
         load(tmp_path)
 
 

@@ -23,13 +23,14 @@ from common.cyclegan_models import cyclegan_networks
 from common.models import MODELS
 from common.run_options import GanOptions, RunOptions, check_numbers
 from common.training_run import TrainingRun
-from scripts import compare_updates
+from scripts import compare_settings
 from scripts.cyclegan import linear_decay
 
 GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 # What cannot be left out.
 NEEDED = {"sample": ["run"], "evaluate": ["run"], "translate": ["run", "input", "--output=output"]}
-SCRIPTS = [*GANS, "cyclegan", *NEEDED, "compare_updates", "compare_cyclegan", "autograd_pitfalls"]
+COMPARISONS = ["compare_updates", "compare_settings", "compare_cyclegan"]
+SCRIPTS = [*GANS, "cyclegan", *NEEDED, *COMPARISONS, "autograd_pitfalls", "publish_runs"]
 NUMBERS = ["0", "1", "2", "28", "64", "-1", "1.5", "-0.5", "1e-3", "1e400", "1e-400", "nan", "inf", "-inf", "1_000"]
 NOT_NUMBERS = ["0x10", "1,", "2**3", "True", "1e", "½", "1 2"]
 HUGE = ["9" * 20, "9" * 400, "9" * 5000, str(2**31), str(2**63), str(2**64)]
@@ -98,16 +99,16 @@ def stand_in(script, kind):
         taken.append(options)
         if issubclass(kind, RunOptions):
             TrainingRun(f"{script}.py", options)
-        elif script == "compare_updates":
-            compare_updates.check(options)
+        elif script in ("compare_updates", "publish_runs"):
+            import_module(f"scripts.{script}").check(options)
         else:
             check_numbers(options)
         if script == "cyclegan":
             linear_decay(options.steps, options.decay_from)
         shape = (1, getattr(options, "image_size", None) or 28, getattr(options, "image_size", None) or 28)
         with torch.device("meta"):
-            if issubclass(kind, GanOptions):
-                MODELS[options.model](shape, options.z_dim)
+            if issubclass(kind, GanOptions) or script == "compare_settings":
+                MODELS[options.model](shape, getattr(options, "z_dim", compare_settings.Z_DIM))
             elif "cyclegan" in script:
                 cyclegan_networks(shape, options.width, options.blocks, options.halvings)
 
@@ -187,9 +188,7 @@ def test_help_fits_on_a_screen_and_shows_a_training_run_s_options_in_groups(scri
         assert groups == ["options", "data", "network", "training", "machine", "run"]
 
 
-@pytest.mark.parametrize(
-    "script", ["gan_detach", "cyclegan", "sample", "evaluate", "compare_updates", "compare_cyclegan"]
-)
+@pytest.mark.parametrize("script", ["gan_detach", "cyclegan", "sample", "evaluate", *COMPARISONS, "publish_runs"])
 @pytest.mark.parametrize("number", ["-1", "nan", "x", "", "9" * 30, "9" * 400])
 def test_every_number_is_checked_in_every_script(script, number):
     kind = options_of(script)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 
 from common import data
 from common.command_line import launch
@@ -63,13 +63,13 @@ def test_the_batches_are_those_of_images_in_memory_from_any_step_on(folder, monk
 
 
 def test_nothing_is_decoded_at_the_start_and_one_batch_starts_no_workers(folder, monkeypatch):
-    fit, seen = data.ImageOps.fit, []
+    fit, seen = ImageOps.fit, []
 
     def counted(image, size):
         seen.append(size)
         return fit(image, size)
 
-    monkeypatch.setattr(data.ImageOps, "fit", counted)
+    monkeypatch.setattr(ImageOps, "fit", counted)
     found = batches(stream(folder, monkeypatch), 4, 0)
     assert seen == []
     next(found)
