@@ -41,10 +41,11 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
     normalisation (Wu and He, 2018) in place of batch normalisation, a residual block that makes G deeper where its
-    images are small, and a hidden layer with which D judges the whole image. (Two plain convolutions in place of the
-    block do as well where G answers the new D, but against the D of before the step G soon ignores its noise.) S is
-    4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of G's channels at S / 2 pixels; it doubles with every
-    halving of the size, up to 8 * width, and D has three quarters of it. Raises BadInput for other sizes.
+    images are small, and a hidden layer with which D judges the whole image. G's activations are tanh: a gradient that
+    all fakes share, and against the D of before the step that is most of it, moves all images alike if the features
+    have a mean for it to act on, as those of ReLU have, and G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28
+    to 256. `width` is the number of D's channels at S / 2 pixels; it doubles with every halving of the size, up to
+    8 * width, and G has five eighths of it. Raises BadInput for other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
@@ -54,19 +55,19 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
         sizes.append((sizes[-1] + 1) // 2)  # 7 is halved to 4
 
     widths = [channels, *(min(width << k, 8 * width) for k in range(len(sizes) - 1))]
-    up = [nn.Linear(z_dim, widths[-1] * 16), nn.Unflatten(1, (widths[-1], 4, 4))]
-    for k in reversed(range(len(sizes) - 1)):  # from sizes[k + 1] to sizes[k]
-        up += [norm(widths[k + 1]), nn.ReLU()]
-        up += [nn.ConvTranspose2d(widths[k + 1], widths[k], 3 if sizes[k] == 7 else 4, stride=2, padding=1)]
-        if k == len(sizes) - 2:
-            up += [norm(widths[k]), nn.ReLU(), Residual(widths[k])]
-    up += [nn.Tanh()]
-
-    widths = [channels, *(3 * w // 4 for w in widths[1:])]
     down = [nn.Conv2d(channels, widths[1], 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
     for narrow, wide in pairwise(widths[1:]):
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
     down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 128), nn.LayerNorm(128), nn.LeakyReLU(0.2), nn.Linear(128, 1)]
+
+    widths = [channels, *(5 * w // 8 for w in widths[1:])]
+    up = [nn.Linear(z_dim, widths[-1] * 16), nn.Unflatten(1, (widths[-1], 4, 4))]
+    for k in reversed(range(len(sizes) - 1)):  # from sizes[k + 1] to sizes[k]
+        up += [norm(widths[k + 1]), nn.Tanh()]
+        up += [nn.ConvTranspose2d(widths[k + 1], widths[k], 3 if sizes[k] == 7 else 4, stride=2, padding=1)]
+        if k == len(sizes) - 2:
+            up += [norm(widths[k]), nn.Tanh(), Residual(widths[k])]
+    up += [nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
@@ -77,7 +78,7 @@ class Residual(nn.Module):
         """Make the two convolutions."""
         super().__init__()
         first, second = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
-        self.residual = nn.Sequential(first, norm(channels), nn.ReLU(), second)
+        self.residual = nn.Sequential(first, norm(channels), nn.Tanh(), second)
 
     def forward(self, features):
         """Return the features plus their residual."""

@@ -52,13 +52,13 @@ class TrainingOptions:
 
     batch_size: int = 32
     """Images per step, all processes together."""
-    steps: int = 2400
+    steps: int = 2700
     """Steps to train, each one update of every network."""
-    lr: float = 2e-3
+    lr: float = 3e-3
     """Adam's learning rate, for G."""
     lr_d: float | None = None
-    """Adam's learning rate, for D. None: a third of G's."""
-    betas: tuple[float, float] = (0.0, 0.99)
+    """Adam's learning rate, for D. None: a sixth of G's."""
+    betas: tuple[float, float] = (0.0, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
     ema: float = 0.998
     """Decay per step of the average of G's weights that samples are from; 0: no average."""
@@ -107,19 +107,6 @@ class RunOptions:
 @dataclass(frozen=True)
 class GanOptions(RunOptions, MachineOptions, TrainingOptions, NetworkOptions, DataOptions):
     """Options of the scripts with one generator and one discriminator."""
-
-
-@dataclass(frozen=True)
-class StaleDiscriminatorOptions(GanOptions):
-    """Options of the update orders in which G answers the D of before the step, with an Adam that they can bear.
-
-    At the rates of the other orders G and D chase each other in a circle, and G ends up ignoring its noise.
-    """
-
-    lr: float = 1e-3
-    """Adam's learning rate, for all networks."""
-    betas: tuple[float, float] = (0.0, 0.999)
-    """Adam's decay rates of the gradient's mean and of its square."""
 
 
 def check_numbers(options: object) -> None:

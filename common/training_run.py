@@ -26,6 +26,7 @@ from common.command_line import BadInput, Stopped
 from common.data import batches, seed_for, to_uint8
 from common.distributed import Ranks
 from common.gradient_audit import GradientAudit
+from common.markdown import table
 from common.pictures import grid, png
 from common.run_folder import events, make_run_folder, remove_unfinished, shown, write_whole
 from common.run_options import GanOptions, RunOptions, check_numbers, check_resumable, pick_device
@@ -243,7 +244,9 @@ class TrainingRun:
         if self.measures:
             charts["held-out images"] = [f"^{tag}$" for tag in self.measures]
         self.board.add_custom_scalars({"training": {title: ["Multiline", tags] for title, tags in charts.items()}})
-        self.board.add_text("options", markdown_table(asdict(self.options)))
+        options = table(["option", "value"], [[name, str(value)] for name, value in asdict(self.options).items()])
+        # The name of a folder may hold bytes that are no text.
+        self.board.add_text("options", options.encode(errors="backslashreplace").decode())
         for name, picture in self.pictures.items():
             if isinstance(picture, Tensor):
                 self.show_on_board(name, picture, 0)
@@ -392,9 +395,3 @@ def check_alike(ranks: Ranks, **settings: object) -> None:
                 raise BadInput(
                     f"--{name.replace('_', '-')}: {value} here and {other[name]} in another process; start all alike"
                 )
-
-
-def markdown_table(rows: dict[str, object]) -> str:
-    """Return a two-column table for TensorBoard's text tab."""
-    table = "| option | value |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())
-    return table.encode(errors="backslashreplace").decode()  # the name of a folder may hold bytes that are no text

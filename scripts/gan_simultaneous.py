@@ -22,7 +22,7 @@ from common.command_line import launch
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
-from common.run_options import StaleDiscriminatorOptions
+from common.run_options import GanOptions
 from common.training_run import TrainingRun
 
 
@@ -56,13 +56,13 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     }
 
 
-def main(options: StaleDiscriminatorOptions) -> None:
+def main(options: GanOptions) -> None:
     """Train both networks in this update order."""
     run = TrainingRun(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
     networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = (run.place(network) for network in networks)
-    lr_d = options.lr_d or options.lr / 3
+    lr_d = options.lr_d or options.lr / 6
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=options.betas, fused=True)
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=lr_d, betas=options.betas, fused=True)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema**10))
@@ -83,4 +83,4 @@ def main(options: StaleDiscriminatorOptions) -> None:
 
 
 if __name__ == "__main__":
-    launch(main, StaleDiscriminatorOptions)
+    launch(main, GanOptions)

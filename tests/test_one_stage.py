@@ -151,7 +151,7 @@ def test_the_refusal_comes_before_training_in_one_line(tmp_path, monkeypatch, ca
     monkeypatch.setitem(MODELS, "mlp", lambda shape, z_dim: (nn.Linear(z_dim, 1), refused))
     monkeypatch.setattr(sys, "argv", ["gan_one_stage", "--model", "mlp", "--runs-dir", str(tmp_path / "runs")])
     with pytest.raises(SystemExit) as exit:
-        launch(gan_one_stage.main, gan_one_stage.StaleDiscriminatorOptions)
+        launch(gan_one_stage.main, gan_one_stage.GanOptions)
     assert exit.value.code == 2
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1
