@@ -1,5 +1,7 @@
 """A published run shows what the run showed, but for every second picture."""
 
+import numpy as np
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common.run_options import GanOptions
@@ -23,3 +25,9 @@ def test_a_published_run_has_all_curves_and_every_second_picture(tmp_path):
     assert {event.step for event in after.Images("samples")} <= {0, 2, 4, 6, 7}
     assert after.Images("samples")[-1] == before.Images("samples")[-1]
     assert {path.name for path in (tmp_path / "published").iterdir()} == {"config.json", "events.out.tfevents.0"}
+
+    strip = np.array(publish_runs.filmstrip(run))
+    assert strip.shape == (234, 5 * 234 + 4 * 12)  # four digits of 58 pixels each way, and an edge of two
+    for frame, step in enumerate([0, 1, 2, 4, 7]):
+        grid = np.array(Image.open(run / "samples" / f"step-{step:06d}.png"))
+        assert np.array_equal(strip[:, frame * 246 :][:, :234], grid[:234, :234])
