@@ -36,7 +36,7 @@ def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Mo
     return generator, discriminator
 
 
-def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tuple[nn.Module, nn.Module]:
+def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tuple[nn.Module, nn.Module]:
     """Return a convolutional generator and discriminator for square images (C, S, S).
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
@@ -45,7 +45,7 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
     all fakes share, and against the D of before the step that is most of it, moves all images alike if the features
     have a mean for it to act on, as those of ReLU have, and G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28
     to 256. `width` is the number of D's channels at S / 2 pixels; it doubles with every halving of the size, up to
-    8 * width, and G has five eighths of it. Raises BadInput for other sizes.
+    8 * width, and G has four thirds of it. Raises BadInput for other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
@@ -60,7 +60,7 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 32) -> tup
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
     down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 128), nn.LayerNorm(128), nn.LeakyReLU(0.2), nn.Linear(128, 1)]
 
-    widths = [channels, *(5 * w // 8 for w in widths[1:])]
+    widths = [channels, *(4 * w // 3 for w in widths[1:])]
     up = [nn.Linear(z_dim, widths[-1] * 16), nn.Unflatten(1, (widths[-1], 4, 4))]
     for k in reversed(range(len(sizes) - 1)):  # from sizes[k + 1] to sizes[k]
         up += [norm(widths[k + 1]), nn.Tanh()]

@@ -52,12 +52,12 @@ class TrainingOptions:
 
     batch_size: int = 32
     """Images per step, all processes together."""
-    steps: int = 2700
+    steps: int = 2400
     """Steps to train, each one update of every network."""
-    lr: float = 3e-3
+    lr: float = 2e-3
     """Adam's learning rate, for G."""
     lr_d: float | None = None
-    """Adam's learning rate, for D. None: a sixth of G's."""
+    """Adam's learning rate, for D. None: a third of G's."""
     betas: tuple[float, float] = (0.0, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
     ema: float = 0.998

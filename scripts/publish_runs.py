@@ -25,7 +25,7 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # `common` is found from any folder
 
-from common.command_line import BadInput, launch
+from common.command_line import BadInput, Stopped, launch
 from common.run_folder import shown
 from common.run_options import check_numbers
 
@@ -88,7 +88,8 @@ def main(options: Options) -> None:
     for script in tqdm(options.scripts, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, ROOT / "scripts" / f"{script}.py", "--runs-dir", "runs", *steps]
-            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL).returncode:
+                raise Stopped(f"{script}.py failed, as it says above; what was published before it stays")
             (run,) = Path(folder, "runs", script).iterdir()
             shutil.rmtree(options.output / script, ignore_errors=True)
             thin(run, options.output / script)
