@@ -423,8 +423,8 @@ def test_a_folder_that_is_moved_away_is_told(tmp_path, capsys, monkeypatch):
 
 
 CONTRADICTIONS = {
-    "--lr 0.1": "--lr 0.1: the run {run} has 0.0015; leave the option out",
-    "--betas 0.5 0.9": "--betas 0.5 0.9: the run {run} has 0.0 0.99; leave the option out",
+    "--lr 0.1": "--lr 0.1: the run {run} has 0.002; leave the option out",
+    "--betas 0.5 0.9": "--betas 0.5 0.9: the run {run} has 0.0 0.999; leave the option out",
     "--model dcgan": "--model dcgan: the run {run} has mlp; leave the option out",
     "--seed 1": "--seed 1: the run {run} has 0; leave the option out",
     "--compile": "--compile True: the run {run} has False; leave the option out",
@@ -442,7 +442,7 @@ def test_an_option_that_contradicts_the_run_is_refused_with_both_values(argument
     assert CONTRADICTIONS[arguments].format(run=run) in line
 
 
-@pytest.mark.parametrize("arguments", ["--lr 0.0015", "--model mlp", "--steps 3", "--image-size 8 --betas 0 0.99"])
+@pytest.mark.parametrize("arguments", ["--lr 0.002", "--model mlp", "--steps 3", "--image-size 8 --betas 0 0.999"])
 def test_an_option_that_says_what_the_run_has_is_no_contradiction(arguments, run, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["gan_detach", "--resume", str(run), *arguments.split()])
     launch(gan_detach.main, GanOptions)
