@@ -74,7 +74,7 @@ class Reference:
         gradients = torch.autograd.grad(loss, weights)
         with torch.no_grad():
             for weight, gradient in zip(weights, gradients, strict=True):
-                weight -= 0.001 * gradient
+                weight -= LR * gradient
 
     def past(self, pool, fakes):
         swaps, places = torch.rand(len(fakes)) < 0.5, torch.randint(3, (len(fakes),))
@@ -106,7 +106,7 @@ class Reference:
 def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_weight):
     networks = make(torch.float64)
     reference = Reference(copy.deepcopy(networks), identity_weight)
-    optimizers = [torch.optim.SGD(parameters(*pair), lr=0.001) for pair in (networks[:2], networks[2:])]
+    optimizers = [torch.optim.SGD(parameters(*pair), lr=LR) for pair in (networks[:2], networks[2:])]
     pools = ImagePool(3), ImagePool(3)
     for step in range(5):
         torch.manual_seed(step)
