@@ -40,45 +40,48 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tup
     """Return a convolutional generator and discriminator for square images (C, S, S).
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
-    normalisation (Wu and He, 2018) in place of batch normalisation, a residual block that makes G deeper where its
-    images are small, and a hidden layer with which D judges the whole image. G's activations are tanh: a gradient that
-    all fakes share, and against the D of before the step that is most of it, moves all images alike if the features
-    have a mean for it to act on, as those of ReLU have, and G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28
-    to 256. `width` is the number of D's channels at S / 2 pixels; it doubles with every halving of the size, up to
-    8 * width, and G has four thirds of it. Raises BadInput for other sizes.
+    normalisation (Wu and He, 2018) in place of batch normalisation. G takes its noise through a hidden layer to 7 or 8
+    pixels, has a residual block there and doubles the size from then on; D halves it down to 4 and judges the whole image
+    in a hidden layer. G's activations are tanh: a gradient that all fakes share, and against the D of before the step
+    that is most of it, moves all images alike if the features have a mean for it to act on, as those of ReLU have, and
+    G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of D's channels at S / 2
+    pixels; it doubles with every halving of the size, up to 8 * width, and G has four thirds of it. Raises BadInput for
+    other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
         raise BadInput(f"--image-size {height}x{size}: dcgan takes {DCGAN_SIZES}; choose one of them or --model mlp")
-    sizes = [size]
-    while sizes[-1] > 4:
-        sizes.append((sizes[-1] + 1) // 2)  # 7 is halved to 4
+    widths, smallest = [], size
+    while smallest > 8:
+        widths.append(min(width << len(widths), 8 * width))
+        smallest //= 2
 
-    widths = [channels, *(min(width << k, 8 * width) for k in range(len(sizes) - 1))]
-    down = [nn.Conv2d(channels, widths[1], 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    for narrow, wide in pairwise(widths[1:]):
+    down = [nn.Conv2d(channels, widths[0], 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
+    for narrow, wide in pairwise([*widths, widths[-1]]):
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 128), nn.LayerNorm(128), nn.LeakyReLU(0.2), nn.Linear(128, 1)]
+    down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
 
-    widths = [channels, *(4 * w // 3 for w in widths[1:])]
-    up = [nn.Linear(z_dim, widths[-1] * 16), nn.Unflatten(1, (widths[-1], 4, 4))]
-    for k in reversed(range(len(sizes) - 1)):  # from sizes[k + 1] to sizes[k]
-        up += [norm(widths[k + 1]), nn.Tanh()]
-        up += [nn.ConvTranspose2d(widths[k + 1], widths[k], 3 if sizes[k] == 7 else 4, stride=2, padding=1)]
-        if k == len(sizes) - 2:
-            up += [norm(widths[k]), nn.Tanh(), Residual(widths[k])]
+    widths = [4 * w // 3 for w in widths]
+    up = [nn.Linear(z_dim, 128), nn.LayerNorm(128), nn.Tanh(), nn.Linear(128, widths[-1] * smallest**2)]
+    up += [nn.Unflatten(1, (widths[-1], smallest, smallest)), norm(widths[-1]), nn.Tanh(), Residual(widths[-1])]
+    for wide, narrow in pairwise([*reversed(widths), channels]):
+        up += [norm(wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
     up += [nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
 class Residual(nn.Module):
-    """Two 3x3 convolutions beside the identity (He et al., 2016); (N, channels, H, W) in and out."""
+    """Two 3x3 convolutions, by half as many channels, beside the identity; (N, channels, H, W) in and out.
+
+    After He et al., "Deep Residual Learning for Image Recognition" (2016).
+    """
 
     def __init__(self, channels: int):
         """Make the two convolutions."""
         super().__init__()
-        first, second = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
-        self.residual = nn.Sequential(first, norm(channels), nn.Tanh(), second)
+        half = channels // 2
+        first, second = nn.Conv2d(channels, half, 3, padding=1), nn.Conv2d(half, channels, 3, padding=1)
+        self.residual = nn.Sequential(first, norm(half), nn.Tanh(), second)
 
     def forward(self, features):
         """Return the features plus their residual."""

@@ -57,10 +57,10 @@ class TrainingOptions:
     lr: float = 2e-3
     """Adam's learning rate, for G."""
     lr_d: float | None = None
-    """Adam's learning rate, for D. None: a third of G's."""
+    """Adam's learning rate, for D. None: half of G's."""
     betas: tuple[float, float] = (0.0, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
-    ema: float = 0.998
+    ema: float = 0.997
     """Decay per step of the average of G's weights that samples are from; 0: no average."""
     seed: int = 0
     """Fixes the initial weights, the noise and the order of the images."""

@@ -62,7 +62,7 @@ def main(options: GanOptions) -> None:
     images = load_images(options.dataset, options.image_size).to(run.device)
     networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = (run.place(network) for network in networks)
-    lr_d = options.lr_d or options.lr / 3
+    lr_d = options.lr_d or options.lr / 2
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=options.betas, fused=True)
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=lr_d, betas=options.betas, fused=True)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema**10))
