@@ -44,9 +44,8 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tup
     pixels, has a residual block there and doubles the size from then on; D halves it down to 4 and judges the whole image
     in a hidden layer. G's activations are tanh: a gradient that all fakes share, and against the D of before the step
     that is most of it, moves all images alike if the features have a mean for it to act on, as those of ReLU have, and
-    G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of D's channels at S / 2
-    pixels; it doubles with every halving of the size, up to 8 * width, and G has four thirds of it. Raises BadInput for
-    other sizes.
+    G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of channels at S / 2 pixels;
+    it doubles with every halving of the size down to 7 or 8 pixels, up to 8 * width. Raises BadInput for other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
@@ -61,7 +60,6 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tup
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
     down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
 
-    widths = [4 * w // 3 for w in widths]
     up = [nn.Linear(z_dim, 128), nn.LayerNorm(128), nn.Tanh(), nn.Linear(128, widths[-1] * smallest**2)]
     up += [nn.Unflatten(1, (widths[-1], smallest, smallest)), norm(widths[-1]), nn.Tanh(), Residual(widths[-1])]
     for wide, narrow in pairwise([*reversed(widths), channels]):
