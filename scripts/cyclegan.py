@@ -169,8 +169,8 @@ def main(options: Options) -> None:
 
     a, b = next(batches(domains.test_a, 8, options.seed)), next(batches(domains.test_b, 8, options.seed + 1))
     run.show(
-        a_translated_recovered=lambda: torch.cat([a, average_ab(a), average_ba(average_ab(a))]),
-        b_translated_recovered=lambda: torch.cat([b, average_ba(b), average_ab(average_ba(b))]),
+        a_to_b_to_a=lambda: torch.cat([a, average_ab(a), average_ba(average_ab(a))]),
+        b_to_a_to_b=lambda: torch.cat([b, average_ba(b), average_ab(average_ba(b))]),
         identity_of_b_and_of_a=lambda: torch.cat([average_ab(b), average_ba(a)]),
     )
     if domains.truth is not None:

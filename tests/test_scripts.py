@@ -22,7 +22,7 @@ GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneo
 GAN_SCALARS = {"loss/discriminator", "loss/generator", "probability/real", "probability/fake"}
 CYCLE_SCALARS = {"loss/discriminator", "loss/adversarial", "loss/cycle", "loss/identity", "learning_rate"}
 CYCLE_MEASURES = {"translation/error", "translation/error_of_identity"}
-CYCLE_IMAGES = {"a_translated_recovered", "b_translated_recovered", "identity_of_b_and_of_a"}
+CYCLE_IMAGES = {"a_to_b_to_a", "b_to_a_to_b", "identity_of_b_and_of_a"}
 
 
 def run(script, *arguments, folder):
