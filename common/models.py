@@ -41,11 +41,12 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tup
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
     normalisation (Wu and He, 2018) in place of batch normalisation. G takes its noise through a hidden layer to 7 or 8
-    pixels, has a residual block there and doubles the size from then on; D halves it down to 4 and judges the whole image
-    in a hidden layer. G's activations are tanh: a gradient that all fakes share, and against the D of before the step
-    that is most of it, moves all images alike if the features have a mean for it to act on, as those of ReLU have, and
-    G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of channels at S / 2 pixels;
-    it doubles with every halving of the size down to 7 or 8 pixels, up to 8 * width. Raises BadInput for other sizes.
+    pixels, has a residual block there and doubles the size from then on; D halves it down to 4 and judges the whole
+    image in a hidden layer. G's activations are tanh: a gradient that all fakes share, and against the D of before the
+    step that is most of it, moves all images alike if the features have a mean for it to act on, as those of ReLU have,
+    and G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of channels at S / 2
+    pixels; it doubles with every halving of the size down to 7 or 8 pixels, up to 8 * width. Raises BadInput for other
+    sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:

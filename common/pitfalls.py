@@ -175,8 +175,8 @@ class StepBetweenBackwards:
 
     The way back to G leads through D's weights as they were in the forward pass; step() has overwritten them in place.
     The tensor that the message names is a weight of D: compare its shape with your layers. It also names the operation
-    that made the tensor, AsStridedBackward0 in PyTorch 2.6 and AsStrided from 2.13 at the latest. Before PyTorch 1.5 this
-    gave no error and a gradient mixed from old and new weights.
+    that made the tensor, AsStridedBackward0 in PyTorch 2.6 and AsStrided in 2.13 and later. Before PyTorch 1.5
+    this gave no error and a gradient mixed from old and new weights.
 
     After D's step, run D again on the same fakes. Or let both losses go backward before either optimizer steps, each
     with inputs=list(network.parameters()) of its own network. inplace=False on activations does not help here.
@@ -371,8 +371,9 @@ class LeafInPlace:
 class LeafAssignment:
     """A weight is assigned to by index: a[:] = 0.
 
-    An assignment by index is an in-place edit. PyTorch 2.6 speaks of a view of a leaf here, 2.13 and later of a leaf, as
-    for any such edit. Old versions let it pass and turned `a` into a tensor that is no leaf, so that a.grad stayed empty.
+    An assignment by index is an in-place edit. PyTorch 2.6 speaks of a view of a leaf here, 2.13 and later of a leaf,
+    as for any such edit. Old versions let it pass and turned `a` into a tensor that is no leaf, so that a.grad stayed
+    empty.
 
     Assign under torch.no_grad(), or use torch.nn.init, which does so.
     """
@@ -528,8 +529,8 @@ class UnusedInGraph:
     """autograd.grad() for a tensor the output never used.
 
     A gradient penalty asks how D's score changes with its input. Here D was given another tensor than the one asked
-    about; a copy or a view made after the call does the same. PyTorch 2.6 says that one of the tensors was not used, 2.13
-    and later which one.
+    about; a copy or a view made after the call does the same. PyTorch 2.6 says that one of the tensors was not used,
+    2.13 and later which one.
 
     Ask for the very tensor that went into D. allow_unused=True only turns the error into a None.
     """
