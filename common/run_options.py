@@ -61,7 +61,7 @@ class TrainingOptions:
     betas: tuple[float, float] = (0.0, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
     ema: float = 0.997
-    """Decay per step of the average of G's weights that samples are from; 0: no average."""
+    """Decay per step of the averaged G that samples are from; 0: no average."""
     seed: int = 0
     """Fixes the initial weights, the noise and the order of the images."""
 

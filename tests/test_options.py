@@ -182,7 +182,7 @@ def test_help_fits_on_a_screen_and_shows_a_training_run_s_options_in_groups(scri
         launch(import_module(f"scripts.{script}").main, options_of(script))
     terminal.seek(0)
     lines = terminal.read().splitlines()
-    assert len(lines) <= (42 if script in GANS else 48)
+    assert len(lines) <= (40 if script in GANS else 48)
     if issubclass(options_of(script), RunOptions):
         groups = [line.split()[1] for line in lines if line.startswith("╭─")]
         assert groups == ["options", "data", "network", "training", "machine", "run"]
