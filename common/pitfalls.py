@@ -175,8 +175,8 @@ class StepBetweenBackwards:
 
     The way back to G leads through D's weights as they were in the forward pass; step() has overwritten them in place.
     The tensor that the message names is a weight of D: compare its shape with your layers. It also names the operation
-    that made the tensor, AsStridedBackward0 in PyTorch 2.6 and AsStrided in 2.13 and later. Before PyTorch 1.5
-    this gave no error and a gradient mixed from old and new weights.
+    that made the tensor, AsStridedBackward0 in PyTorch 2.6 and AsStrided in 2.13 and later. Before PyTorch 1.5 this
+    gave no error and a gradient mixed from old and new weights.
 
     After D's step, run D again on the same fakes. Or let both losses go backward before either optimizer steps, each
     with inputs=list(network.parameters()) of its own network. inplace=False on activations does not help here.
