@@ -19,7 +19,7 @@ def digit_classifier() -> tuple[nn.Sequential, float]:
     features of an image. It is the same every time and leaves the global generator alone. Some fifteen seconds on one
     core, once in a process.
     """
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():  # a caller may be within no_grad()
         torch.manual_seed(0)
         network = trained()
     images, labels = load_mnist5k(held_out=True)
