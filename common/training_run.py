@@ -91,6 +91,8 @@ class TrainingRun:
         """Move a network to the run's device, compile it if `--compile` says so, and return it."""
         network.to(self.device)
         if self.options.compile:
+            # A compiled backward pass reuses its buffers, and so refuses retain_graph=True, unless told not to.
+            torch._functorch.config.donated_buffer = False
             network.compile()
         return network
 

@@ -38,6 +38,7 @@ from common.gradient_audit import GradientAudit
 from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.markdown import table
+from common.optimizers import fused_adam
 from common.run_options import check_numbers, pick_device
 from common.step_cost import (
     conditions,
@@ -105,8 +106,7 @@ def contender(train_step, networks):
     """Return copies of the networks, and a step that trains them, with optimizers and pools of their own."""
     networks = copy.deepcopy(networks)
     optimizers = [
-        torch.optim.Adam(chain(*(n.parameters() for n in pair)), lr=2e-4, betas=(0.5, 0.999), fused=True)
-        for pair in (networks[:2], networks[2:])
+        fused_adam(chain(*(n.parameters() for n in pair)), 2e-4, (0.5, 0.999)) for pair in (networks[:2], networks[2:])
     ]
     return networks, partial(train_step, *networks, *optimizers, ImagePool(), ImagePool())
 

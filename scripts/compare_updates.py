@@ -54,6 +54,7 @@ from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
 from common.markdown import table
 from common.models import MODELS
+from common.optimizers import fused_adam
 from common.run_folder import shown, write_whole
 from common.run_options import GanOptions, check_numbers, pick_device
 from common.step_cost import (
@@ -159,9 +160,7 @@ class Contender:
         """Copy the networks."""
         self.train_step = train_step
         self.networks = copy.deepcopy(generator), copy.deepcopy(discriminator)
-        self.optimizers = [
-            torch.optim.Adam(n.parameters(), lr=1e-3, betas=(0.5, 0.999), fused=True) for n in self.networks
-        ]
+        self.optimizers = [fused_adam(n.parameters(), 1e-3, (0.5, 0.999)) for n in self.networks]
 
     def step(self, real: Tensor, z: Tensor) -> None:
         """One update of each network."""

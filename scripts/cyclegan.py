@@ -38,6 +38,7 @@ from common.data import batches, to_float
 from common.domains import crop_and_flip, load_domains
 from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
+from common.optimizers import fused_adam
 from common.run_options import MachineOptions, RunOptions
 from common.training_run import TrainingRun
 
@@ -78,7 +79,7 @@ def train_step(
     )
     g_loss = adversarial_loss + cycle_weight * cycle_loss + identity_weight * identity_loss
     optimizer_g.zero_grad()
-    g_loss.backward(inputs=[*a_to_b.parameters(), *b_to_a.parameters()])
+    g_loss.backward(inputs=[p for g in (a_to_b, b_to_a) for p in g.parameters() if p.requires_grad])
     optimizer_g.step()
 
     # Discriminators: tell real from fake, each in its own domain. detach() ends the graph at the fakes, of which the
@@ -159,8 +160,8 @@ def main(options: Options) -> None:
     a_to_b, b_to_a, discriminator_a, discriminator_b = (run.place(network) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
-    optimizer_g = torch.optim.Adam(generators, lr=options.lr, betas=options.betas, fused=True)
-    optimizer_d = torch.optim.Adam(discriminators, lr=options.lr, betas=options.betas, fused=True)
+    optimizer_g = fused_adam(generators, options.lr, options.betas)
+    optimizer_d = fused_adam(discriminators, options.lr, options.betas)
     schedule_g, schedule_d = LambdaLR(optimizer_g, rate), LambdaLR(optimizer_d, rate)
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)

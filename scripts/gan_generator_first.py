@@ -14,7 +14,6 @@ fakes for both. The fakes that D sees are those of the G before its step; they a
 import sys
 from pathlib import Path
 
-import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
@@ -23,6 +22,7 @@ from common.command_line import launch
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
+from common.optimizers import fused_adam
 from common.run_options import GanOptions
 from common.training_run import TrainingRun
 
@@ -30,15 +30,16 @@ from common.training_run import TrainingRun
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     """One update of each network.
 
-    real: (N, C, H, W) in [-1, 1]. z: (N, z_dim). Returns 0-d tensors, detached, still on the device: the two losses,
-    and the mean probability of being real that D gave the real and the fake images.
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim). Returns
+    0-d tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
+    real and the fake samples.
     """
     fake = generator(z)
 
     # G: max log D(G(z)). `inputs` names the leaves this loss is for, so that D's weights get no gradient here.
     g_loss = generator_loss(discriminator(fake))
     optimizer_g.zero_grad()
-    g_loss.backward(inputs=list(generator.parameters()))
+    g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
     optimizer_g.step()
 
     # D: max log D(x) + log(1 - D(G(z))), on the fakes made before G's step. Their graph is gone: detach() is needed,
@@ -63,9 +64,9 @@ def main(options: GanOptions) -> None:
     networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = (run.place(network) for network in networks)
     lr_d = options.lr_d or options.lr / 2
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=options.betas, fused=True)
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=lr_d, betas=options.betas, fused=True)
-    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema**10))
+    optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     z = run.noise(64)
     run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(z))
@@ -78,8 +79,7 @@ def main(options: GanOptions) -> None:
     )
     for step, real in run.steps(images):
         run.log(step, train_step(generator, discriminator, optimizer_g, optimizer_d, real, run.noise(len(real))))
-        if step % 10 == 0 or not options.ema:  # each time would take 4% of the MLP's step
-            average.update_parameters(generator)
+        average.update_parameters(generator)
 
 
 if __name__ == "__main__":

@@ -17,15 +17,16 @@ import sys
 from pathlib import Path
 
 import torch
-from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
-from common.command_line import BadInput, launch
+from common.command_line import launch
 from common.data import batches, load_images
-from common.losses import discriminator_loss, generator_loss
+from common.losses import at_least_float32, discriminator_loss, generator_loss
 from common.models import MODELS
+from common.optimizers import fused_adam
+from common.per_sample import require_per_sample
 from common.run_options import GanOptions
 from common.training_run import TrainingRun
 
@@ -34,32 +35,39 @@ SCALE = 2.0**60  # about exp(40): a slope may be as small as exp(-80), and what 
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    """One update of each network, if `check` has nothing against this D.
+    """One update of each network.
 
-    real: (N, C, H, W) in [-1, 1]. z: (N, z_dim). Returns 0-d tensors, detached, still on the device: the two losses,
-    and the mean probability of being real that D gave the real and the fake images.
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim). Returns
+    0-d tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
+    real and the fake samples. Raises ValueError unless D gives one logit a sample, from that sample alone, and not in
+    float16, whose range is too small for the slopes.
     """
     fake = generator(z)
     leaf = fake.detach().requires_grad_()  # the same fakes, where D's backward pass ends and leaves its gradient
     real_logits, fake_logits = discriminator(real), discriminator(leaf)
-    d_loss, g_loss = discriminator_loss(real_logits, fake_logits), generator_loss(fake_logits)
+    check(discriminator, real, fake_logits)
 
-    # The slopes of both losses at each logit; these passes end at the logits. d_loss's is about exp(logit) where D is
-    # sure of a fake: kept above zero, it can be divided by.
-    real_slope, fake_slope = torch.autograd.grad(d_loss, (real_logits, fake_logits))
-    fake_slope = fake_slope.clamp(min=TINY)
-    (wanted_slope,) = torch.autograd.grad(g_loss, fake_logits)
+    # The slopes of both losses at each logit, in float32 at least. d_loss's is about exp(logit) where D is sure of a
+    # fake: kept above zero, and rounded to what D's backward pass starts with, it can be divided by.
+    real_ends, fake_ends = (at_least_float32(x.detach()).requires_grad_() for x in (real_logits, fake_logits))
+    d_loss, g_loss = discriminator_loss(real_ends, fake_ends), generator_loss(fake_ends)
+    real_slope, fake_slope = torch.autograd.grad(d_loss, (real_ends, fake_ends))
+    real_slope, fake_slope = real_slope.to(real_logits), fake_slope.clamp(min=TINY).to(fake_logits)
+    (wanted_slope,) = torch.autograd.grad(g_loss, fake_ends)
 
     # D: max log D(x) + log(1 - D(G(z))). Scaling by a power of two rounds nothing.
+    weights = [p for p in discriminator.parameters() if p.requires_grad]
+    scaled = SCALE * real_slope, SCALE * fake_slope
     optimizer_d.zero_grad()
-    torch.autograd.backward((real_logits, fake_logits), (SCALE * real_slope, SCALE * fake_slope))
-    for parameter in discriminator.parameters():
-        parameter.grad /= SCALE
+    torch.autograd.backward((real_logits, fake_logits), scaled, inputs=[*weights, leaf])
+    for weight in weights:
+        if weight.grad is not None:  # as that of a weight which D does not use
+            weight.grad /= SCALE
 
     # G: max log D(G(z)), from the gradient that D's loss has left at each fake.
-    ratio = (wanted_slope / fake_slope).view(-1, 1, 1, 1)
+    ratio = (wanted_slope / fake_slope).view(-1, *[1] * (fake.ndim - 1))
     optimizer_g.zero_grad()
-    fake.backward(leaf.grad * ratio / SCALE)
+    fake.backward((leaf.grad * ratio / SCALE).to(fake))
 
     optimizer_d.step()
     optimizer_g.step()
@@ -71,27 +79,20 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     }
 
 
-def check(discriminator, images):
-    """Raise BadInput unless D gives one logit for each of the `images` (N, C, H, W), N > 1, and from it alone."""
-    for name, module in discriminator.named_modules():
-        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm):
-            raise BadInput(
-                f"the discriminator's layer {name or 'itself'} is a {type(module).__name__}, which looks across the "
-                "batch; one stage needs a D that judges each sample by itself: take GroupNorm, or gan_simultaneous.py"
-            )
-    images = images.detach().clone().requires_grad_()
-    logits = discriminator(images)
-    if logits.shape[:1] != images.shape[:1] or logits.numel() != len(images):
-        raise BadInput(
-            f"the discriminator makes logits of shape {tuple(logits.shape)} from {len(images)} images; one stage needs "
-            f"one logit a sample, ({len(images)}, 1): take gan_simultaneous.py"
+def check(discriminator, real, logits):
+    """Raise ValueError for a D that one stage cannot serve. real: (N, ...), logits: what D made of as many fakes."""
+    if logits.shape[:1] != real.shape[:1] or logits.numel() != len(real):
+        raise ValueError(
+            f"one stage needs a D with one logit a sample, ({len(real)}, 1), and this one gives {tuple(logits.shape)} "
+            f"for {len(real)} samples; take gan_simultaneous.py"
         )
-    (gradient,) = torch.autograd.grad(logits[0].sum(), images)
-    if gradient[1:].any():
-        raise BadInput(
-            "the discriminator's logit of one image depends on the other images of the batch; one stage needs a D that "
-            "judges each sample by itself: take gan_simultaneous.py"
+    device = real.device.type
+    if torch.float16 in (logits.dtype, torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)):
+        raise ValueError(
+            "one stage divides by slopes as small as exp(-80), which float16 cannot hold; take bfloat16, or "
+            "gan_simultaneous.py"
         )
+    require_per_sample(discriminator, real)
 
 
 def main(options: GanOptions) -> None:
@@ -100,11 +101,10 @@ def main(options: GanOptions) -> None:
     images = load_images(options.dataset, options.image_size).to(run.device)
     networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = (run.place(network) for network in networks)
-    check(discriminator, next(batches(images, 2, options.seed)))
     lr_d = options.lr_d or options.lr / 2
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=options.betas, fused=True)
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=lr_d, betas=options.betas, fused=True)
-    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema**10))
+    optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     z = run.noise(64)
     run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(z))
@@ -117,8 +117,7 @@ def main(options: GanOptions) -> None:
     )
     for step, real in run.steps(images):
         run.log(step, train_step(generator, discriminator, optimizer_g, optimizer_d, real, run.noise(len(real))))
-        if step % 10 == 0 or not options.ema:  # each time would take 4% of the MLP's step
-            average.update_parameters(generator)
+        average.update_parameters(generator)
 
 
 if __name__ == "__main__":

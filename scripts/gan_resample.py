@@ -22,6 +22,7 @@ from common.command_line import launch
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
+from common.optimizers import fused_adam
 from common.run_options import GanOptions
 from common.training_run import TrainingRun
 
@@ -29,8 +30,9 @@ from common.training_run import TrainingRun
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     """One update of each network.
 
-    real: (N, C, H, W) in [-1, 1]. z: (N, z_dim). Returns 0-d tensors, detached, still on the device: the two losses,
-    and the mean probability of being real that D gave the real and the fake images.
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim). Returns
+    0-d tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
+    real and the fake samples.
     """
     # D: max log D(x) + log(1 - D(G(z))). Under no_grad() the fakes are plain data.
     with torch.no_grad():
@@ -45,7 +47,7 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     # gradient that the next zero_grad() would only throw away.
     g_loss = generator_loss(discriminator(generator(torch.randn_like(z))))
     optimizer_g.zero_grad()
-    g_loss.backward(inputs=list(generator.parameters()))
+    g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
     optimizer_g.step()
     return {
         "d_loss": d_loss.detach(),
@@ -62,9 +64,9 @@ def main(options: GanOptions) -> None:
     networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = (run.place(network) for network in networks)
     lr_d = options.lr_d or options.lr / 2
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=options.betas, fused=True)
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=lr_d, betas=options.betas, fused=True)
-    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema**10))
+    optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     z = run.noise(64)
     run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(z))
@@ -77,8 +79,7 @@ def main(options: GanOptions) -> None:
     )
     for step, real in run.steps(images):
         run.log(step, train_step(generator, discriminator, optimizer_g, optimizer_d, real, run.noise(len(real))))
-        if step % 10 == 0 or not options.ema:  # each time would take 4% of the MLP's step
-            average.update_parameters(generator)
+        average.update_parameters(generator)
 
 
 if __name__ == "__main__":

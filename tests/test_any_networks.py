@@ -1,0 +1,192 @@
+"""Every update order with the samples, networks and optimizers that people bring, against the reference in float64."""
+
+import copy
+import importlib
+from contextlib import nullcontext
+
+import pytest
+import torch
+import torch.distributed as dist
+from reference import ORDERS, step
+from torch import nn
+
+from common.optimizers import fused_adam
+
+pytestmark = pytest.mark.numerics
+N, Z = 3, 4
+
+
+def vectors():
+    """G and D for samples (N, 5)."""
+    generator = nn.Sequential(nn.Linear(Z, 8), nn.Tanh(), nn.Linear(8, 5))
+    return generator, nn.Sequential(nn.Linear(5, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+
+
+def audio():
+    """G and D for samples (N, 2, 8)."""
+    generator = nn.Sequential(
+        nn.Linear(Z, 16), nn.Tanh(), nn.Unflatten(1, (4, 4)), nn.ConvTranspose1d(4, 2, 4, 2, 1), nn.Tanh()
+    )
+    return generator, nn.Sequential(nn.Conv1d(2, 4, 4, 2, 1), nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(16, 1))
+
+
+def images():
+    """G and D for samples (N, 1, 8, 8)."""
+    generator = nn.Sequential(
+        nn.Linear(Z, 64), nn.Tanh(), nn.Unflatten(1, (4, 4, 4)), nn.ConvTranspose2d(4, 1, 4, 2, 1), nn.Tanh()
+    )
+    return generator, nn.Sequential(nn.Conv2d(1, 4, 4, 2, 1), nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(64, 1))
+
+
+SAMPLES = {vectors: (5,), audio: (2, 8), images: (1, 8, 8)}
+LOGITS = {"(N, 1)": [], "(N,)": [nn.Flatten(0)], "(N, 1, 1, 1)": [nn.Unflatten(1, (1, 1, 1))]}
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1)
+
+
+def trained(train_step, pair, optimizer, shape, dtype, steps=3):
+    """Train with the step on data that are the same at every call; return G's and D's weights, flat, in float64."""
+    optimizers = [optimizer(list(network.parameters())) for network in pair]
+    draws = torch.Generator().manual_seed(1)
+    for number in range(steps):
+        real = torch.rand(N, *shape, generator=draws, dtype=torch.float64) * 2 - 1
+        z = torch.randn(N, Z, generator=draws, dtype=torch.float64)
+        torch.manual_seed(number)  # for the order that draws more noise
+        result = train_step(*pair, *optimizers, real.to(dtype), z.to(dtype))
+        assert all(value.isfinite() and value.ndim == 0 and not value.requires_grad for value in result.values())
+    return [torch.cat([p.detach().double().flatten() for p in network.parameters()]) for network in pair]
+
+
+def difference(order, pair, shape, dtype=torch.float64, optimizer=sgd, wrap=lambda network: network, context=None):
+    """Return how far G and D are from the reference after three steps, relative to how far the reference went.
+
+    The script's step has the networks in `dtype`, wrapped and within `context`, the reference as they are in float64.
+    """
+    script = importlib.import_module(f"scripts.gan_{order}")
+    pair = [network.double() for network in pair]
+    start = [torch.cat([p.detach().flatten() for p in network.parameters()]) for network in pair]
+    theirs = copy.deepcopy(pair)
+    ours = [wrap(copy.deepcopy(network).to(dtype)) for network in pair]
+    with context or nullcontext():
+        got = trained(script.train_step, ours, optimizer, shape, dtype)
+    expected = trained(lambda *given: step(order, *given), theirs, optimizer, shape, torch.float64)
+    moved = [(new - old).abs().max() for new, old in zip(expected, start, strict=True)]
+    assert min(moved) > 1e-3
+    return max(((a - b).abs().max() / far).item() for a, b, far in zip(got, expected, moved, strict=True))
+
+
+def networks(make):
+    torch.manual_seed(0)
+    return make()
+
+
+@pytest.mark.parametrize("logits", LOGITS)
+@pytest.mark.parametrize("make", SAMPLES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("order", ORDERS)
+def test_samples_and_logits_of_any_shape(order, make, logits):
+    generator, discriminator = networks(make)
+    pair = generator, nn.Sequential(*discriminator, *LOGITS[logits])
+    assert difference(order, pair, SAMPLES[make]) <= 1e-12
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_logit_for_each_patch_where_the_order_allows_it(order):
+    generator, discriminator = networks(images)
+    pair = generator, nn.Sequential(*discriminator[:2], nn.Conv2d(4, 1, 1))
+    if order == "one_stage":
+        with pytest.raises(ValueError, match=r"one logit a sample, \(3, 1\), and this one gives \(3, 1, 4, 4\)"):
+            difference(order, pair, (1, 8, 8))
+    else:
+        assert difference(order, pair, (1, 8, 8)) <= 1e-12
+
+
+class Unused(nn.Module):
+    """A network with a parameter that its forward pass does not use."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network, self.unused = network, nn.Parameter(torch.ones(3))
+
+    def forward(self, inputs):
+        return self.network(inputs)
+
+
+@pytest.mark.parametrize("make", SAMPLES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("order", ORDERS)
+def test_frozen_and_unused_parameters_stay_as_they_are(order, make):
+    pair = networks(make)
+    for network in pair:
+        network[0].requires_grad_(False)
+    pair = [Unused(network) for network in pair]
+    assert difference(order, pair, SAMPLES[make]) <= 1e-12
+
+
+OPTIMIZERS = {
+    "sgd with momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    # An eps of 1e-3: at 1e-8 they divide gradients that are rounding alone by their own size.
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.01, eps=1e-3),
+    "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=0.01, eps=1e-3),
+    "foreach": lambda parameters: torch.optim.Adam(parameters, lr=0.01, eps=1e-3, foreach=True),
+    "rmsprop": lambda parameters: torch.optim.RMSprop(parameters, lr=0.01, eps=1e-3),
+}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize("order", ORDERS)
+def test_any_optimizer(order, optimizer):
+    assert difference(order, networks(images), (1, 8, 8), optimizer=optimizer) <= 1e-12
+
+
+def compiled(network):
+    network.compile(backend="aot_eager")
+    return network
+
+
+@pytest.fixture
+def one_process_group(tmp_path):
+    """A group of one process, as DistributedDataParallel wants one."""
+    dist.init_process_group("gloo", store=dist.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("wrap", [nn.DataParallel, nn.parallel.DistributedDataParallel], ids=lambda wrap: wrap.__name__)
+@pytest.mark.parametrize("order", ORDERS)
+def test_networks_wrapped_for_several_devices(order, wrap, one_process_group):
+    assert difference(order, networks(images), (1, 8, 8), wrap=wrap) <= 1e-12
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_compiled_networks(order):
+    # Set as TrainingRun sets it for --compile: two of the orders go backward twice through one graph.
+    with torch._functorch.config.patch(donated_buffer=False):
+        assert difference(order, networks(images), (1, 8, 8), wrap=compiled) <= 1e-12
+
+
+@pytest.mark.parametrize("make", SAMPLES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("order", ORDERS)
+def test_float32_and_autocast_to_bfloat16_within_their_rounding(order, make):
+    """Three steps of some ten roundings each, 2**-24 apiece in float32 and 2**-9 in bfloat16."""
+    assert difference(order, networks(make), SAMPLES[make], dtype=torch.float32) <= 3e-5
+    context = torch.autocast("cpu", torch.bfloat16, cache_enabled=False)
+    assert difference(order, networks(make), SAMPLES[make], dtype=torch.float32, context=context) <= 0.1
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_networks_in_bfloat16_stay_finite(order):
+    pair = [network.bfloat16() for network in networks(images)]
+    trained(importlib.import_module(f"scripts.gan_{order}").train_step, pair, sgd, (1, 8, 8), torch.bfloat16)
+
+
+def test_the_optimizer_of_the_scripts_is_adam():
+    torch.manual_seed(0)
+    ours, theirs = (nn.Parameter(torch.arange(1.0, 4.0, dtype=torch.float64)) for _ in range(2))
+    pair = fused_adam([ours], 0.1, (0.5, 0.9)), torch.optim.Adam([theirs], lr=0.1, betas=(0.5, 0.9))
+    for _ in range(3):
+        for weight, optimizer in zip((ours, theirs), pair, strict=True):
+            optimizer.zero_grad()
+            (weight**3).sum().backward()
+            optimizer.step()
+    torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=0)

@@ -1,0 +1,66 @@
+"""Copied steps around DistributedDataParallel: two processes with half a batch each against one with all of it."""
+
+import importlib
+
+import pytest
+import torch
+import torch.distributed as dist
+from reference import ORDERS, step
+from test_any_networks import images, networks, sgd
+from torch.nn.parallel import DistributedDataParallel
+
+STEPS, BATCH, Z = 3, 4, 4
+
+
+def train(train_step, pair, rows):
+    """Train on these rows of data that are the same for all; return G's and D's weights, flat."""
+    optimizers = [sgd(network.parameters()) for network in pair]
+    draws = torch.Generator().manual_seed(1)
+    for _ in range(STEPS):
+        real = torch.rand(BATCH, 1, 8, 8, generator=draws, dtype=torch.float64) * 2 - 1
+        z = torch.randn(BATCH, Z, generator=draws, dtype=torch.float64)
+        train_step(*pair, *optimizers, real[rows], z[rows])
+    return [torch.cat([p.detach().flatten() for p in network.parameters()]) for network in pair]
+
+
+def as_rank(rank, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", store=dist.FileStore(str(folder / "store"), 2), rank=rank, world_size=2)
+    rows = slice(rank * BATCH // 2, (rank + 1) * BATCH // 2)
+    weights = {}
+    for order in ORDERS:
+        pair = [DistributedDataParallel(network.double()) for network in networks(images)]
+        weights[order] = train(importlib.import_module(f"scripts.gan_{order}").train_step, pair, rows)
+    torch.save(weights, folder / f"{rank}.pt")
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    """What each of two processes ends with, by update order."""
+    folder = tmp_path_factory.mktemp("ranks")
+    torch.multiprocessing.spawn(as_rank, (folder,), nprocs=2)
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+def apart(some, others):
+    return max((a - b).abs().max().item() for a, b in zip(some, others, strict=True))
+
+
+# resample draws its second noise for the rows that it is given, so that no single process draws the same.
+@pytest.mark.parametrize("order", sorted(set(ORDERS) - {"retain_graph", "resample"}))
+def test_two_processes_end_with_the_weights_of_one(order, ranks):
+    pair = [network.double() for network in networks(images)]
+    expected = train(lambda *given: step(order, *given), pair, slice(None))
+    assert all(apart(rank[order], expected) <= 1e-12 for rank in ranks)
+
+
+@pytest.mark.parametrize("order", sorted(set(ORDERS) - {"retain_graph"}))
+def test_both_processes_have_the_same_weights(order, ranks):
+    assert apart(*(rank[order] for rank in ranks)) == 0
+
+
+def test_retain_graph_drifts_apart_as_its_docstring_says(ranks):
+    """D's backward pass goes on through G, which DistributedDataParallel takes for G's: G's own is not averaged."""
+    assert apart(*(rank["retain_graph"] for rank in ranks)) > 1e-6
+    assert "DistributedDataParallel" in importlib.import_module("scripts.gan_retain_graph").__doc__
