@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from tensorboard.compat.proto.summary_pb2 import Summary
 from torch import Tensor, nn
+from torch._functorch import config as functorch_config
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
@@ -92,7 +93,7 @@ class TrainingRun:
         network.to(self.device)
         if self.options.compile:
             # A compiled backward pass reuses its buffers, and so refuses retain_graph=True, unless told not to.
-            torch._functorch.config.donated_buffer = False
+            functorch_config.donated_buffer = False
             network.compile()
         return network
 

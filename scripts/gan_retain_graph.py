@@ -14,7 +14,7 @@ leaves gradients in D that nobody uses. `gan_detach.py` ends with the same weigh
 
 Two warnings for a copy of the step. Around DistributedDataParallel the processes drift apart without an error: of G's
 two backward passes, the first, which is thrown away, is the one whose gradients are averaged. Around `torch.compile`,
-`retain_graph=True` is an error until `torch._functorch.config.donated_buffer = False`.
+`retain_graph=True` is an error until `donated_buffer` of `torch._functorch.config` is set to False.
 """
 
 import sys

@@ -9,8 +9,8 @@ D's loss leaves G alone and G's loss leaves D alone, because each backward pass 
 
     python scripts/gan_simultaneous.py
 
-Around `torch.compile`, `retain_graph=True` in a copy of the step is an error until
-`torch._functorch.config.donated_buffer = False`.
+Around `torch.compile`, `retain_graph=True` in a copy of the step is an error until `donated_buffer` of
+`torch._functorch.config` is set to False.
 """
 
 import sys

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from reference import ORDERS, step
 from torch import nn
+from torch._functorch import config as functorch_config
 
 from common.optimizers import fused_adam
 
@@ -161,7 +162,7 @@ def test_networks_wrapped_for_several_devices(order, wrap, one_process_group):
 @pytest.mark.parametrize("order", ORDERS)
 def test_compiled_networks(order):
     # Set as TrainingRun sets it for --compile: two of the orders go backward twice through one graph.
-    with torch._functorch.config.patch(donated_buffer=False):
+    with functorch_config.patch(donated_buffer=False):
         assert difference(order, networks(images), (1, 8, 8), wrap=compiled) <= 1e-12
 
 
