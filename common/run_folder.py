@@ -9,9 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from filelock import FileLock, Timeout
 from torch.utils.tensorboard import SummaryWriter
 
 from common.command_line import BadInput
+
+LOCK = ".lock"  # hidden; removed at the end of the run, left behind, without its lock, by one that was killed
 
 
 def make_run_folder(parent: Path) -> Path:
@@ -29,6 +32,40 @@ def make_run_folder(parent: Path) -> Path:
         raise FileExistsError(f"{parent / name} and 98 more exist")
     except OSError as error:
         raise BadInput(f"--runs-dir: {parent} cannot be written ({error.strerror or error}); choose another") from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a run's folder for the block; the lock ends with this process, however that ends.
+
+    Raises BadInput where another process has the folder. Where the file system has no locks, or the folder cannot be
+    written, the block runs without: what then cannot be written is said by who writes it.
+    """
+    lock = FileLock(folder / LOCK, blocking=False, fallback_to_soft=False)  # a soft lock outlives a killed process
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise BadInput(
+            f"{shown(folder)}: another process is training this run; wait for it, or end it first"
+        ) from error
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows does not remove an open file
+            (folder / LOCK).unlink()
+        lock.release()
+
+
+def version(path: Path) -> tuple[int, int] | None:
+    """Return what tells one version of a file from another that `write_whole` has put in its place; None: no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:

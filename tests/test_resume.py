@@ -64,9 +64,9 @@ def start(script, arguments, folder, sabotage=None):
     return process
 
 
-def finish(process, folder):
+def finish(process, folder, status=0):
     process.join()
-    assert process.exitcode == 0, (folder / "log").read_text()
+    assert process.exitcode == status, (folder / "log").read_text()
 
 
 def run_of(folder):
@@ -256,7 +256,8 @@ def test_a_kill_inside_a_checkpoint_write_leaves_the_old_one_or_the_new_one_whol
 def test_a_run_ended_by_a_signal_goes_on_to_the_same_end(number, tmp_path):
     arguments = f"{MLP} --checkpoint-every 1000 --steps 13"
     whole = train("gan_detach", arguments, tmp_path / "whole")
-    finish(start("gan_detach", arguments, tmp_path / "ended", partial(signalled_in_step_7, number)), tmp_path / "ended")
+    ended = tmp_path / "ended"
+    finish(start("gan_detach", arguments, ended, partial(signalled_in_step_7, number)), ended, 128 + number)
     run = run_of(tmp_path / "ended")
     assert torch.load(run / "checkpoint.pt", weights_only=True)["step"] == 7
     finish(resume("gan_detach", tmp_path / "ended"), tmp_path / "ended")
