@@ -37,6 +37,8 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names of files may have letters that the terminal does not
             stream.reconfigure(errors="backslashreplace")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as the scripts have it while torch is loaded
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         given = parse(options, main.__globals__["__doc__"])
         if hasattr(given, "defaults"):

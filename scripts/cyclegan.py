@@ -20,10 +20,14 @@ learns to turn digits into their outlines. As published, 200 epochs of horse2zeb
 """
 
 import itertools
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 import torch.nn.functional as F

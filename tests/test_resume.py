@@ -313,6 +313,19 @@ def after_the_first_checkpoint():
     torch.save = save
 
 
+def test_more_steps_give_cyclegan_the_learning_rates_of_a_run_that_had_them_from_the_start(tmp_path):
+    arguments = f"{CYCLEGAN} --log-every 1"
+    train("cyclegan", f"{arguments} --steps 3", tmp_path / "raised")
+    finish(resume("cyclegan", tmp_path / "raised", "--steps 7"), tmp_path / "raised")
+    run, whole = run_of(tmp_path / "raised"), train("cyclegan", f"{arguments} --steps 7", tmp_path / "whole")
+    rates = curves(whole)["learning_rate"]
+    assert [rate for _, rate in rates] == pytest.approx([5e-4 * part for part in (1, 1, 1, 1, 0.75, 0.5, 0.25)])
+    assert curves(run)["learning_rate"][3:] == rates[3:]
+    for end in (run, whole):
+        for optimizer in ("optimizer_g", "optimizer_d"):
+            assert weights(end)[f".{optimizer}.param_groups.0.lr"] == pytest.approx(5e-4 / 4)
+
+
 def test_a_finished_run_is_left_as_it_is_and_says_so(tmp_path):
     run = train("gan_detach", f"{MLP} --steps 4", tmp_path)
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}

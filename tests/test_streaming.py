@@ -269,12 +269,12 @@ def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(n
         text=True,
         start_new_session=True,
     ) as process:
-        for _ in range(600):
+        for _ in range(3000):
             if list(tmp_path.glob("*/*/samples/step-000005.png")):
                 break
             time.sleep(0.1)
         os.killpg(process.pid, number)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=300)
     assert process.returncode == 128 + number, errors
     assert "Traceback" not in errors
     assert "Interrupted after step" in output
