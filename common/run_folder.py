@@ -1,5 +1,6 @@
 """The files of a run: written whole or not at all, in a folder of its own."""
 
+import errno
 import os
 import re
 import threading
@@ -21,6 +22,7 @@ def make_run_folder(parent: Path) -> Path:
     """Make and return a folder named after this second, with a number behind it if another run was as quick."""
     name = datetime.now().strftime("%Y%m%d-%H%M%S")
     try:
+        check_name(parent)
         parent.mkdir(parents=True, exist_ok=True)
         for suffix in ["", *(f"-{number}" for number in range(2, 100))]:
             folder = parent / (name + suffix)
@@ -108,6 +110,7 @@ def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
         if not isinstance(failed.exc_value, OSError):
             before(failed)
 
+    check_name(folder)
     before, threading.excepthook = threading.excepthook, hook
     try:
         board = SummaryWriter(folder, purge_step=purge_step)
@@ -118,6 +121,14 @@ def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
                 board.close()
     finally:
         threading.excepthook = before
+
+
+def check_name(folder: Path) -> None:
+    """Raise OSError where TensorBoard cannot write into `folder`, because its name is no text in this locale."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EILSEQ, "the name is not UTF-8, or the locale is not", str(folder)) from error
 
 
 def shown(path: Path) -> Path:
