@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, make_dataclass
@@ -11,6 +12,7 @@ from typing import Annotated, NoReturn, TypeVar
 import tyro
 
 from common.distributed import LostRank, first_to_complain, leave
+from common.signals import Interrupted
 
 Options = TypeVar("Options")
 
@@ -29,17 +31,32 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     Options with a method `defaults()` say themselves, once parsed, what stands for those that were left out: an
     instance of their class. Ends the process with one line on stderr: status 2 where the command line does not parse
     or `main` raises `BadInput`, status 1 where `main` raises `Stopped`, `LostRank` or an OSError that names its file.
-    Of several processes under torchrun one prints the line.
+    Of several processes under torchrun one prints the line. Ends it without a word where a signal has ended `main`,
+    with status 128 and the signal's number, also where nobody reads its output any more.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of files may have letters that the terminal does not
+            stream.reconfigure(errors="backslashreplace")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as the scripts have it while torch is loaded
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         given = parse(options, main.__globals__["__doc__"])
         if hasattr(given, "defaults"):
             given = parse(options, main.__globals__["__doc__"], default=given.defaults())
         main(given)
+        sys.stdout.flush()
     except BadInput as error:
         end(str(error), 2)
     except (Stopped, LostRank) as error:
         end(str(error), 1)
+    except Interrupted as error:
+        leave()
+        sys.exit(error.status)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
+        sys.exit(128 + 13)  # SIGPIPE
     except OSError as error:
         if error.filename is None:
             raise

@@ -36,6 +36,8 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
     image_size: pixels a side; None keeps a data set's own size and makes the images of a folder 64x64.
     Raises BadInput where there are no such images.
     """
+    if not dataset:  # which Path takes for the current folder
+        raise BadInput(f"--dataset '': name {', '.join(['mnist5k', *TORCHVISION])} or a folder that holds images")
     if dataset == "mnist5k":
         return resized(load_mnist5k()[0], image_size)
     if dataset in TORCHVISION:

@@ -77,10 +77,6 @@ class Ranks:
                 dist.all_reduce(values)
         return values
 
-    def any(self, flag: bool) -> bool:
-        """Return whether `flag` is set on any rank."""
-        return any(self.gather(flag))
-
     def gather(self, value: object) -> list:
         """Return the `value` of every rank."""
         values = [value] * self.count

@@ -3,7 +3,7 @@
 The right outline of any digit is known, so that a translation between the latter can be judged by its error.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -29,10 +29,12 @@ class Domains:
     test_a: Images  # of domain A, but not trained on, of the size to train at; those of `a` where there are no others
     test_b: Images  # of domain B, likewise
     truth: Tensor | None  # what each image of `test_a` is in domain B, where that is known
+    augmented: bool  # whether batches of `a` and `b` are to be cropped to the size to train at, and flipped at random
 
     def to(self, device: torch.device) -> "Domains":
         """Return the domains on `device`."""
-        return Domains(**{name: part if part is None else part.to(device) for name, part in vars(self).items()})
+        moved = {name: part.to(device) for name, part in vars(self).items() if hasattr(part, "to")}
+        return replace(self, **moved)
 
 
 def load_domains(dataset: str, image_size: int | None = None, load_size: int | None = None) -> Domains:
@@ -40,9 +42,9 @@ def load_domains(dataset: str, image_size: int | None = None, load_size: int | N
 
     image_size: pixels a side to train at; None makes 256 of the four folders' images, and of others what `load_images`
     makes of them. load_size: pixels a side to crop from; None means 286/256 of that for the four folders. The others
-    are not cropped. Raises BadInput for sizes that do not fit, and what `load_images` raises.
+    are neither cropped nor flipped. Raises BadInput for sizes that do not fit, and what `load_images` raises.
     """
-    if Path(dataset, "trainA").is_dir():
+    if dataset and Path(dataset, "trainA").is_dir():
         return load_four_folders(Path(dataset), image_size or PUBLISHED_SIZE, load_size)
     if load_size:
         raise BadInput(f"--load-size {load_size}: is for a --dataset with trainA and trainB in it; leave it out")
@@ -67,7 +69,7 @@ def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> D
             images if images.shape[1] == 3 else load_folder(*part, "RGB")
             for images, part in zip(loaded, parts, strict=True)
         ]
-    return Domains(*loaded, truth=None)
+    return Domains(*loaded, truth=None, augmented=True)
 
 
 def make_domains(dataset: str, image_size: int | None) -> Domains:
@@ -91,7 +93,7 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
         held_out, images = images[tenth], images[~tenth]
     held_out = held_out[:JUDGED]
     truth = outlines(held_out)
-    return Domains(images[0::2], outlines(images[1::2]), held_out, truth, truth)
+    return Domains(images[0::2], outlines(images[1::2]), held_out, truth, truth, augmented=False)
 
 
 def outlines(images: Tensor) -> Tensor:
@@ -100,14 +102,12 @@ def outlines(images: Tensor) -> Tensor:
 
 
 def crop_and_flip(images: Tensor, size: int, draws: Tensor) -> Tensor:
-    """Return a square of each image, mirrored or not; images of that size already come back as they are.
+    """Return a square of each image, mirrored or not.
 
     images: (N, C, H, W), H and W at least `size`; out: (N, C, size, size). draws: (N, 3), uniform in [0, 1): where the
     square lies from top to bottom, where from left to right, and, from 0.5 on, that it is mirrored.
     """
     count, _, height, width = images.shape
-    if height == width == size:
-        return images
     room = torch.tensor([height - size + 1, width - size + 1], device=images.device)
     tops, lefts = (draws[:, :2] * room).long().split(1, dim=1)
     pixels = torch.arange(size, device=images.device)

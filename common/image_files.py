@@ -31,7 +31,7 @@ def image_paths(folder: Path) -> list[str]:
     """
 
     def refuse(error: OSError) -> None:
-        raise BadInput(f"{error.filename} cannot be listed ({error.strerror}); mend or remove it") from error
+        raise BadInput(f"{error.filename} cannot be listed ({error.strerror}); make it readable") from error
 
     paths, met = [], set()
     for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
@@ -99,7 +99,7 @@ def opened(path: str | Path) -> Iterator[Image.Image]:
         with Image.open(path) as image:
             yield image
     except Exception as error:  # a broken file can fail anywhere inside the decoders
-        raise BadInput(f"{path} cannot be read as an image ({error}); mend or remove it") from error
+        raise BadInput(f"{path} cannot be read as an image ({error}); mend or replace it") from error
 
 
 def mode_of(image: Image.Image) -> str:

@@ -1,5 +1,6 @@
 """The files of a run: written whole or not at all, in a folder of its own."""
 
+import errno
 import os
 import re
 import threading
@@ -9,15 +10,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from filelock import FileLock, Timeout
 from torch.utils.tensorboard import SummaryWriter
 
 from common.command_line import BadInput
+
+LOCK = ".lock"  # hidden; removed at the end of the run, left behind, without its lock, by one that was killed
 
 
 def make_run_folder(parent: Path) -> Path:
     """Make and return a folder named after this second, with a number behind it if another run was as quick."""
     name = datetime.now().strftime("%Y%m%d-%H%M%S")
     try:
+        check_name(parent)
         parent.mkdir(parents=True, exist_ok=True)
         for suffix in ["", *(f"-{number}" for number in range(2, 100))]:
             folder = parent / (name + suffix)
@@ -29,6 +34,40 @@ def make_run_folder(parent: Path) -> Path:
         raise FileExistsError(f"{parent / name} and 98 more exist")
     except OSError as error:
         raise BadInput(f"--runs-dir: {parent} cannot be written ({error.strerror or error}); choose another") from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a run's folder for the block; the lock ends with this process, however that ends.
+
+    Raises BadInput where another process has the folder. Where the file system has no locks, or the folder cannot be
+    written, the block runs without: what then cannot be written is said by who writes it.
+    """
+    lock = FileLock(folder / LOCK, blocking=False, fallback_to_soft=False)  # a soft lock outlives a killed process
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise BadInput(
+            f"{shown(folder)}: another process is training this run; wait for it, or end it first"
+        ) from error
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows does not remove an open file
+            (folder / LOCK).unlink()
+        lock.release()
+
+
+def version(path: Path) -> tuple[int, int] | None:
+    """Return what tells one version of a file from another that `write_whole` has put in its place; None: no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -71,6 +110,7 @@ def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
         if not isinstance(failed.exc_value, OSError):
             before(failed)
 
+    check_name(folder)
     before, threading.excepthook = threading.excepthook, hook
     try:
         board = SummaryWriter(folder, purge_step=purge_step)
@@ -81,6 +121,14 @@ def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
                 board.close()
     finally:
         threading.excepthook = before
+
+
+def check_name(folder: Path) -> None:
+    """Raise OSError where TensorBoard cannot write into `folder`, because its name is no text in this locale."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EILSEQ, "the name is not UTF-8, or the locale is not", str(folder)) from error
 
 
 def shown(path: Path) -> Path:

@@ -2,14 +2,18 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import active_children
+from multiprocessing.process import BaseProcess
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from common.command_line import BadInput
+from common.command_line import BadInput, Stopped
 
 MAX_WORKERS = 4
 BATCHES_AHEAD = 2  # of each worker; with the batch size and the image size, all that the memory depends on
@@ -41,7 +45,8 @@ class StreamedImages:
         """Yield the images that each tensor of indices in `order` names: uint8 (len(indices), C, H, W) on the device.
 
         order: one batch or more, or without end. The workers end when the generator is closed or dropped; they draw
-        nothing from torch's global generator. Raises BadInput for a file that cannot be read when its batch is due.
+        nothing from torch's global generator. Raises BadInput for a file that cannot be read when its batch is due,
+        Stopped where a worker has been killed.
         """
         paths = ([self.paths[index] for index in indices.tolist()] for indices in order)
         reader = BatchReader(self.read)
@@ -59,12 +64,19 @@ class StreamedImages:
             worker_init_fn=leave_signals_to_the_run,
             generator=torch.Generator(),  # of the workers' seeds, which would come from the global one
         )
-        for batch in loader:
-            yield self.arrived(batch)
+        others = active_children()
+        with without_torchs_handler():
+            arriving = iter(loader)
+        workers = [process for process in active_children() if process not in others]
+        try:
+            while (batch := received(arriving, workers)) is not None:
+                yield self.arrived(batch)
+        finally:
+            del arriving  # which a traceback would keep, and with it the workers
 
-    def arrived(self, batch: Tensor | BadInput) -> Tensor:
-        """Return the batch on the device, or raise the error that a reader returned in its stead."""
-        if isinstance(batch, BadInput):
+    def arrived(self, batch: Tensor | BadInput | Stopped) -> Tensor:
+        """Return the batch on the device, or raise the error that stands for it."""
+        if isinstance(batch, Exception):
             raise batch
         return batch.to(self.device, non_blocking=True)
 
@@ -91,6 +103,35 @@ def worker_count() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # that torchrun has started on this machine
     return max(1, min(MAX_WORKERS, cores // processes))
+
+
+@contextmanager
+def without_torchs_handler() -> Iterator[None]:
+    """Keep the block from setting the DataLoader's handler of SIGCHLD.
+
+    It raises the end of a worker wherever the process is, in the middle of a step, too. Without it, the loader notices
+    within five seconds when it waits for that worker's batch.
+    """
+    if not hasattr(signal, "SIGCHLD") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGCHLD)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+def received(arriving: Iterator[Tensor | BadInput], workers: list[BaseProcess]) -> Tensor | BadInput | Stopped | None:
+    """Return what the workers have sent, the error that stands for it where one of them is dead, or None at the end."""
+    try:
+        return next(arriving, None)
+    except RuntimeError:
+        codes = [worker.exitcode for worker in workers if worker.exitcode]
+        if not codes:
+            raise
+        how = signal.Signals(-codes[0]).name if codes[0] < 0 else f"exit status {codes[0]}"
+        if codes[0] == -signal.SIGKILL:
+            how += ", as the system sends it where memory is short"
+        return Stopped(f"a process that reads images has ended ({how})")
 
 
 def leave_signals_to_the_run(worker: int) -> None:

@@ -7,7 +7,6 @@ Ctrl-C. The training itself, networks, optimizers and steps, stays in the script
 import json
 import math
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,28 +23,18 @@ from tqdm import tqdm
 
 from common.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing
 from common.command_line import BadInput, Stopped
+from common.curves import TAGS, check_numbers_by_name, stacked
 from common.data import batches, seed_for, to_uint8
 from common.distributed import Ranks
 from common.gradient_audit import GradientAudit
 from common.markdown import table
 from common.pictures import grid, png
-from common.run_folder import events, make_run_folder, remove_unfinished, shown, write_whole
+from common.run_folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
 from common.run_options import GanOptions, RunOptions, check_numbers, check_resumable, pick_device
+from common.signals import Interrupted, told_of_signals
 from common.streaming import StreamedImages
 
 AUDITED_STEPS = 3
-
-# What a step returns, and where TensorBoard shows it.
-TAGS = {
-    "d_loss": "loss/discriminator",
-    "g_loss": "loss/generator",
-    "d_real": "probability/real",
-    "d_fake": "probability/fake",
-    "adversarial_loss": "loss/adversarial",
-    "cycle_loss": "loss/cycle",
-    "identity_loss": "loss/identity",
-    "learning_rate": "learning_rate",
-}
 
 
 class TrainingRun:
@@ -61,6 +50,7 @@ class TrainingRun:
         self.script = Path(script).stem
         self.options = options
         self.folder = options.resume
+        self.resumed = version(options.resume / "checkpoint.pt") if options.resume else None
         self.checkpoint = load_checkpoint(options.resume) if options.resume else {}
         self.saved: int | None = self.checkpoint.get("step")
         if options.resume:
@@ -79,7 +69,6 @@ class TrainingRun:
         self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
         self.measures: dict[str, Callable[[], Tensor]] = {}
         self.measured: dict[str, float] = {}
-        self.interrupted = False
         self.stepping = False
         torch.manual_seed(options.seed)
         self.random_generators = [torch.default_generator]
@@ -140,9 +129,10 @@ class TrainingRun:
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
         [-1, 1], under torchrun this process's share of it. A run that is resumed takes up its state here and starts
-        with the step after its checkpoint. Raises BadInput where the run's folder cannot be written, a streamed image
-        not be read, the data not be the same in all processes or a checkpoint not be that of these networks and data;
-        Stopped where the run's files cannot be written any more or a loss is not finite.
+        with the step after its checkpoint. Raises BadInput where the run's folder cannot be written or another process
+        trains in it, the data are not the same in all processes or a checkpoint is not that of these networks and data;
+        Stopped where the run's files cannot be written any more, a streamed image cannot be read or a loss is not
+        finite; Interrupted, all being saved, after Ctrl-C or SIGTERM.
         """
         options = self.options
         shapes = [list(images.shape) for images in datasets]
@@ -160,13 +150,16 @@ class TrainingRun:
             self.folder = make_run_folder(options.runs_dir / self.script)
         self.folder = self.ranks.gather(self.folder)[0]
         self.ranks.start_alike(self.networks().values())
-        self.bar = tqdm(
-            desc=self.script, initial=start, total=options.steps, unit="step", dynamic_ncols=True, disable=not leads
-        )
         # Without a cache: around a whole run it would go on giving the networks the weights of their first pass.
         enabled = options.precision == "bf16"
         bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
-        with ExitStack() as opened, self.bar, finish_on_signals(self), bf16, ExitStack() as audited:
+        with ExitStack() as opened, told_of_signals() as self.signals, bf16, ExitStack() as audited:
+            if leads:
+                opened.enter_context(locked(self.folder))
+                if options.resume and version(self.folder / "checkpoint.pt") != self.resumed:
+                    raise BadInput(f"{shown(self.folder)}: another process has just gone on with it; try again")
+            progress = {"initial": start, "total": options.steps, "unit": "step", "dynamic_ncols": True}
+            self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not leads))
             with self.telling():
                 if leads:
                     remove_unfinished(self.folder)
@@ -189,7 +182,11 @@ class TrainingRun:
                 # CUDA is idle, that takes half a millisecond and keeps a stack trace each time.
                 for generator in self.random_generators:
                     generator.manual_seed(seed_for(options.seed, len(datasets), step))
-                yield step, *map(next, streams)
+                try:
+                    reals = [next(stream) for stream in streams]
+                except (BadInput, Stopped) as error:
+                    raise self.unread(step - 1, error) from error
+                yield step, *reals
                 self.bar.update()
                 last = self.ends(step)
                 with self.telling():
@@ -206,6 +203,8 @@ class TrainingRun:
                 if last:
                     break
         self.say_goodbye(step)
+        if step < options.steps:
+            raise Interrupted(self.signal)
 
     def ends(self, step: int) -> bool:
         """Return whether `step` is the last, because all are done or a signal has come.
@@ -216,9 +215,22 @@ class TrainingRun:
             return True
         if self.ranks.count > 1 and step % self.options.log_every:
             return False
-        if self.ranks.any(self.interrupted):
-            self.interrupted = True
-        return self.interrupted
+        self.signal = max(self.ranks.gather(max(self.signals, default=0)))
+        return self.signal > 0
+
+    def unread(self, step: int, error: BadInput | Stopped) -> BadInput | Stopped:
+        """Save a run of one process after `step`, and return what ends it: `error`, in reading the next images."""
+        if step == 0:
+            return error
+        if self.ranks.count == 1 and self.saved != step:
+            with self.telling():
+                self.save(step)
+        told = f"{error}; {self.what_is_left()}"
+        if self.saved is not None:
+            told += "; --resume goes on from it"
+            if isinstance(error, BadInput):  # no image may be left out
+                told += " with as many images as before, for their order depends on their number"
+        return Stopped(told)
 
     def restore(self, shapes: list[list[int]]) -> int:
         """Take up the state of the checkpoint, all of it or, with BadInput, nothing, and return its step."""
@@ -263,7 +275,12 @@ class TrainingRun:
         self.board.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=image)]), step)
 
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
-        """Take what a step returned, 0-d tensors or numbers; the run looks at it when this step's books are kept."""
+        """Take what a step returned: by name, numbers or tensors of one element. Each becomes a curve.
+
+        Under its name, or its tag in TAGS; what ends in `loss` also stands beside the progress bar. The run reads the
+        numbers when this step's books are kept. Raises Stopped for anything else.
+        """
+        check_numbers_by_name(step, values)
         self.latest = step, values
 
     def draw_curves(self) -> None:
@@ -275,7 +292,7 @@ class TrainingRun:
         self.logged_at = now, step
         speed = (step - before) * self.options.batch_size / (now - then)
         for name, number in numbers.items():
-            self.board.add_scalar(TAGS[name], number, step)
+            self.board.add_scalar(TAGS.get(name, name), number, step)
         self.board.add_scalar("throughput/images_per_second", speed, step)
         losses = " ".join(f"{name} {number:.3f}" for name, number in numbers.items() if name.endswith("loss"))
         self.bar.set_postfix_str(f"{losses}, {speed:,.0f} images/s", refresh=False)
@@ -286,8 +303,7 @@ class TrainingRun:
         All processes must ask at the same step, and all get the same answer.
         """
         step, values = self.latest
-        tensors = [torch.as_tensor(value, device=self.device) for value in values.values()]
-        means = self.ranks.mean(torch.stack(tensors)).tolist() if values else []
+        means = self.ranks.mean(stacked(values, self.device)).tolist() if values else []
         numbers = dict(zip(values, means, strict=True))
         for name, number in numbers.items():
             if not math.isfinite(number):
@@ -364,29 +380,12 @@ class TrainingRun:
         """Say where the results are and how to look at them."""
         if not self.ranks.leads:
             return
-        print(f"Interrupted after step {step}." if self.interrupted else f"Done: {step} steps.")
+        print(f"Done: {step} steps." if step == self.options.steps else f"Interrupted after step {step}.")
         for name, number in self.measured.items():
             print(f"{name}: {number:.4f}")
         print(f"Samples:     {shown(self.sample_path(step))}")
         print(f"More images: python scripts/sample.py {shown(self.folder)}")
         print(f"TensorBoard: tensorboard --logdir {shown(self.folder.parent)}")
-
-
-@contextmanager
-def finish_on_signals(run: TrainingRun) -> Iterator[None]:
-    """Let SIGINT and SIGTERM set `run.interrupted`, so that no step is cut in two; a second one acts as ever."""
-
-    def finish(signum, frame):
-        run.interrupted = True
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    before = {number: signal.signal(number, finish) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def check_alike(ranks: Ranks, **settings: object) -> None:

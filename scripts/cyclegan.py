@@ -20,14 +20,17 @@ learns to turn digits into their outlines. As published, 200 epochs of horse2zeb
 """
 
 import itertools
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import torch
 import torch.nn.functional as F
-from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
@@ -162,7 +165,6 @@ def main(options: Options) -> None:
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
     optimizer_g = fused_adam(generators, options.lr, options.betas)
     optimizer_d = fused_adam(discriminators, options.lr, options.betas)
-    schedule_g, schedule_d = LambdaLR(optimizer_g, rate), LambdaLR(optimizer_d, rate)
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
     )
@@ -189,8 +191,6 @@ def main(options: Options) -> None:
         discriminator_b=discriminator_b,
         optimizer_g=optimizer_g,
         optimizer_d=optimizer_d,
-        schedule_g=schedule_g,
-        schedule_d=schedule_d,
         average_a_to_b=average_ab,
         average_b_to_a=average_ba,
         pool_a=pool_a,
@@ -200,11 +200,12 @@ def main(options: Options) -> None:
     weights = options.cycle_weight, options.identity_weight
     for step, *reals in run.steps(domains.a, domains.b):
         draws = run.ranks.share(torch.rand(options.batch_size, 2, 3, device=run.device)).unbind(1)
-        real_a, real_b = (crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True))
-        losses = train_step(*players, real_a, real_b, *weights)
-        run.log(step, losses | {"learning_rate": schedule_g.get_last_lr()[0]})
-        schedule_g.step()
-        schedule_d.step()
+        if domains.augmented:
+            reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]
+        lr = options.lr * rate(step - 1)  # from the step alone, so that a resumed run may be given more steps
+        for group in optimizer_g.param_groups + optimizer_d.param_groups:
+            group["lr"] = lr
+        run.log(step, train_step(*players, *reals, *weights) | {"learning_rate": lr})
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
 

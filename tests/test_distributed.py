@@ -170,7 +170,7 @@ def trained(start, tmp_path_factory):
 
 
 def networks_and_pools(result):
-    return {name: part for name, part in result["state"].items() if not name.startswith(("optimizer", "schedule"))}
+    return {name: part for name, part in result["state"].items() if not name.startswith("optimizer")}
 
 
 def flat(network):
@@ -324,21 +324,61 @@ ENDLESS = ["--model=mlp", "--steps=1000000", "--log-every=5", "--sample-every=5"
 
 def running(folder, step=15):
     """Wait until the run in `folder` has shown its samples of `step`."""
-    for _ in range(600):
+    for _ in range(3000):  # the server that processes fork from may be loading torch, on a busy machine for a minute
         if list(folder.glob(f"*/*/samples/step-{step:06d}.png")):
             return
         time.sleep(0.1)
-    raise AssertionError("the run has not come so far in a minute")
+    raise AssertionError("the run has not come so far in five minutes")
 
 
 def test_a_signal_to_one_process_ends_all_at_the_same_step(start, tmp_path):
     processes = start(2, tmp_path, command, "gan_detach", *ENDLESS, "--runs-dir", tmp_path / "runs")
     running(tmp_path / "runs")
     os.kill(processes[1].pid, signal.SIGTERM)
-    assert ended(processes) == [0, 0]
+    assert ended(processes) == [128 + signal.SIGTERM] * 2
     step = int(re.search(r"Interrupted after step (\d+)\.", logs(tmp_path, 2)[0]).group(1))
     assert saved(tmp_path / "runs")["step"] == step
     assert step % 5 == 0
+
+
+def test_an_image_that_goes_bad_in_one_process_ends_all_with_its_name_and_the_last_checkpoint(start, tmp_path):
+    images = tmp_path / "images"
+    images.mkdir()
+    for number in range(80):
+        Image.effect_noise((8, 8), 100).save(images / f"{number:02}.png")
+    order = data.batch_order(80, 8, data.seed_for(0, 0))
+    seen = {*next(data.batch_order(80, 64, 0)).tolist(), *(number for _ in range(6) for number in next(order).tolist())}
+    bad = images / f"{min(set(next(order).tolist()) - seen):02}.png"
+    png = bad.read_bytes()
+    bad.write_bytes(png[:60] + bytes(len(png) - 72) + png[-12:])  # which neither its header nor its end shows
+
+    arguments = ["--dataset", images, "--image-size", 8, *ENDLESS, "--batch-size", 8, "--runs-dir", tmp_path / "runs"]
+    processes = start(2, tmp_path, stream_everything, "gan_detach", *arguments)
+    assert ended(processes) == [1, 1]
+    told = "".join(logs(tmp_path, 2))
+    assert "Traceback" not in told
+    (line,) = [line for line in told.splitlines() if line.startswith("error: ")]
+    assert line.startswith(f"error: {bad} cannot be read as an image (")
+    assert "; the last checkpoint, of step 5, is " in line
+
+
+def stream_everything(*arguments):
+    data.MEMORY_LIMIT = 0
+    command(*arguments)
+
+
+def test_a_curve_of_the_users_own_is_the_mean_over_the_whole_batch(start, tmp_path):
+    assert ended(start(2, tmp_path, log_the_rank, tmp_path / "runs")) == [0, 0], logs(tmp_path, 2)
+    (run,) = tmp_path.glob("runs/*/*")
+    events = EventAccumulator(str(run)).Reload()
+    assert [point.value for point in events.Scalars("rank")] == pytest.approx([2 / 3])  # 1 image and 2
+
+
+def log_the_rank(runs):
+    module = importlib.import_module("scripts.gan_detach")
+    step, rank = module.train_step, int(os.environ["RANK"])
+    module.train_step = lambda *arguments: step(*arguments) | {"rank": rank}
+    command("gan_detach", "--model", "mlp", "--batch-size", 3, "--steps", 1, "--device", "cpu", "--runs-dir", runs)
 
 
 def test_a_process_that_dies_ends_the_others_with_a_message(start, tmp_path):
@@ -493,7 +533,7 @@ def test_a_signal_to_torchrun_ends_the_run_with_its_checkpoint_written(number, t
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         running(tmp_path)
         process.send_signal(number)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=300)
     step = int(re.search(r"Interrupted after step (\d+)\.", output).group(1))
     assert saved(tmp_path)["step"] == step
 
@@ -507,7 +547,7 @@ def test_a_killed_process_takes_torchruns_job_down_with_a_message(victim, tmp_pa
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         ranks = {Path(f"/proc/{pid}/environ").read_bytes().split(b"\0LOCAL_RANK=")[1][:1]: int(pid) for pid in children}
         os.kill(ranks[str(victim).encode()], signal.SIGKILL)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
     assert process.returncode == 1
     assert f"rank      : {victim} (local_rank: {victim})" in errors
     assert "Signal 9 (SIGKILL) received" in errors

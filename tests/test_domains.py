@@ -1,5 +1,7 @@
 """Two domains: the usual four folders or digits and outlines; crops are of the place, and mirrored, as drawn."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from common.command_line import BadInput
 from common.data import batches, load_mnist5k
 from common.domains import crop_and_flip, load_domains, outlines
 from common.streaming import StreamedImages
+from scripts import cyclegan
 
 
 def make_folder(folder, **parts):
@@ -30,6 +33,7 @@ def test_domains_are_digits_and_outlines_of_other_digits_judged_by_digits_held_o
     assert domains.b.equal(outlines(digits[1::2]))
     assert domains.test_a.equal(held_out)
     assert domains.truth.equal(outlines(held_out))
+    assert not domains.augmented
     assert load_domains("mnist5k", 32).test_a.shape == (1000, 1, 32, 32)
 
 
@@ -57,6 +61,7 @@ def test_four_folders_are_read_at_the_sizes_to_crop_from_and_to_train_at(tmp_pat
     shapes = [tuple(images.shape) for images in (domains.a, domains.b, domains.test_a, domains.test_b)]
     assert shapes == [(3, 1, 286, 286), (5, 1, 286, 286), (2, 1, 256, 256), (1, 1, 256, 256)]
     assert domains.truth is None
+    assert domains.augmented
     domains = load_domains(folder, 16, 20)
     assert (domains.a.shape[-1], domains.test_a.shape[-1]) == (20, 16)
 
@@ -104,9 +109,6 @@ def test_a_crop_is_the_square_that_was_drawn_and_mirrored_as_drawn(count, channe
     images = torch.arange(count * channels * height * width).view(count, channels, height, width)
     draws = torch.rand(count, 3, generator=torch.Generator().manual_seed(seed))
     cropped = crop_and_flip(images, size, draws)
-    if height == width == size:
-        assert cropped is images
-        return
     for image, crop, draw in zip(images.numpy(), cropped.numpy(), draws.numpy(), strict=True):
         top, left = int(draw[0] * np.float32(height - size + 1)), int(draw[1] * np.float32(width - size + 1))
         expected = image[:, top : top + size, left : left + size]
@@ -121,3 +123,23 @@ def test_every_place_is_as_likely_up_to_the_edges():
     assert (counts / 1000 - 1).abs().max() < 4 / 1000**0.5
     largest = torch.full((1, 3), 1 - 2**-24)
     assert crop_and_flip(images[:1], 2, largest).flatten().tolist() == [5, 4, 8, 7]
+
+
+def test_images_loaded_at_the_size_to_train_at_are_still_flipped(tmp_path, monkeypatch):
+    folder = Path(make_folder(tmp_path, trainA=(1, "L"), trainB=(1, "L")))
+    ramp = Image.linear_gradient("L").rotate(90).resize((16, 16))
+    for domain in "AB":
+        ramp.save(folder / f"train{domain}" / "000.png")
+    seen, step = [], cyclegan.train_step
+
+    def watched(*arguments):
+        seen.extend(image for reals in arguments[8:10] for image in reals)
+        return step(*arguments)
+
+    monkeypatch.setattr(cyclegan, "train_step", watched)
+    sizes = {"image_size": 16, "load_size": 16, "width": 2, "blocks": 1, "halvings": 1}
+    cyclegan.main(cyclegan.Options(dataset=str(folder), steps=2, device="cpu", runs_dir=tmp_path / "runs", **sizes))
+    original = data.to_float(torch.from_numpy(np.array(ramp)))[None]
+    flipped = [image.equal(original.flip(-1)) for image in seen]
+    assert all(is_flipped or image.equal(original) for is_flipped, image in zip(flipped, seen, strict=True))
+    assert {True, False} == set(flipped)  # but with a probability of 2^-31

@@ -64,9 +64,9 @@ def start(script, arguments, folder, sabotage=None):
     return process
 
 
-def finish(process, folder):
+def finish(process, folder, status=0):
     process.join()
-    assert process.exitcode == 0, (folder / "log").read_text()
+    assert process.exitcode == status, (folder / "log").read_text()
 
 
 def run_of(folder):
@@ -256,7 +256,8 @@ def test_a_kill_inside_a_checkpoint_write_leaves_the_old_one_or_the_new_one_whol
 def test_a_run_ended_by_a_signal_goes_on_to_the_same_end(number, tmp_path):
     arguments = f"{MLP} --checkpoint-every 1000 --steps 13"
     whole = train("gan_detach", arguments, tmp_path / "whole")
-    finish(start("gan_detach", arguments, tmp_path / "ended", partial(signalled_in_step_7, number)), tmp_path / "ended")
+    ended = tmp_path / "ended"
+    finish(start("gan_detach", arguments, ended, partial(signalled_in_step_7, number)), ended, 128 + number)
     run = run_of(tmp_path / "ended")
     assert torch.load(run / "checkpoint.pt", weights_only=True)["step"] == 7
     finish(resume("gan_detach", tmp_path / "ended"), tmp_path / "ended")
@@ -310,6 +311,19 @@ def after_the_first_checkpoint():
         os.kill(os.getpid(), signal.SIGKILL)
 
     torch.save = save
+
+
+def test_more_steps_give_cyclegan_the_learning_rates_of_a_run_that_had_them_from_the_start(tmp_path):
+    arguments = f"{CYCLEGAN} --log-every 1"
+    train("cyclegan", f"{arguments} --steps 3", tmp_path / "raised")
+    finish(resume("cyclegan", tmp_path / "raised", "--steps 7"), tmp_path / "raised")
+    run, whole = run_of(tmp_path / "raised"), train("cyclegan", f"{arguments} --steps 7", tmp_path / "whole")
+    rates = curves(whole)["learning_rate"]
+    assert [rate for _, rate in rates] == pytest.approx([5e-4 * part for part in (1, 1, 1, 1, 0.75, 0.5, 0.25)])
+    assert curves(run)["learning_rate"][3:] == rates[3:]
+    for end in (run, whole):
+        for optimizer in ("optimizer_g", "optimizer_d"):
+            assert weights(end)[f".{optimizer}.param_groups.0.lr"] == pytest.approx(5e-4 / 4)
 
 
 def test_a_finished_run_is_left_as_it_is_and_says_so(tmp_path):

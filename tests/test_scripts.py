@@ -135,7 +135,7 @@ def test_a_signal_ends_the_run_between_two_steps_with_its_checkpoint_written(num
             time.sleep(0.1)
         process.send_signal(number)
         output, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
+    assert process.returncode == 128 + number, errors
     assert "Traceback" not in errors
     step = int(re.search(r"Interrupted after step (\d+)", output).group(1))
     (folder,) = (tmp_path / "gan_detach").iterdir()

@@ -4,6 +4,7 @@ import os
 import pickle
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 import torch
 from PIL import Image, ImageOps
 
-from common import data
+from common import data, streaming
 from common.command_line import launch
 from common.data import batch_order, batches, load_images, seed_for
 from common.streaming import BatchReader, StreamedImages
@@ -107,27 +108,130 @@ def test_a_worker_gets_how_to_read_but_not_the_paths(folder, monkeypatch):
     assert pickle.loads(packed)[images.paths[:2]].shape == (2, 3, 16, 16)
 
 
-def test_an_unreadable_image_ends_the_run_in_one_line_that_names_it(folder, tmp_path, monkeypatch, capsys):
-    copies = [tmp_path / "images" / path.name for path in sorted(folder.iterdir())]
-    copies[0].parent.mkdir()
-    for path in copies:
-        path.write_bytes((folder / path.name).read_bytes())
-    steps = batch_order(COUNT, 40, seed_for(0, 0))
-    shown, first, second = next(batch_order(COUNT, 64, 0)), next(steps), next(steps)
-    bad = copies[min(set(second.tolist()) - set(shown.tolist()) - set(first.tolist()))]  # so that a worker meets it
-    whole = copies[0].read_bytes()
-    bad.write_bytes(whole[:60] + bytes(len(whole) - 72) + whole[-12:])  # which neither its header nor its end shows
+STEPS, BATCH = 6, 20
 
+
+def train(arguments, monkeypatch, capsys):
+    """Run `gan_detach.py` on a stream; return its exit status and what it has written on stderr."""
     monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
-    arguments = f"--dataset {bad.parent} --image-size 28 --model mlp --batch-size 40 --runs-dir {tmp_path / 'runs'}"
-    monkeypatch.setattr(sys, "argv", ["gan_detach", *arguments.split()])
-    with pytest.raises(SystemExit, match="2"):
+    monkeypatch.setattr(sys, "argv", ["gan_detach", *map(str, arguments)])
+    status = 0
+    try:
         launch(gan_detach.main, gan_detach.GanOptions)
+    except SystemExit as exit:
+        status = exit.code
     printed = capsys.readouterr().err
-    assert re.fullmatch(rf"error: {bad} cannot be read as an image \(.*\); mend or remove it", last(printed))
     assert "Traceback" not in printed
     assert "DataLoader" not in printed
     assert active_children() == []
+    return status, printed
+
+
+def arguments(images, runs):
+    sizes = f"--image-size 8 --model mlp --batch-size {BATCH} --steps {STEPS} --checkpoint-every 4 --device cpu"
+    return ["--dataset", images, *sizes.split(), "--runs-dir", runs]
+
+
+def spoil(path):
+    """Spoil an image file in a way that neither its header nor its end shows; return what was in it."""
+    before, png = path.read_bytes(), path.with_name("00.png").read_bytes()
+    path.write_bytes(png[:60] + bytes(len(png) - 72) + png[-12:])
+    return before
+
+
+def saved(runs):
+    (path,) = runs.glob("gan_detach/*/checkpoint.pt")
+    return torch.load(path, weights_only=True)
+
+
+def assert_same_bits(one, other):
+    for network in ("generator", "discriminator", "average"):
+        assert one[network].keys() == other[network].keys()
+        assert all(one[network][name].equal(other[network][name]) for name in one[network])
+
+
+@pytest.fixture(scope="module")
+def never_stopped(folder, tmp_path_factory):
+    """What a run of STEPS steps ends with."""
+    runs = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "MEMORY_LIMIT", 0)
+        patch.setattr(sys, "argv", ["gan_detach", *map(str, arguments(folder, runs))])
+        launch(gan_detach.main, gan_detach.GanOptions)
+    return saved(runs)
+
+
+def test_a_run_whose_image_goes_bad_is_saved_and_goes_on_with_it_mended(
+    folder, never_stopped, tmp_path, monkeypatch, capsys
+):
+    images, runs = shutil.copytree(folder, tmp_path / "images"), tmp_path / "runs"
+    order = batch_order(COUNT, BATCH, seed_for(0, 0))
+    seen = {*next(batch_order(COUNT, 64, 0)).tolist(), *next(order).tolist(), *next(order).tolist()}
+    bad = sorted(images.iterdir())[min(set(next(order).tolist()) - seen)]  # so that a worker meets it for step 3
+    whole = spoil(bad)
+
+    status, printed = train(arguments(images, runs), monkeypatch, capsys)
+    (run,) = (runs / "gan_detach").iterdir()
+    assert status == 1
+    assert re.fullmatch(
+        rf"error: {bad} cannot be read as an image \(.*\); mend or replace it; the last checkpoint, of step 2, is "
+        rf"{run}/checkpoint.pt; --resume goes on from it with as many images as before, for their order depends on .*",
+        last(printed),
+    )
+    assert saved(runs)["step"] == 2
+
+    bad.unlink()
+    status, printed = train(["--resume", run], monkeypatch, capsys)
+    assert status == 2
+    assert (
+        f"[[{COUNT - 1}, 3, 8, 8]], but the run {run} was made with [[{COUNT}, 3, 8, 8]]; bring those back" in printed
+    )
+
+    bad.write_bytes(whole)
+    assert train(["--resume", run], monkeypatch, capsys)[0] == 0
+    assert_same_bits(saved(runs), never_stopped)
+
+
+def test_an_image_that_is_bad_from_the_start_leaves_nothing_to_resume_and_does_not_speak_of_it(
+    folder, tmp_path, monkeypatch, capsys
+):
+    images, runs = shutil.copytree(folder, tmp_path / "images"), tmp_path / "runs"
+    shown = set(next(batch_order(COUNT, 64, 0)).tolist())
+    bad = sorted(images.iterdir())[min(set(next(batch_order(COUNT, BATCH, seed_for(0, 0))).tolist()) - shown)]
+    spoil(bad)
+    status, printed = train(arguments(images, runs), monkeypatch, capsys)
+    assert status == 2
+    assert re.fullmatch(rf"error: {bad} cannot be read as an image \(.*\); mend or replace it", last(printed))
+
+
+def test_a_killed_worker_ends_the_run_between_two_steps_in_one_line(
+    folder, never_stopped, tmp_path, monkeypatch, capsys
+):
+    step, made = gan_detach.train_step, []
+
+    def killing(*networks_and_data):
+        made.append(step(*networks_and_data))
+        if len(made) == 3:
+            for worker in active_children():
+                os.kill(worker.pid, signal.SIGKILL)
+            time.sleep(0.5)  # for the news to arrive within the step
+        return made[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gan_detach, "train_step", killing)
+        patch.setattr(streaming, "BATCHES_AHEAD", 1)  # fewer than the steps that are left
+        patch.setattr(streaming, "MAX_WORKERS", 1)
+        status, printed = train(arguments(folder, tmp_path), patch, capsys)
+    (run,) = (tmp_path / "gan_detach").iterdir()
+    assert status == 1
+    told = "error: a process that reads images has ended (SIGKILL, as the system sends it where memory is short); "
+    step = saved(tmp_path)["step"]
+    assert last(printed) == (
+        f"{told}the last checkpoint, of step {step}, is {run}/checkpoint.pt; --resume goes on from it"
+    )
+    assert step == len(made)
+    assert train(["--resume", run], monkeypatch, capsys)[0] == 0
+    assert_same_bits(saved(tmp_path), never_stopped)
 
 
 def last(text):
@@ -165,13 +269,13 @@ def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(n
         text=True,
         start_new_session=True,
     ) as process:
-        for _ in range(600):
+        for _ in range(3000):
             if list(tmp_path.glob("*/*/samples/step-000005.png")):
                 break
             time.sleep(0.1)
         os.killpg(process.pid, number)
-        output, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
+        output, errors = process.communicate(timeout=300)
+    assert process.returncode == 128 + number, errors
     assert "Traceback" not in errors
     assert "Interrupted after step" in output
     assert len(list(tmp_path.glob("*/*/checkpoint.pt"))) == 1

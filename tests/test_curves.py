@@ -1,0 +1,88 @@
+"""Whatever numbers a step returns are curves, under their own names; anything else is refused in one line."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from common.command_line import launch
+from scripts import gan_detach
+
+ARGUMENTS = "--model mlp --image-size 8 --batch-size 4 --steps 2 --log-every 1 --device cpu"
+
+
+def train(values, runs, monkeypatch, capsys):
+    """Train with a step that returns `values`, too; return the exit status, the run's curves and stderr."""
+    train_step = gan_detach.train_step
+
+    def step(*arguments):
+        returned = train_step(*arguments)
+        return returned | values if isinstance(values, dict) else values
+
+    monkeypatch.setattr(gan_detach, "train_step", step)
+    monkeypatch.setattr(sys, "argv", ["gan_detach", *ARGUMENTS.split(), "--runs-dir", str(runs)])
+    status = 0
+    try:
+        launch(gan_detach.main, gan_detach.GanOptions)
+    except SystemExit as exit:
+        status = exit.code
+    (run,) = (runs / "gan_detach").iterdir()
+    events = EventAccumulator(str(run)).Reload()
+    curves = {tag: [point.value for point in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    return status, curves, capsys.readouterr().err
+
+
+NUMBERS = {
+    "a float": (0.25, 0.25),
+    "an int": (3, 3),
+    "a bool": (True, 1),
+    "numpy's": (np.float32(0.5), 0.5),
+    "penalty": (torch.tensor(0.125), 0.125),
+    "float64": (torch.tensor(0.5, dtype=torch.float64), 0.5),
+    "bfloat16": (torch.tensor(2.0, dtype=torch.bfloat16), 2),
+    "count": (torch.tensor(7), 7),
+    "skipped": (torch.tensor(True), 1),
+    "one element": (torch.tensor([[0.75]]), 0.75),
+    "with a graph": (torch.tensor(1.5, requires_grad=True) * 2, 3),
+    "r1_loss": (torch.tensor(4.5), 4.5),
+}
+
+
+def test_every_number_is_a_curve_and_every_loss_stands_beside_the_bar(tmp_path, monkeypatch, capsys):
+    values = {name: value for name, (value, _) in NUMBERS.items()}
+    status, curves, printed = train(values, tmp_path, monkeypatch, capsys)
+    assert status == 0
+    for name, (_, expected) in NUMBERS.items():
+        assert curves[name] == [expected, expected]
+    assert {"loss/discriminator", "loss/generator", "probability/real", "probability/fake"} < curves.keys()
+    assert "r1_loss 4.500" in printed
+    assert "penalty" not in printed
+
+
+REFUSED = {
+    "'images' is a batch": ({"images": torch.zeros(4, 1, 8, 8)}, "a float32 tensor of shape (4, 1, 8, 8) as 'images'"),
+    "empty": ({"none": torch.zeros(0)}, "a float32 tensor of shape (0,) as 'none'"),
+    "complex": ({"z": torch.zeros((), dtype=torch.complex64)}, "a complex64 tensor of shape () as 'z'"),
+    "text": ({"note": "good"}, "a value of type str as 'note'"),
+    "nothing": ({"note": None}, "a value of type NoneType as 'note'"),
+    "no name": ({1: 0.5}, "a number under 1"),
+    "no dict": ((0.5, 0.5), "a value of type tuple; return a dict of names and numbers"),
+    "forgotten": (None, "a value of type NoneType; return a dict"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_number_is_refused_in_one_line(what, tmp_path, monkeypatch, capsys):
+    values, told = REFUSED[what]
+    status, _, printed = train(values, tmp_path, monkeypatch, capsys)
+    assert status == 1
+    assert printed.splitlines()[-1].startswith(f"error: step 1: the step returned {told}")
+    assert "Traceback" not in printed
+
+
+def test_a_number_of_the_users_own_that_is_not_finite_stops_the_run_by_its_name(tmp_path, monkeypatch, capsys):
+    status, _, printed = train({"penalty": float("nan")}, tmp_path, monkeypatch, capsys)
+    assert status == 1
+    assert "error: step 1: penalty is nan; " in printed

@@ -1,0 +1,77 @@
+"""How a process ends that is told to while it starts, whose terminal has few letters, or whose reader has gone."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from common.command_line import launch
+from scripts import gan_detach
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
+TINY = "--model mlp --image-size 8 --batch-size 4 --steps 1 --device cpu"
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_torch_is_loaded_ends_the_process_without_a_word(number, tmp_path):
+    command = [sys.executable, SCRIPTS / "cyclegan.py", "--runs-dir", tmp_path / "runs"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while "libtorch" not in Path(f"/proc/{process.pid}/maps").read_text():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=300)
+    assert process.returncode == -number  # for a shell, 128 + number
+    assert output == errors == ""
+    assert not (tmp_path / "runs").exists()
+
+
+def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    monkeypatch.setattr(gan_detach, "load_images", interrupted)
+    monkeypatch.setattr(sys, "argv", ["gan_detach", *TINY.split(), "--runs-dir", str(tmp_path / "runs")])
+    with pytest.raises(SystemExit) as exit:
+        launch(gan_detach.main, gan_detach.GanOptions)
+    assert exit.value.code == 130
+    assert capsys.readouterr() == ("", "")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_letters_that_the_terminal_does_not_have_are_escaped(tmp_path):
+    environment = os.environ | {"PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, SCRIPTS / "gan_detach.py", *TINY.split(), "--runs-dir", tmp_path / "Läufe-图"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Done: 1 steps.\nSamples:     L\\")
+    assert done.stdout.isascii()
+
+
+def test_a_folder_whose_name_tensorboard_cannot_take_is_refused_before_it_is_made(tmp_path, monkeypatch, capsys):
+    runs = tmp_path / "caf\udce9"  # a byte that is no UTF-8
+    monkeypatch.setattr(sys, "argv", ["gan_detach", *TINY.split(), "--runs-dir", str(runs)])
+    with pytest.raises(SystemExit) as exit:
+        launch(gan_detach.main, gan_detach.GanOptions)
+    assert exit.value.code == 2
+    assert re.fullmatch(
+        r"error: --runs-dir: .* \(the name is not UTF-8, .*\); choose another\n", capsys.readouterr().err
+    )
+    assert not runs.exists()
+
+
+def test_a_reader_that_has_gone_is_no_error_of_the_script(tmp_path):
+    command = [sys.executable, SCRIPTS / "gan_detach.py", *TINY.split(), "--runs-dir", tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert process.returncode == 128 + signal.SIGPIPE
+    assert "Error" not in errors
+    assert len(list(tmp_path.glob("*/*/checkpoint.pt"))) == 1

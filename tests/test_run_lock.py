@@ -1,0 +1,140 @@
+"""One process trains a run: a second is refused in one line, and a killed one leaves no lock behind."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+from contextlib import suppress
+from functools import partial
+
+from PIL import Image
+from test_resume import MLP, assert_same, finish, resume, start, train, weights
+
+from common import data
+from common.training_run import TrainingRun
+
+MLP_OF_4 = f"{MLP} --steps 4"
+
+
+def waiting(folder):
+    """Have this process say in `folder` that it has made a step, and wait there until it may go on."""
+    log = TrainingRun.log
+
+    def waiting_log(*arguments):
+        (folder / "waits").touch()
+        until((folder / "go").exists)
+        log(*arguments)
+
+    TrainingRun.log = waiting_log
+
+
+def until(condition):
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("waited for five minutes")
+
+
+def contents(run):
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in run.rglob("*")}
+
+
+def refusal_of(run):
+    return f"error: {run}: another process is training this run; wait for it, or end it first\n"
+
+
+def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone(tmp_path):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    whole, run = train("gan_detach", f"{MLP} --steps 9", tmp_path / "whole"), train("gan_detach", MLP_OF_4, ours)
+    first = resume("gan_detach", ours, "--steps 9", partial(waiting, tmp_path))
+    until((tmp_path / "waits").exists)
+    (run / ".checkpoint.pt.1").touch()  # as the first has it while it writes
+    before = contents(run)
+    finish(start("gan_detach", f"--resume {run} --steps 9", theirs), theirs, 2)
+    assert (theirs / "log").read_text() == refusal_of(run)
+    assert contents(run) == before
+    (tmp_path / "go").touch()
+    finish(first, ours)
+    assert_same(weights(run), weights(whole))
+
+
+def test_of_two_that_resume_a_run_at_once_one_does(tmp_path):
+    whole, run = train("gan_detach", f"{MLP} --steps 9", tmp_path / "whole"), train("gan_detach", MLP_OF_4, tmp_path)
+    folders = tmp_path / "one", tmp_path / "other"
+    processes = [
+        start("gan_detach", f"--resume {run} --steps 9", folder, partial(waiting, tmp_path)) for folder in folders
+    ]
+    until(lambda: any(process.exitcode is not None for process in processes))
+    (tmp_path / "go").touch()
+    for process in processes:
+        process.join()
+    assert sorted(process.exitcode for process in processes) == [0, 2]
+    refused = folders[[process.exitcode for process in processes].index(2)]
+    assert (refused / "log").read_text() == refusal_of(run)
+    assert_same(weights(run), weights(whole))
+    assert not list(run.rglob(".*"))
+
+
+def test_a_run_that_another_process_has_gone_on_with_meanwhile_is_not_gone_on_with_from_before(tmp_path):
+    run = train("gan_detach", MLP_OF_4, tmp_path)
+    finish(resume("gan_detach", tmp_path, "--steps 9", partial(overtaken, run)), tmp_path, 2)
+    assert (
+        (tmp_path / "log").read_text().endswith(f"error: {run}: another process has just gone on with it; try again\n")
+    )
+
+
+def overtaken(run):
+    """Have this process find that a run has another checkpoint after it has read the first one."""
+    restore = TrainingRun.restore
+
+    def late(*arguments):
+        step = restore(*arguments)
+        shutil.copy(run / "checkpoint.pt", run / "newer.pt")
+        (run / "newer.pt").rename(run / "checkpoint.pt")
+        return step
+
+    TrainingRun.restore = late
+
+
+def test_where_there_can_be_no_lock_a_run_is_resumed_without(tmp_path):
+    run = train("gan_detach", MLP_OF_4, tmp_path)
+    (run / ".lock").mkdir()  # so that opening it fails, as on a file system that has no locks
+    finish(resume("gan_detach", tmp_path, "--steps 9"), tmp_path)
+    assert weights(run)[".step"] == 9
+
+
+def test_workers_that_outlive_a_killed_run_do_not_keep_it_locked(tmp_path):
+    images = tmp_path / "images"
+    images.mkdir()
+    for number in range(8):
+        Image.effect_noise((8, 8), 100).save(images / f"{number}.png")
+    arguments = f"--dataset {images} {MLP} --steps 9"
+    process = start("gan_detach", arguments, tmp_path, partial(streaming_and_killed_in_step_6, tmp_path / "pids"))
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    workers = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert workers
+    for worker in workers:
+        os.kill(worker, 0)  # there it still is
+    finish(resume("gan_detach", tmp_path), tmp_path)
+    for worker in workers:
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+
+
+def streaming_and_killed_in_step_6(pids):
+    log = TrainingRun.log
+    data.MEMORY_LIMIT = 0
+
+    def killed(run, step, values):
+        if step == 6:
+            workers = multiprocessing.active_children()
+            for worker in workers:
+                os.kill(worker.pid, signal.SIGSTOP)  # so that they do not notice
+            pids.write_text(" ".join(str(worker.pid) for worker in workers))
+            os.kill(os.getpid(), signal.SIGKILL)
+        log(run, step, values)
+
+    TrainingRun.log = killed
