@@ -65,11 +65,15 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
 
 
 def end(message: str, status: int) -> NoReturn:
-    """End the process with the message as one line: names in it may hold line breaks, and bytes that are no text."""
+    """End the process with the message as one line."""
     if first_to_complain():
-        line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {one_line(message)}", file=sys.stderr)
     sys.exit(status)
+
+
+def one_line(message: str) -> str:
+    """Return the message as one line: names in it may hold line breaks, and bytes that are no text."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
 
 
 def parse(

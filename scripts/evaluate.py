@@ -13,16 +13,18 @@ against the same real images as the samples were, none of which is among them. A
 
     python scripts/evaluate.py runs/gan_detach/20260101-120000
 
-The figures go to the screen, to `evaluation.json` in the run and to its TensorBoard. On the same machine the same
-`--seed` gives the same figures.
+The figures go to the screen, to `evaluation.json` in the run, a list with an entry for each settings and step, and to
+its TensorBoard as `evaluation/<settings>/fid` and so on, `evaluation_floor/<settings>/fid` for the real images: a curve
+for each settings, such as `digits-2000-average`. On the same machine the same settings give the same figures.
 """
 
 import json
 import os
 import sys
 import tempfile
+import zlib
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Literal
@@ -31,7 +33,6 @@ import torch
 import tyro
 from torch import Tensor
 from torch.utils.data import Subset
-from torch.utils.tensorboard import SummaryWriter
 from torch_fidelity import FeatureExtractorBase, calculate_metrics, register_feature_extractor
 from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3
 from torchvision.transforms.v2.functional import resize
@@ -40,10 +41,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is foun
 
 from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
-from common.data import load_images, to_float
+from common.data import TORCHVISION, load_images, to_float
 from common.digit_classifier import digit_classifier
 from common.finished_run import draw, load_generator
-from common.run_folder import shown, write_whole
+from common.run_folder import events, shown, write_whole
 from common.run_options import check_numbers, pick_device
 from common.streaming import StreamedImages
 
@@ -178,26 +179,63 @@ def table(samples: dict[str, float], floor: dict[str, float]) -> str:
     return "\n".join(rows)
 
 
+def label(settings: dict[str, str | int], own_dataset: str) -> str:
+    """Return the name of an evaluation's curves: features, count and weights, and all else that is not as usual."""
+    parts = [settings["features"], settings["count"], settings["weights"]]
+    if settings["checkpoint"] != "checkpoint.pt":
+        parts.append(settings["checkpoint"])
+    if (dataset := settings["dataset"]) != own_dataset:
+        path = Path(dataset)
+        parts.append(f"{path.name}-{zlib.crc32(os.fsencode(path)):08x}" if path.is_absolute() else dataset)
+    if settings["seed"]:
+        parts.append(f"seed-{settings['seed']}")
+    return "-".join(map(str, parts))
+
+
+def located(dataset: str) -> str:
+    """Return the name of a data set, or the whole path of a folder."""
+    return str(Path(dataset).resolve()) if dataset not in ("mnist5k", *TORCHVISION) else dataset
+
+
+def earlier_evaluations(path: Path) -> list[dict]:
+    """Return what is in the `evaluation.json` at `path`; raises BadInput for a file that is something else."""
+    try:
+        found = json.loads(path.read_bytes()) if path.exists() else []
+    except ValueError:
+        found = None
+    found = [found] if isinstance(found, dict) else found  # a single evaluation, as the file used to have it
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise BadInput(f"{path}: holds no evaluations; move it away")
+    return found
+
+
 def main(options: Options) -> None:
     """Measure, and write down what was found."""
     check_numbers(options)
+    if options.count is not None and options.count <= NEIGHBOURS:
+        raise BadInput(f"--count {options.count}: must be at least {NEIGHBOURS + 1}")
     checkpoint = load_checkpoint(options.run)
     if checkpoint["script"] == "cyclegan":
         raise BadInput(f"{options.run}: a CycleGAN draws nothing from noise, it translates; see scripts/sample.py")
     with refusing(options.run):
         generator, trained = load_generator(checkpoint, options.weights), checkpoint["options"]
-        dataset = options.dataset or os.fspath(trained["dataset"])
+        own_dataset = os.fspath(trained["dataset"])
+    folder, name = (options.run, "checkpoint.pt") if options.run.is_dir() else (options.run.parent, options.run.name)
+    path = folder / "evaluation.json"
+    earlier_evaluations(path)  # refused now rather than at the end
     device = pick_device(options.device)
+    dataset = own_dataset if options.dataset is None else options.dataset
     features = options.features or ("digits" if dataset in DIGIT_DATASETS else "inception")
     shape = tuple(checkpoint["data_shapes"][0][1:])
     images = load_images(dataset, shape[-1])
     if tuple(images.shape[1:]) != shape:
         raise BadInput(f"--dataset {dataset}: images of shape {tuple(images.shape[1:])}, where the run's are {shape}")
-    count = options.count or min(COUNT, len(images) // 2)
-    if not NEIGHBOURS < count <= len(images) // 2:
-        raise BadInput(
-            f"--count {count}: must be at least {NEIGHBOURS + 1}, and at most half of the {len(images)} real images"
-        )
+    most = len(images) // 2
+    if most <= NEIGHBOURS:
+        raise BadInput(f"--dataset {dataset}: it takes at least {2 * NEIGHBOURS + 2} images, not {len(images)}")
+    count = options.count or min(COUNT, most)
+    if count > most:
+        raise BadInput(f"--count {count}: must be at most half of the {len(images)} real images")
     if features == "inception":
         fetch_inception()
     options = replace(options, dataset=dataset, features=features, count=count)
@@ -214,17 +252,29 @@ def main(options: Options) -> None:
         title += f" (their classifier is right on {accuracy:.1%} of 1,000 held-out digits)"
     print(f"{title}\n\n{table(found, floor)}\n")
 
-    folder = options.run if options.run.is_dir() else options.run.parent
-    report = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}
-    report |= {"step": checkpoint["step"], "samples": found, "floor": floor}
+    settings = {
+        "features": features,
+        "count": count,
+        "weights": options.weights,
+        "checkpoint": name,
+        "dataset": located(dataset),
+        "seed": options.seed,
+    }
+    curves = label(settings, located(own_dataset))
+    settings["step"] = checkpoint["step"]
+    entry = settings | {"device": str(device), "samples": found, "floor": floor}
     if features == "digits":
-        report["classifier_accuracy"] = accuracy
-    write_whole(folder / "evaluation.json", lambda file: file.write(json.dumps(report, indent=2).encode()))
-    with SummaryWriter(folder) as board:
-        for name in found:
-            board.add_scalar(f"evaluation/{name}", found[name], checkpoint["step"])
-            board.add_scalar(f"evaluation_floor/{name}", floor[name], checkpoint["step"])
-    print(f"Written to {shown(folder / 'evaluation.json')}")
+        entry["classifier_accuracy"] = accuracy
+    earlier = earlier_evaluations(path)
+    if entry not in earlier:  # else TensorBoard has these very points
+        with events(folder, None) as board:
+            for metric in found:
+                board.add_scalar(f"evaluation/{curves}/{metric}", found[metric], checkpoint["step"])
+                board.add_scalar(f"evaluation_floor/{curves}/{metric}", floor[metric], checkpoint["step"])
+            board.flush()
+    others = [one for one in earlier if any(one.get(key) != value for key, value in settings.items())]
+    write_whole(path, lambda file: file.write(json.dumps([*others, entry], indent=2).encode()))
+    print(f"Written to {shown(path)}\nTensorBoard: evaluation/{curves}")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from common.run_options import check_numbers
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 SCRIPTS = [*GANS, "cyclegan"]
+PUBLISHED = {"config.json", "events.out.tfevents.0", "samples.png"}
 FRAME = 4 * 58 + 2  # pixels of four digits beside each other in a grid
 
 
@@ -41,14 +42,15 @@ class Options:
     scripts: tuple[str, ...] = tuple(SCRIPTS)
     """Training scripts to run, by name."""
     output: Path = ROOT / "runs" / "reference"
-    """Where each script's folder is made, in place of the one there."""
+    """Where each script's folder is made, in place of one published before; a folder with anything else in it is left
+    alone."""
     steps: int | None = None
     """Steps of each run. None keeps the scripts' own."""
 
 
 def thin(run: Path, published: Path) -> None:
     """Copy a run's config, and its events without every second picture, into the new folder `published`."""
-    published.mkdir(parents=True)
+    published.mkdir()
     shutil.copy(run / "config.json", published)
     (events,) = run.glob("events.out.tfevents.*")
     records = [(record, Event.FromString(record)) for record in RawEventFileLoader(str(events)).Load()]
@@ -64,7 +66,8 @@ def thin(run: Path, published: Path) -> None:
 def filmstrip(run: Path) -> Image.Image:
     """Return the upper left of a run's sample grids side by side: its first three, its fifth and its last."""
     paths = sorted((run / "samples").iterdir())
-    frames = [np.array(Image.open(path))[:FRAME, :FRAME] for path in [*paths[:3], *paths[4:5], paths[-1]]]
+    chosen = dict.fromkeys([*paths[:3], *paths[4:5], paths[-1]])
+    frames = [np.array(Image.open(path))[:FRAME, :FRAME] for path in chosen]
     gap = np.full((len(frames[0]), 12), 255, dtype=np.uint8)
     return Image.fromarray(np.hstack([part for frame in frames for part in (gap, frame)][1:]))
 
@@ -74,27 +77,59 @@ def is_picture(event: Event) -> bool:
     return any(value.HasField("image") for value in event.summary.value)
 
 
+def check_published(folder: Path) -> None:
+    """Raise BadInput if there is anything at `folder` that was not published: it shall not be replaced."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise BadInput(f"--output: {folder} is no folder that was published; name another --output or move it away")
+    for path in sorted(folder.iterdir()) if folder.exists() else []:
+        if path.name not in PUBLISHED or path.is_symlink() or not path.is_file():
+            raise BadInput(f"--output: {path} was not published; name another --output or move {folder} away")
+
+
 def check(options: Options) -> None:
     """Raise BadInput for options that cannot work, before anything is run."""
     check_numbers(options)
     if unknown := set(options.scripts) - set(SCRIPTS):
         raise BadInput(f"--scripts {sorted(unknown)[0]}: not one of {', '.join(SCRIPTS)}")
+    for script in options.scripts:
+        check_published(options.output / script)
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=options.output):
+            pass
+    except OSError as error:
+        raise BadInput(f"--output {options.output}: cannot be written ({error.strerror}); name another") from error
+
+
+def publish(script: str, run: Path, output: Path) -> None:
+    """Put what stays of a run into `output`/`script`; the folder there is replaced once the new one is whole."""
+    published = output / script
+    with tempfile.TemporaryDirectory(dir=output, prefix=f".{script}.") as beside:
+        new, old = Path(beside, "new"), Path(beside, "old")
+        thin(run, new)
+        if script in GANS:
+            filmstrip(run).save(new / "samples.png")
+        check_published(published)  # again: the run took its time
+        try:
+            if published.exists():
+                published.replace(old)
+            new.replace(published)
+        finally:
+            if old.exists() and not published.exists():
+                old.replace(published)
 
 
 def main(options: Options) -> None:
     """Run the scripts one by one and publish each as it ends."""
     check(options)
     steps = [] if options.steps is None else ["--steps", str(options.steps)]
-    for script in tqdm(options.scripts, "runs", unit="run"):
+    for script in tqdm(dict.fromkeys(options.scripts), "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, ROOT / "scripts" / f"{script}.py", "--runs-dir", "runs", *steps]
             if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL).returncode:
                 raise Stopped(f"{script}.py failed, as it says above; what was published before it stays")
             (run,) = Path(folder, "runs", script).iterdir()
-            shutil.rmtree(options.output / script, ignore_errors=True)
-            thin(run, options.output / script)
-            if script in GANS:
-                filmstrip(run).save(options.output / script / "samples.png")
+            publish(script, run, options.output)
     print(f"TensorBoard: tensorboard --logdir {shown(options.output)}")
 
 

@@ -10,6 +10,7 @@ files to work with. A CycleGAN run has no noise; its generator A to B translates
 """
 
 import math
+import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from common.pictures import grid, png
 from common.run_folder import shown, write_whole
 from common.run_options import check_numbers, pick_device
 
+COUNT = 64
+
 
 @dataclass(frozen=True)
 class Options:
@@ -39,8 +42,8 @@ class Options:
 
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
-    count: int = 64
-    """How many images."""
+    count: int | None = None
+    """How many images. None makes 64, or all that there are where a CycleGAN has fewer test images."""
     interpolate: int | None = None
     """Walk from one point of z to another, in so many images, both ends included; then --count / --interpolate times
     anew: the rows of the grid. None draws every image from a point of its own."""
@@ -48,7 +51,7 @@ class Options:
     """Fixes the noise, or the choice of images to translate."""
     output: Path | None = None
     """A .png for a grid; an .npz with the key `images`, uint8 (N, C, H, W); or, without such an ending, a new folder of
-    000000.png, 000001.png, ... None makes samples.png in the run."""
+    000000.png, 000001.png, ... What is there is not replaced. None makes samples.png in the run, or makes it anew."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
@@ -60,20 +63,23 @@ def translated(checkpoint: dict, options: Options, device: torch.device) -> Tens
     with refusing(options.run):
         trained = checkpoint["options"]
         generator = load_translator(checkpoint, "a-to-b")
-        domains = load_domains(trained["dataset"], trained["image_size"], trained["load_size"])
-    return draw(generator, next(batches(domains.test_a, options.count, options.seed)), device)
+        test_a = load_domains(trained["dataset"], trained["image_size"], trained["load_size"]).test_a
+    count = options.count or min(COUNT, len(test_a))
+    if count > len(test_a):
+        raise BadInput(
+            f"--count {count}: the run has {len(test_a)} test images of domain A to translate; ask for fewer"
+        )
+    return draw(generator, next(batches(test_a, count, options.seed)), device)
 
 
 def points(z_dim: int, options: Options) -> Tensor:
     """Return the z of every image, (count, z_dim), all of them standard normal."""
-    random, steps = torch.Generator().manual_seed(options.seed), options.interpolate
+    random, steps, count = torch.Generator().manual_seed(options.seed), options.interpolate, options.count or COUNT
     if steps is None:
-        return torch.randn(options.count, z_dim, generator=random)
-    if steps < 2 or options.count % steps:
-        raise BadInput(
-            f"--interpolate {steps}: must be 2 or more and divide the --count of {options.count} images into rows"
-        )
-    start, end = torch.randn(2, options.count // steps, 1, z_dim, generator=random, dtype=torch.float64)
+        return torch.randn(count, z_dim, generator=random)
+    if steps < 2 or count % steps:
+        raise BadInput(f"--interpolate {steps}: must be 2 or more and divide the --count of {count} images into rows")
+    start, end = torch.randn(2, count // steps, 1, z_dim, generator=random, dtype=torch.float64)
     return walk(start, end, steps).flatten(0, 1).float()
 
 
@@ -90,12 +96,15 @@ def walk(start: Tensor, end: Tensor, steps: int) -> Tensor:
 
 def write_folder(folder: Path, images: Tensor) -> None:
     """Write uint8 images (N, C, H, W) as PNGs into a folder that appears once it is whole."""
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-        whole = Path(temporary) / folder.name
-        whole.mkdir()
-        for number, image in enumerate(images):
-            to_pil_image(image).save(whole / f"{number:06d}.png")
-        whole.replace(folder)
+    try:
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+            whole = Path(temporary) / folder.name
+            whole.mkdir()
+            for number, image in enumerate(images):
+                to_pil_image(image).save(whole / f"{number:06d}.png")
+            whole.replace(folder)
+    except OSError as error:  # Pillow's name no file
+        raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
 
 
 def main(options: Options) -> None:
@@ -104,8 +113,8 @@ def main(options: Options) -> None:
     output = options.output or (options.run if options.run.is_dir() else options.run.parent) / "samples.png"
     if output.suffix not in (".png", ".npz", ""):
         raise BadInput(f"--output {output}: must end in .png for a grid, in .npz for an array, or be a folder's name")
-    if not output.suffix and output.exists():
-        raise BadInput(f"--output {output}: exists already; name a new folder")
+    if options.output and os.path.lexists(output):
+        raise BadInput(f"--output {output}: exists already; name a new {'file' if output.suffix else 'folder'}")
     if not output.parent.is_dir():
         raise BadInput(f"--output {output}: there is no folder {output.parent}; make it first")
     device = pick_device(options.device)
@@ -121,9 +130,9 @@ def main(options: Options) -> None:
     elif output.suffix == ".npz":
         write_whole(output, lambda file: np.savez_compressed(file, images=images.numpy()))
     else:
-        picture = grid(images, columns=options.interpolate or round(options.count**0.5))
+        picture = grid(images, columns=options.interpolate or round(len(images) ** 0.5))
         write_whole(output, lambda file: file.write(png(picture)))
-    print(f"{options.count} images: {shown(output)}")
+    print(f"{len(images)} images: {shown(output)}")
 
 
 if __name__ == "__main__":

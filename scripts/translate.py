@@ -1,14 +1,16 @@
 """A file or a folder of images through a finished CycleGAN.
 
 Images of any size are translated at their own size, under their own names, and turned into the run's greyscale or
-colour. A folder is searched recursively.
+colour: of an animation or a file of several pages the first, on white where transparent. A folder is searched
+recursively. What cannot be translated is listed at the end, with exit status 1, and all else is translated.
 
     python scripts/translate.py runs/cyclegan/20260101-120000 zebras --direction b-to-a --output horses
 """
 
+import io
+import os
 import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +25,7 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
 from common.checkpoint import load_checkpoint, refusing
-from common.command_line import BadInput, launch
+from common.command_line import BadInput, Stopped, launch, one_line
 from common.data import to_float, to_uint8
 from common.finished_run import load_translator
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
@@ -43,6 +45,8 @@ class Options:
     """Folder for the translated images, made if it is missing."""
     direction: Literal["a-to-b", "b-to-a"] = "a-to-b"
     """From which of the run's domains to which."""
+    existing: Literal["refuse", "skip", "replace"] = "refuse"
+    """What to do if images to be written are there already: skip goes on with a translation that was stopped."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
@@ -63,39 +67,83 @@ def translate(generator: nn.Module, image: Tensor) -> Tensor:
 
 def find(options: Options) -> dict[Path, Path]:
     """Return the files to translate and the file to write for each; raises BadInput where that cannot work."""
-    folder = options.input if options.input.is_dir() else options.input.parent
-    paths = map(Path, image_paths(folder)) if options.input.is_dir() else [options.input]
-    targets = {path: options.output / path.relative_to(folder) for path in paths if path.is_file()}
-    if not targets:
-        raise BadInput(f"{options.input}: not found, or no images in it ({' '.join(IMAGE_SUFFIXES)})")
-    output, folder = options.output.resolve(), folder.resolve()
-    if output == folder or (options.input.is_dir() and output.is_relative_to(folder)):
-        raise BadInput(f"--output {options.output}: lies in the folder of the input, {folder}; choose another")
-    for path in targets:
+    if options.input.is_dir():
+        folder, paths = options.input, [Path(path) for path in image_paths(options.input)]
+    elif options.input.is_file():
+        folder, paths = options.input.parent, [options.input]
+    else:
+        raise BadInput(f"{options.input}: there is no such file or folder")
+    if not paths:
+        raise BadInput(f"{options.input}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
+    output, within = options.output.resolve(), folder.resolve()
+    if output == within or (options.input.is_dir() and output.is_relative_to(within)):
+        raise BadInput(f"--output {options.output}: lies in the folder of the input, {within}; choose another")
+    for path in paths:
         if path.suffix.lower() not in IMAGE_SUFFIXES:
             raise BadInput(f"{path}: no image that can be written again under its name ({' '.join(IMAGE_SUFFIXES)})")
+    targets = {path: options.output / path.relative_to(folder) for path in paths}
+    there = {target: None for target in targets.values() if os.path.lexists(target)}
+    if there and options.existing == "refuse":
+        raise BadInput(
+            f"--output {options.output}: {len(there)} of {len(targets)} images are there already, as "
+            f"{next(iter(there))}; choose another folder, or --existing skip or replace"
+        )
+    if options.existing == "skip":
+        targets = {path: target for path, target in targets.items() if target not in there}
     return targets
 
 
+def translated(generator: nn.Module, path: Path, mode: str) -> bytes:
+    """Return the file of the translated image, in the format that the name of `path` says.
+
+    mode: `L` or `RGB`. Raises BadInput, in one line that names the path, for whatever is wrong with this one image.
+    """
+    image = read_image(path, None, mode)
+    file = io.BytesIO()
+    try:
+        image = to_pil_image(translate(generator, image))
+        image.save(file, Image.registered_extensions()[path.suffix.lower()])
+    except (OSError, ValueError, RuntimeError, MemoryError) as error:  # too large for its format, or for the memory
+        raise BadInput(
+            f"{path} cannot be translated ({' '.join(str(error).split()) or type(error).__name__})"
+        ) from error
+    return file.getvalue()
+
+
 def main(options: Options) -> None:
-    """Translate one image after another and say where they are."""
+    """Translate one image after another, and say where they are and which could not be translated."""
     checkpoint = load_checkpoint(options.run)
     if checkpoint["script"] != "cyclegan":
         raise BadInput(f"{options.run}: a run of {checkpoint['script']}.py; name one of cyclegan.py")
+    device = pick_device(options.device)
     targets = find(options)
     with refusing(options.run):
-        generator = load_translator(checkpoint, options.direction)
-    generator.to(pick_device(options.device))
+        generator = load_translator(checkpoint, options.direction).to(device)
     mode = "L" if checkpoint["data_shapes"][0][1] == 1 else "RGB"
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--output {options.output}: cannot be made ({error.strerror or error})") from error
 
-    for path, target in tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True):
-        image = to_pil_image(translate(generator, read_image(path, None, mode)))
+    failures = []
+    for done, (path, target) in enumerate(tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True)):
+        try:
+            content = translated(generator, path, mode)
+        except BadInput as error:
+            failures.append(str(error))
+            continue
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, partial(image.save, format=Image.registered_extensions()[path.suffix.lower()]))
+            write_whole(target, lambda file, content=content: file.write(content))
         except OSError as error:
-            raise BadInput(f"--output {target}: cannot be written ({error.strerror or error})") from error
-    print(f"{len(targets)} images: {shown(options.output)}")
+            raise Stopped(
+                f"{target}: cannot be written ({error.strerror or error}); the {done - len(failures)} images before it "
+                "are there, and --existing skip goes on behind them"
+            ) from error
+    print(f"{len(targets) - len(failures)} images: {shown(options.output)}")
+    if failures:
+        print(*map(one_line, failures), sep="\n", file=sys.stderr)
+        raise Stopped(f"{len(failures)} of {len(targets)} images could not be translated, those above")
 
 
 if __name__ == "__main__":

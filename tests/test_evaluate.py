@@ -1,6 +1,7 @@
 """The figures against float64 references, the floor, and what an evaluation leaves behind."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -26,8 +27,13 @@ def change(run, **entries):
     torch.save(torch.load(run / "checkpoint.pt", weights_only=True) | entries, run / "checkpoint.pt")
 
 
-def report(run):
+def reports(run):
     return json.loads((run / "evaluation.json").read_text())
+
+
+def report(run):
+    """Return the latest."""
+    return reports(run)[-1]
 
 
 def test_the_classifier_knows_digits_it_never_saw_and_leaves_the_global_generator_alone():
@@ -107,21 +113,80 @@ def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     assert found["floor"]["confident"] > 0.9
 
     events = EventAccumulator(str(run)).Reload()
+    assert printed.splitlines()[-1] == "TensorBoard: evaluation/digits-100-average"
     for column, group in (("samples", "evaluation"), ("floor", "evaluation_floor")):
         for name, value in found[column].items():
-            (point,) = events.Scalars(f"{group}/{name}")
+            (point,) = events.Scalars(f"{group}/digits-100-average/{name}")
             assert point.step == 7
             assert point.value == pytest.approx(value)
 
 
 def test_the_same_seed_gives_the_same_figures_and_another_seed_others(run):
-    reports = []
+    found = []
     for seed in (0, 0, 1):
         evaluate.main(Options(run, count=50, seed=seed))
-        reports.append(report(run))
-    assert reports[0] == reports[1]
-    assert reports[0]["samples"]["fid"] != reports[2]["samples"]["fid"]
-    assert reports[0]["floor"]["fid"] != reports[2]["floor"]["fid"]
+        found.append(report(run))
+    assert found[0] == found[1]
+    assert found[0]["samples"]["fid"] != found[2]["samples"]["fid"]
+    assert found[0]["floor"]["fid"] != found[2]["floor"]["fid"]
+    assert reports(run) == found[1:]
+
+
+def test_other_settings_and_steps_add_to_the_file_and_each_settings_have_curves_of_their_own(run, tmp_path):
+    """The same settings replace their entry, and TensorBoard gets no point twice."""
+    digits = tmp_path / "a" / "digits"
+    digits.mkdir(parents=True)
+    for number, image in enumerate(load_mnist5k()[0][:40:2]):
+        Image.fromarray(image[0].numpy()).save(digits / f"{number:02}.png")
+    (run / "best.pt").write_bytes((run / "checkpoint.pt").read_bytes())
+    tiny = Options(run, count=10, features="digits")
+    for options in (
+        tiny,
+        tiny,
+        replace(tiny, count=9),
+        replace(tiny, weights="last"),
+        replace(tiny, seed=3),
+        replace(tiny, dataset=str(digits)),
+        replace(tiny, run=run / "best.pt"),
+    ):
+        evaluate.main(options)
+    change(run, step=9)
+    evaluate.main(tiny)
+    evaluate.main(replace(tiny, dataset="mnist5k"))  # which is the run's own
+
+    keys = ("features", "count", "weights", "dataset", "seed", "checkpoint", "step")
+    assert [tuple(entry[key] for key in keys) for entry in reports(run)] == [
+        ("digits", 10, "average", "mnist5k", 0, "checkpoint.pt", 7),
+        ("digits", 9, "average", "mnist5k", 0, "checkpoint.pt", 7),
+        ("digits", 10, "last", "mnist5k", 0, "checkpoint.pt", 7),
+        ("digits", 10, "average", "mnist5k", 3, "checkpoint.pt", 7),
+        ("digits", 10, "average", str(digits), 0, "checkpoint.pt", 7),
+        ("digits", 10, "average", "mnist5k", 0, "best.pt", 7),
+        ("digits", 10, "average", "mnist5k", 0, "checkpoint.pt", 9),
+    ]
+    board = EventAccumulator(str(run)).Reload()
+    curves = {tag.split("/")[1]: board.Scalars(tag) for tag in board.Tags()["scalars"] if tag.endswith("/fid")}
+    (folder,) = (name for name in curves if re.fullmatch(r"digits-10-average-digits-[0-9a-f]{8}", name))
+    assert {name: sorted(point.step for point in points) for name, points in curves.items()} == {
+        "digits-10-average": [7, 9],
+        "digits-9-average": [7],
+        "digits-10-last": [7],
+        "digits-10-average-seed-3": [7],
+        folder: [7],
+        "digits-10-average-best.pt": [7],
+    }
+
+
+def test_a_file_of_one_evaluation_is_kept_and_one_that_holds_none_is_refused_before_anything_is_measured(run):
+    (run / "evaluation.json").write_text('{"count": 5000, "samples": {"fid": 3.9}}')
+    evaluate.main(Options(run, count=10))
+    assert reports(run)[0] == {"count": 5000, "samples": {"fid": 3.9}}
+    assert reports(run)[1]["count"] == 10
+    for content in (b"[1]", b'"fid"', b"[{", b"\xff", b""):
+        (run / "evaluation.json").write_bytes(content)
+        with pytest.raises(BadInput, match=r"evaluation\.json: holds no evaluations"):
+            evaluate.main(Options(run / "checkpoint.pt", dataset="no/such"))
+        assert (run / "evaluation.json").read_bytes() == content
 
 
 def test_the_average_and_the_last_weights_are_told_apart(run):

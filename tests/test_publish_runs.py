@@ -1,9 +1,16 @@
-"""A published run shows what the run showed, but for every second picture."""
+"""A published run shows what the run showed, but for every second picture, and replaces nothing else."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.command_line import BadInput, launch
 from common.run_options import GanOptions
 from scripts import gan_detach, publish_runs
 
@@ -31,3 +38,94 @@ def test_a_published_run_has_all_curves_and_every_second_picture(tmp_path):
     for frame, step in enumerate([0, 1, 2, 4, 7]):
         grid = np.array(Image.open(run / "samples" / f"step-{step:06d}.png"))
         assert np.array_equal(strip[:, frame * 246 :][:, :234], grid[:234, :234])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run as a training script leaves it, of three steps."""
+    folder = tmp_path_factory.mktemp("runs")
+    gan_detach.main(GanOptions(model="mlp", batch_size=2, steps=3, sample_every=1, runs_dir=folder, device="cpu"))
+    (run,) = (folder / "gan_detach").iterdir()
+    return run
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+def strange(folder, run):
+    """What publishing must never touch: a user's runs, and published folders that a user has put something into."""
+    shutil.copytree(run, folder / "runs" / "gan_detach" / run.name)
+    published = folder / "published" / "gan_detach"
+    published.mkdir(parents=True)
+    (published / "config.json").touch()
+    (published / "notes.txt").touch()
+    (folder / "nested" / "gan_detach" / "samples.png").mkdir(parents=True)
+    (folder / "linked").mkdir()
+    (folder / "linked" / "gan_detach").symlink_to(folder / "runs" / "gan_detach")
+    (folder / "file").mkdir()
+    (folder / "file" / "gan_detach").touch()
+    (folder / "not_a_folder").touch()
+    return ["runs", "published", "nested", "linked", "file", "not_a_folder"]
+
+
+def test_what_was_not_published_is_refused_before_anything_runs(finished, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a script was run"))
+    names = strange(tmp_path, finished)
+    before = contents(tmp_path)
+    for name in names:
+        output = tmp_path / name
+        monkeypatch.setattr(sys, "argv", ["publish_runs.py", "--scripts", "gan_detach", "--output", str(output)])
+        with pytest.raises(SystemExit) as exit:
+            launch(publish_runs.main, publish_runs.Options)
+        assert exit.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert str(output) in line
+    assert contents(tmp_path) == before
+
+
+def test_the_users_other_runs_stay_and_what_was_published_is_replaced(finished, tmp_path):
+    """As a process: `--output runs`, with runs of another script in it."""
+    output = tmp_path / "runs"
+    users = output / "gan_resample" / "20260101-120000"
+    users.mkdir(parents=True)
+    (users / "checkpoint.pt").write_text("precious")
+    publish_runs.publish("gan_detach", finished, output)
+    before = contents(output / "gan_detach")
+    command = [sys.executable, publish_runs.__file__, "--scripts", "gan_detach", "--output", "runs", "--steps", "2"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    after = contents(output / "gan_detach")
+    assert before.keys() == after.keys() == publish_runs.PUBLISHED
+    assert all(before[name] != after[name] for name in after)
+    assert (users / "checkpoint.pt").read_text() == "precious"
+    assert {path.name for path in output.iterdir()} == {"gan_detach", "gan_resample"}
+
+
+@pytest.mark.parametrize("failing", ["thin", "replace"])
+def test_an_interruption_leaves_what_was_published_before(failing, finished, tmp_path, monkeypatch):
+    output = tmp_path / "reference"
+    output.mkdir()
+    publish_runs.publish("gan_detach", finished, output)
+    before = contents(output)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    rename = Path.replace
+    if failing == "thin":
+        monkeypatch.setattr(publish_runs, "filmstrip", interrupted)
+    else:
+        monkeypatch.setattr(Path, "replace", lambda a, b: interrupted() if a.name == "new" else rename(a, b))
+    with pytest.raises(KeyboardInterrupt):
+        publish_runs.publish("gan_detach", finished, output)
+    assert contents(output) == before
+
+
+def test_what_was_put_there_while_the_script_ran_stays(finished, tmp_path):
+    output = tmp_path / "reference"
+    (output / "gan_detach").mkdir(parents=True)
+    (output / "gan_detach" / "notes.txt").touch()
+    with pytest.raises(BadInput, match=r"notes\.txt was not published"):
+        publish_runs.publish("gan_detach", finished, output)
+    assert list(contents(output)) == ["gan_detach", "gan_detach/notes.txt"]

@@ -1,5 +1,6 @@
 """Walks through z, and the folder of files that appears whole or not at all."""
 
+import errno
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from PIL import Image
 
 from common.command_line import BadInput
-from scripts import sample
+from scripts import cyclegan, sample
 from scripts.sample import Options, points, walk
 
 
@@ -25,11 +26,21 @@ def test_a_folder_holds_the_images_of_the_array_one_to_a_file(run, tmp_path):
     assert np.array_equal(images, array({"run": run, "count": 12}, tmp_path))
 
 
-def test_a_folder_that_exists_is_left_alone(run, tmp_path):
+def test_what_exists_is_left_alone_but_for_the_grid_of_the_run(run, tmp_path):
     (tmp_path / "images").mkdir()
-    with pytest.raises(BadInput, match="images: exists already"):
-        sample.main(Options(run, output=tmp_path / "images"))
+    for name in ("mine.png", "mine.npz"):
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "link.png").symlink_to(tmp_path / "elsewhere.png")
+    before = sorted(tmp_path.iterdir())
+    for name in ("images", "mine.png", "mine.npz", "link.png"):
+        with pytest.raises(BadInput, match=f"--output .*{name}: exists already"):
+            sample.main(Options(run, output=tmp_path / name))
+    assert (tmp_path / "mine.png").read_text() == (tmp_path / "mine.npz").read_text() == "mine"
     assert list((tmp_path / "images").iterdir()) == []
+    assert sorted(tmp_path.iterdir()) == before
+    for count in (4, 9):
+        sample.main(Options(run, count=count))
+        assert Image.open(run / "samples.png").width == round(count**0.5) * 58 + 2
 
 
 def test_nothing_is_left_of_a_folder_that_could_not_be_finished(run, tmp_path, monkeypatch):
@@ -37,12 +48,13 @@ def test_nothing_is_left_of_a_folder_that_could_not_be_finished(run, tmp_path, m
         def save(self, path):
             assert not (tmp_path / "images").exists()
             if path.name == "000005.png":
-                raise OSError("No space left on device")
+                raise OSError(errno.ENOSPC, "No space left on device")
             path.touch()
 
     monkeypatch.setattr(sample, "to_pil_image", lambda image: Full())
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as raised:
         sample.main(Options(run, output=tmp_path / "images"))
+    assert raised.value.filename == str(tmp_path / "images")  # of which `launch` makes one line
     assert list(tmp_path.iterdir()) == [run]
 
 
@@ -87,3 +99,32 @@ def test_a_cyclegan_has_nothing_to_walk_in(run):
     torch.save(checkpoint, run / "checkpoint.pt")
     with pytest.raises(BadInput, match="--interpolate 8: a CycleGAN"):
         sample.main(Options(run, interpolate=8))
+
+
+@pytest.fixture(scope="module")
+def cycle(tmp_path_factory):
+    """A finished CycleGAN, of one step, that has 7 test images of domain A, all different."""
+    folder = tmp_path_factory.mktemp("cycle")
+    for name, count in (("trainA", 3), ("trainB", 3), ("testA", 7), ("testB", 2)):
+        (folder / "data" / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = np.random.default_rng(number).integers(0, 256, (16, 16), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / "data" / name / f"{number}.png")
+    cyclegan.main(
+        cyclegan.Options(
+            dataset=str(folder / "data"), image_size=16, steps=1, batch_size=2, width=2, blocks=1, halvings=1,
+            runs_dir=folder, device="cpu",
+        )
+    )  # fmt: skip
+    (run,) = (folder / "cyclegan").iterdir()
+    return run
+
+
+def test_a_cyclegan_translates_each_test_image_once_and_no_more_than_there_are(cycle, tmp_path):
+    images = array({"run": cycle}, tmp_path)
+    assert len(np.unique(images, axis=0)) == len(images) == 7
+    (tmp_path / "fewer").mkdir()
+    assert len(array({"run": cycle, "count": 5}, tmp_path / "fewer")) == 5
+    with pytest.raises(BadInput, match="--count 8: the run has 7 test images of domain A"):
+        sample.main(Options(cycle, count=8))
+    assert not (cycle / "samples.png").exists()

@@ -1,14 +1,20 @@
 """Images of any size, kind and name go through a finished CycleGAN and come back in their own size."""
 
+import errno
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from torch.optim.swa_utils import AveragedModel
 
-from common.command_line import BadInput
+from common.command_line import BadInput, Stopped
 from common.cyclegan_models import resnet_generator
 from common.data import to_float, to_uint8
+from scripts import translate as translate_module
 from scripts.cyclegan import Options as Training
 from scripts.cyclegan import main as train
 from scripts.translate import Options, main, translate
@@ -98,13 +104,16 @@ def test_the_run_s_averaged_generator_of_the_direction_translates(direction, run
 def test_bad_input_is_refused_by_name_before_anything_is_written(run, images, tmp_path):
     output = tmp_path / "out"
     (tmp_path / "empty").mkdir()
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
     other = tmp_path / "other.pt"
     torch.save({"script": "gan_detach", "step": 1, "options": {}, "data_shapes": [(9, 1, 28, 28)]}, other)
     for options, named in (
         (Options(tmp_path, images, output), "checkpoint.pt: not found"),
         (Options(other, images, output), "a run of gan_detach.py"),
-        (Options(run, tmp_path / "missing", output), "missing: not found"),
-        (Options(run, tmp_path / "empty", output), "empty: not found, or no images"),
+        (Options(run, tmp_path / "missing", output), "missing: there is no such file or folder"),
+        (Options(run, tmp_path / "empty", output), "empty: no images in it"),
+        (Options(run, pipe, output), "pipe.png: there is no such file or folder"),
         (Options(run, images / "notes.txt", output), "notes.txt: no image"),
         (Options(run, images, images / "out"), "lies in the folder of the input"),
         (Options(run, images / "a.png", images), "lies in the folder of the input"),
@@ -116,14 +125,68 @@ def test_bad_input_is_refused_by_name_before_anything_is_written(run, images, tm
         assert not (images / "out").exists()
 
 
-def test_a_broken_image_and_a_folder_that_cannot_be_written_are_named(run, images, tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(run, images, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="--output"):
         main(Options(run, images, tmp_path / "file" / "out"))
+
+
+def command(*arguments):
+    """Run the script as its users do."""
+    line = [sys.executable, translate_module.__file__, *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=100, check=False)
+
+
+def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(run, images, tmp_path):
     (images / "a.png").write_text("not a picture")
-    with pytest.raises(BadInput, match=r"a\.png cannot be read as an image"):
-        main(Options(run, images, tmp_path / "out"))
-    assert not list(tmp_path.rglob(".*"))
+    os.mkfifo(images / "pipe.png")
+    (images / "gone\n.png").symlink_to("nowhere")
+    Image.new("L", (17000, 1)).save(images / "wide.png")
+    (images / "wide.png").rename(images / "wide.webp")  # which holds at most 16,383 pixels a side
+    done = command(run, images, "--output", tmp_path / "out")
+    assert done.returncode == 1
+    *_, broken, gone, pipe, wide, last = done.stderr.splitlines()
+    for line, name in ((broken, "a.png"), (gone, r"gone\n.png"), (pipe, "pipe.png"), (wide, "wide.webp")):
+        assert line.startswith(f"{images / name} cannot be "), line
+    assert "no regular file" in pipe
+    assert last == "error: 4 of 8 images could not be translated, those above"
+    assert f"4 images: {tmp_path / 'out'}" in done.stdout
+    written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert written == set(FILES) - {"a.png"}
+
+
+def test_images_that_are_there_are_kept_unless_one_says_otherwise(run, images, tmp_path):
+    output = tmp_path / "out"
+    (output / "sub").mkdir(parents=True)
+    mine = output / "sub" / "d.pgm"
+    mine.write_text("mine")
+    with pytest.raises(BadInput, match=f"1 of 5 images are there already, as {mine}"):
+        main(Options(run, images, output))
+    assert [path for path in output.rglob("*") if path.is_file()] == [mine]
+
+    main(Options(run, images, output, existing="skip"))
+    assert mine.read_text() == "mine"
+    assert {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()} == set(FILES)
+    main(Options(run, images, output, existing="replace"))
+    assert Image.open(mine).size == FILES["sub/d.pgm"]
+
+
+def test_a_full_disk_ends_the_translation_and_says_how_to_go_on(run, images, tmp_path, monkeypatch):
+    output, write = tmp_path / "out", translate_module.write_whole
+
+    def full(path, content):
+        if path.name == "c.webp":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write(path, content)
+
+    monkeypatch.setattr(translate_module, "write_whole", full)
+    with pytest.raises(
+        Stopped, match=r"c\.webp: cannot be written \(No space left.*3 images before it are there.*skip"
+    ):
+        main(Options(run, images, output))
+    monkeypatch.undo()
+    main(Options(run, images, output, existing="skip"))
+    assert {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()} == set(FILES)
 
 
 @pytest.mark.parametrize(
