@@ -522,6 +522,7 @@ def test_an_uninitialised_lazy_network_is_no_obstacle():
 # It leaves no trace.
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("order", UPDATE_ORDERS)
 def test_a_step_under_audit_gives_the_same_bits(order):
     states = []

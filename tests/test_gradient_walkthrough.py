@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from scripts import gradient_walkthrough as walkthrough
 
+pytestmark = pytest.mark.numerics
 WAYS = {
     "one": walkthrough.way_one,
     "one, not frozen": lambda: walkthrough.way_one(freeze=False),

@@ -59,7 +59,7 @@ def start(script, arguments, folder, sabotage=None):
     arguments = [*arguments.split(), *DEVICE.split()]
     if "--resume" not in arguments:
         arguments += ["--runs-dir", str(folder / "runs")]
-    process = FORKS.Process(target=child, args=(script, arguments, folder / "log", sabotage))
+    process = FORKS.Process(target=child, args=(script, arguments, folder / "log", sabotage), daemon=True)
     process.start()
     return process
 
