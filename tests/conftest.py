@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from torch.optim.swa_utils import AveragedModel
 
 from common.models import mlp
 
-settings.register_profile("house", deadline=None)  # the first call into torch takes as long as it likes
+# The first call into torch takes as long as it likes, and everything does on a starved machine.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
 

@@ -15,7 +15,7 @@ STRANGERS = Path(__file__).parent / "strangers"
 
 def run(*arguments, cwd=None):
     command = [sys.executable, str(AUDIT), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, check=False)
 
 
 def table(done):

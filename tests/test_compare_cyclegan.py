@@ -1,5 +1,6 @@
 """The arrangements that compare_cyclegan.py times make the same update, and cost what its table says."""
 
+import pytest
 import torch
 
 from common.cyclegan_models import cyclegan_networks
@@ -9,6 +10,7 @@ from scripts.compare_cyclegan import ARRANGEMENTS, BASELINE, Options, contender,
 TINY = Options(image_size=16, channels=1, width=2, blocks=1, halvings=1, batch_size=2, repeats=1, device="cpu")
 
 
+@pytest.mark.numerics
 def test_all_arrangements_make_the_same_update():
     torch.manual_seed(0)
     networks = [network.double() for network in cyclegan_networks((1, 16, 16), width=2, blocks=1, halvings=1)]

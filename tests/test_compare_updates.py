@@ -65,8 +65,10 @@ def test_one_stage_needs_at_most_0_66_of_the_flops_of_retain_graph():
     assert dot(ORDERS["one_stage"].cost, forward) <= 0.66 * dot(ORDERS["retain_graph"].cost, forward)
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize(("name", "script"), [("detach", gan_detach), ("generator_first", gan_generator_first)])
 def test_the_textbook_ends_with_the_same_weights_to_the_bit(name, script):
+    """Each gradient that is used comes from the same operations on the same shapes; the textbook computes more."""
     ours, batch = contender(script.train_step)
     theirs, _ = contender(ORDERS[f"{name}, textbook"].train_step)
     for made in (ours, theirs):

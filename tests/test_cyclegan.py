@@ -102,6 +102,7 @@ class Reference:
         return result | ({"identity_loss": identity} if self.identity_weight else {})
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("identity_weight", [5.0, 0.0])
 def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_weight):
     networks = make(torch.float64)
@@ -172,6 +173,7 @@ def test_a_decay_from_after_the_end_is_refused():
         linear_decay(10, 11)
 
 
+@pytest.mark.numerics
 def test_the_error_is_in_units_of_brightness_over_all_images():
     black, white = torch.full((101, 1, 2, 2), -1.0), torch.ones(101, 1, 2, 2)
     assert translation_error(torch.nn.Identity(), black, white) == 1

@@ -41,6 +41,7 @@ def test_images_are_resized_to_the_size_asked_for():
     assert load_images("mnist5k", 28).equal(load_mnist5k()[0])
 
 
+@pytest.mark.numerics
 def test_every_pixel_value_survives_the_way_to_float_and_back():
     values = torch.arange(256, dtype=torch.uint8)
     floats = to_float(values)

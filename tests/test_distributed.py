@@ -25,6 +25,7 @@ import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from processes import PATIENCE, program, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common import data
@@ -68,7 +69,9 @@ def start():
         processes = []
         for rank in range(count):
             own = shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} if count > 1 else {}
-            processes.append(context.Process(target=as_rank, args=(own, folder / str(rank), function, *arguments)))
+            processes.append(
+                context.Process(target=as_rank, args=(own, folder / str(rank), function, *arguments), daemon=True)
+            )
             processes[-1].start()
         processes[0].store = store  # for as long as they live
         return processes
@@ -88,7 +91,7 @@ def as_rank(environment, log, function, *arguments):
 def ended(processes):
     """Return the exit codes; no process may hang."""
     for process in processes:
-        process.join(300)
+        process.join(PATIENCE)
     codes = [process.exitcode for process in processes]
     for process in processes:
         process.kill()
@@ -110,11 +113,11 @@ def compute_in_float64():
     """Have all scripts of this process train in float64.
 
     Adam's eps is raised from 1e-8, which makes 1e8 times more of a gradient that is nothing but rounding, as that of a
-    bias before instance normalisation is: no image depends on it.
+    bias before instance normalisation is: no image depends on it. With 1 its steps are no longer than gradients are.
     """
     torch.set_default_dtype(torch.float64)
     data.to_float = lambda images: images.double() / 127.5 - 1
-    torch.optim.Adam = partial(torch.optim.Adam, eps=1e-3)
+    torch.optim.Adam = partial(torch.optim.Adam, eps=1.0)
 
 
 def train_everything(folder, domains):
@@ -177,6 +180,7 @@ def flat(network):
     return torch.cat([tensor.double().flatten() for tensor in network.values()])
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_ten_steps_end_with_the_weights_and_pools_of_one_process(trained, script, count):
@@ -186,6 +190,7 @@ def test_ten_steps_end_with_the_weights_and_pools_of_one_process(trained, script
         assert off <= 1e-12, name
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_all_processes_end_with_the_same_bits(trained, script, count):
@@ -207,6 +212,7 @@ def test_what_an_optimizer_steps_on_and_a_pool_takes_in_travels_once_a_step_and_
         assert result["sent"] == expected
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_rank_0_alone_writes_and_logs_the_means_of_the_whole_batch(trained, script, count):
@@ -216,9 +222,10 @@ def test_rank_0_alone_writes_and_logs_the_means_of_the_whole_batch(trained, scri
     for tag in set(theirs.Tags()["scalars"]) - {"throughput/images_per_second"}:
         for one, other in zip(ours.Scalars(tag), theirs.Scalars(tag), strict=True):
             assert one.step == other.step
-            assert one.value == pytest.approx(other.value, rel=1e-6)
+            assert one.value == pytest.approx(other.value, rel=1e-6)  # curves are written in float32
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_checkpoint_does_not_tell_how_many_processes_wrote_it(trained, script):
     checkpoints = []
@@ -230,7 +237,7 @@ def test_a_checkpoint_does_not_tell_how_many_processes_wrote_it(trained, script)
         assert checkpoint.keys() == checkpoints[0].keys()
         for name, value in checkpoint.items():
             if isinstance(value, torch.Tensor):
-                torch.testing.assert_close(value, checkpoints[0][name], rtol=1e-6, atol=1e-12)
+                torch.testing.assert_close(value, checkpoints[0][name], rtol=1e-12, atol=1e-12)
             else:
                 assert value == checkpoints[0][name]
 
@@ -254,6 +261,7 @@ def saved(runs):
     return torch.load(path, weights_only=True)
 
 
+@pytest.mark.numerics
 def test_a_run_made_with_two_processes_resumes_with_three_and_with_one(start, tmp_path):
     def train(count, *arguments):
         assert ended(start(count, tmp_path, command_in_float64, "gan_resample", *arguments)) == [0] * count, logs(
@@ -324,11 +332,7 @@ ENDLESS = ["--model=mlp", "--steps=1000000", "--log-every=5", "--sample-every=5"
 
 def running(folder, step=15):
     """Wait until the run in `folder` has shown its samples of `step`."""
-    for _ in range(3000):  # the server that processes fork from may be loading torch, on a busy machine for a minute
-        if list(folder.glob(f"*/*/samples/step-{step:06d}.png")):
-            return
-        time.sleep(0.1)
-    raise AssertionError("the run has not come so far in five minutes")
+    wait_until(lambda: list(folder.glob(f"*/*/samples/step-{step:06d}.png")))
 
 
 def test_a_signal_to_one_process_ends_all_at_the_same_step(start, tmp_path):
@@ -438,6 +442,7 @@ class Counted:
         return self.read(path)
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("draw", [torch.randn_like, torch.rand_like])
 def test_more_noise_like_a_share_is_that_share_of_more_noise(draw):
     whole = torch.zeros(7, 5)
@@ -509,31 +514,32 @@ def torchrun(*arguments):
 
 
 def test_torchrun_trains_as_one_process_does(tmp_path):
-    arguments = ["--model", "mlp", "--steps", 3, "--device", "cpu"]
-    script = ROOT / "scripts" / "gan_resample.py"
+    """The gradients of a step in float32, to a hundred roundings: weights would differ by what Adam makes of those."""
+    arguments = ["--model", "mlp", "--steps", 1, "--device", "cpu"]
+    script = ROOT / "scripts" / "gan_simultaneous.py"
     done = subprocess.run(
         torchrun(script, *arguments, "--runs-dir", tmp_path / "two"), cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["Done:", "Samples:", "More", "TensorBoard:"]
 
-    module = importlib.import_module("scripts.gan_resample")
-    module.main(module.GanOptions(model="mlp", steps=3, device="cpu", runs_dir=tmp_path / "one"))
-    generators = []
-    for runs in ("one", "two"):
-        (path,) = (tmp_path / runs).glob("*/*/checkpoint.pt")
-        generators.append(flat(torch.load(path, weights_only=True)["generator"]))
-    torch.testing.assert_close(*generators, rtol=0, atol=1e-5)
+    module = importlib.import_module("scripts.gan_simultaneous")
+    module.main(module.GanOptions(model="mlp", steps=1, device="cpu", runs_dir=tmp_path / "one"))
+    one, two = (saved(tmp_path / runs) for runs in ("one", "two"))
+    for optimizer in ("optimizer_g", "optimizer_d"):
+        for ours, theirs in zip(two[optimizer]["state"].values(), one[optimizer]["state"].values(), strict=True):
+            expected = theirs["exp_avg"]  # after one step a fixed share of the gradient
+            torch.testing.assert_close(ours["exp_avg"], expected, rtol=0, atol=1e-5 * expected.abs().max().item())
 
 
 @pytest.mark.torchrun
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_torchrun_ends_the_run_with_its_checkpoint_written(number, tmp_path):
     arguments = torchrun(ROOT / "scripts" / "gan_detach.py", *ENDLESS, "--runs-dir", tmp_path)
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with program(arguments) as process:
         running(tmp_path)
         process.send_signal(number)
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=PATIENCE)
     step = int(re.search(r"Interrupted after step (\d+)\.", output).group(1))
     assert saved(tmp_path)["step"] == step
 
@@ -542,12 +548,12 @@ def test_a_signal_to_torchrun_ends_the_run_with_its_checkpoint_written(number, t
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_process_takes_torchruns_job_down_with_a_message(victim, tmp_path):
     arguments = torchrun(ROOT / "scripts" / "gan_detach.py", *ENDLESS, "--runs-dir", tmp_path)
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with program(arguments) as process:
         running(tmp_path)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         ranks = {Path(f"/proc/{pid}/environ").read_bytes().split(b"\0LOCAL_RANK=")[1][:1]: int(pid) for pid in children}
         os.kill(ranks[str(victim).encode()], signal.SIGKILL)
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert f"rank      : {victim} (local_rank: {victim})" in errors
     assert "Signal 9 (SIGKILL) received" in errors

@@ -97,6 +97,7 @@ def test_what_makes_no_two_domains_is_refused_by_name(tmp_path, monkeypatch):
         load_domains(f"{folder}/plain")
 
 
+@pytest.mark.numerics
 @given(
     st.integers(1, 4),
     st.integers(1, 3),

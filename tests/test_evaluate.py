@@ -36,14 +36,16 @@ def report(run):
     return reports(run)[-1]
 
 
+@pytest.mark.numerics
 def test_the_classifier_knows_digits_it_never_saw_and_leaves_the_global_generator_alone():
     digit_classifier.cache_clear()
     before = torch.get_rng_state()
-    network, accuracy = digit_classifier()
+    with torch.no_grad():  # as the first caller may have it
+        network, accuracy = digit_classifier()
     assert torch.get_rng_state().equal(before)
     images, labels = load_mnist5k(held_out=True)
     assert accuracy == (network(as_digits(images)).argmax(1) == labels).float().mean().item()
-    assert accuracy >= 0.975
+    assert accuracy >= 0.97  # 97.8% to 98.2%, by the processor and the seed
 
 
 def trace_of_root(a, b):
@@ -53,8 +55,12 @@ def trace_of_root(a, b):
     return torch.linalg.eigvalsh(root @ b @ root).clamp(min=0).sqrt().sum()
 
 
+@pytest.mark.numerics
 def test_the_distances_are_those_of_their_papers(tmp_path):
-    """Heusel et al. (2017), Binkowski et al. (2018) and Kynkaanniemi et al. (2019), in float64."""
+    """Heusel et al. (2017), Binkowski et al. (2018) and Kynkaanniemi et al. (2019), in float64.
+
+    The features are float32, and of batches of another size: hence 1e-4, and 3 images of 300 that lie on an edge.
+    """
     images = load_mnist5k()[0]
     fake, real = images[:300], images[torch.randperm(4000, generator=torch.Generator().manual_seed(0))[:300]]
     found = distances(fake, real, Options(tmp_path, features="digits"), CPU, str(tmp_path))
@@ -78,6 +84,7 @@ def test_the_distances_are_those_of_their_papers(tmp_path):
     assert found["precision"] > 0.9 > 0.5 > found["recall"]  # the first 300 digits are all zeros
 
 
+@pytest.mark.numerics
 def test_what_the_classifier_sees_in_real_digits_and_in_noise():
     images, labels = load_mnist5k(held_out=True)
     zeros = digits_seen(images[labels == 0])
@@ -86,12 +93,14 @@ def test_what_the_classifier_sees_in_real_digits_and_in_noise():
     assert sum(zeros[f"share_of_{kind}"] for kind in range(10)) == pytest.approx(1)
 
 
+@pytest.mark.numerics
 def test_colour_images_of_another_size_are_digits_too():
     images = load_mnist5k()[0][:4]
     assert as_digits(images.expand(-1, 3, -1, -1)).equal(as_digits(images))
     assert as_digits(load_images("mnist5k", 32)[:4].expand(-1, 3, -1, -1)).shape == (4, 1, 28, 28)
 
 
+@pytest.mark.numerics
 def test_a_generator_that_draws_other_real_images_reaches_the_floor_to_the_bit(run, monkeypatch):
     random = torch.Generator().manual_seed(3)
     torch.randn(200, 8, generator=random)
@@ -101,6 +110,7 @@ def test_a_generator_that_draws_other_real_images_reaches_the_floor_to_the_bit(r
     assert report(run)["samples"] == report(run)["floor"]
 
 
+@pytest.mark.numerics
 def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     evaluate.main(Options(run, count=100))
     printed, found = capsys.readouterr().out, report(run)
@@ -110,7 +120,7 @@ def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
             assert line.split() == ["FID", f"{found['samples']['fid']:.3f}", f"{found['floor']['fid']:.3f}"]
     assert (found["features"], found["count"], found["step"], found["weights"]) == ("digits", 100, 7, "average")
     assert found["samples"]["fid"] > 5 * found["floor"]["fid"]
-    assert found["floor"]["confident"] > 0.9
+    assert found["floor"]["confident"] > 0.85  # 96.5% of all digits, give or take 2% for a hundred of them
 
     events = EventAccumulator(str(run)).Reload()
     assert printed.splitlines()[-1] == "TensorBoard: evaluation/digits-100-average"
@@ -189,6 +199,7 @@ def test_a_file_of_one_evaluation_is_kept_and_one_that_holds_none_is_refused_bef
         assert (run / "evaluation.json").read_bytes() == content
 
 
+@pytest.mark.numerics
 def test_the_average_and_the_last_weights_are_told_apart(run):
     checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
     z = torch.randn(600, 8)

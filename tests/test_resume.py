@@ -1,5 +1,7 @@
 """A run that is killed, wherever, and resumed ends with the bits of a run that never stopped.
 
+It runs the same operations in the same order on the same shapes, with the same number of threads: here, one.
+
     pytest -m soak -s tests/test_resume.py
 
 kills each script's process SOAK_KILLS times and prints the kills and the resumes: some minutes.
@@ -59,7 +61,7 @@ def start(script, arguments, folder, sabotage=None):
     arguments = [*arguments.split(), *DEVICE.split()]
     if "--resume" not in arguments:
         arguments += ["--runs-dir", str(folder / "runs")]
-    process = FORKS.Process(target=child, args=(script, arguments, folder / "log", sabotage))
+    process = FORKS.Process(target=child, args=(script, arguments, folder / "log", sabotage), daemon=True)
     process.start()
     return process
 

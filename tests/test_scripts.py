@@ -6,13 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from processes import PATIENCE, program, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from scripts import sample
@@ -128,13 +128,10 @@ def test_a_signal_ends_the_run_between_two_steps_with_its_checkpoint_written(num
         "--runs-dir",
         tmp_path,
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
-        for _ in range(1200):
-            if list(tmp_path.glob("*/*/samples/step-000250.png")):
-                break
-            time.sleep(0.1)
+    with program(command, cwd=tmp_path) as process:
+        wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/step-000250.png")))
         process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number, errors
     assert "Traceback" not in errors
     step = int(re.search(r"Interrupted after step (\d+)", output).group(1))

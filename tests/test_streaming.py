@@ -6,9 +6,7 @@ import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
-import time
 from itertools import islice
 from multiprocessing import active_children
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageOps
+from processes import PATIENCE, program, wait_until
 
 from common import data, streaming
 from common.command_line import launch
@@ -238,6 +237,7 @@ def last(text):
     return text.splitlines()[-1]
 
 
+@pytest.mark.numerics
 def test_a_script_trains_on_a_stream_as_on_the_images_in_memory_and_leaves_no_workers(folder, tmp_path, monkeypatch):
     generators = []
     for limit in (data.MEMORY_LIMIT, 0):
@@ -256,25 +256,16 @@ def test_a_script_trains_on_a_stream_as_on_the_images_in_memory_and_leaves_no_wo
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(number, folder, tmp_path):
     """Ctrl-C in a terminal reaches every process of the group, and so does what ends a job."""
-    program = (
+    code = (
         "from common import command_line, data; from scripts import gan_detach; data.MEMORY_LIMIT = 0; "
         "command_line.launch(gan_detach.main, gan_detach.GanOptions)"
     )
     arguments = f"--dataset {folder} --image-size 28 --model mlp --steps 1000000 --sample-every 5 --runs-dir {tmp_path}"
-    with subprocess.Popen(
-        [sys.executable, "-c", program, *arguments.split()],
-        cwd=Path(__file__).parents[1],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        for _ in range(3000):
-            if list(tmp_path.glob("*/*/samples/step-000005.png")):
-                break
-            time.sleep(0.1)
+    command = [sys.executable, "-c", code, *arguments.split()]
+    with program(command, cwd=Path(__file__).parents[1], start_new_session=True) as process:
+        wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/step-000005.png")))
         os.killpg(process.pid, number)
-        output, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number, errors
     assert "Traceback" not in errors
     assert "Interrupted after step" in output

@@ -2,12 +2,12 @@
 
 import io
 import json
-import time
 import urllib.parse
 import urllib.request
 
 import pytest
 from PIL import Image
+from processes import PATIENCE, wait_until
 from tensorboard import program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -27,15 +27,12 @@ def board(tmp_path_factory):
     server = program.TensorBoard()
     server.configure(logdir=str(folder), port=0, host="127.0.0.1", load_fast="false")
     address = server.launch()
-    deadline = time.monotonic() + 60
-    while len(get(address, "runs")) < len(RUNS) or not get(address, "plugin/images/tags"):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_until(lambda: len(get(address, "runs")) == len(RUNS) and get(address, "plugin/images/tags"))
     return folder, address
 
 
 def fetch(address, path, **query):
-    with urllib.request.urlopen(f"{address}data/{path}?{urllib.parse.urlencode(query)}", timeout=30) as answer:
+    with urllib.request.urlopen(f"{address}data/{path}?{urllib.parse.urlencode(query)}", timeout=PATIENCE) as answer:
         return answer.read()
 
 

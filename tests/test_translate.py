@@ -43,6 +43,7 @@ def images(tmp_path):
     return tmp_path / "images"
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [(28, 28), (8, 64)])
 def test_a_size_that_the_network_takes_is_translated_as_it_is(size, channels):
@@ -90,6 +91,7 @@ def test_a_folder_is_translated_under_its_own_names_at_its_own_sizes(run, images
     assert f"5 images: {tmp_path / 'out'}" in capsys.readouterr().out
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
 def test_the_run_s_averaged_generator_of_the_direction_translates(direction, run, images, tmp_path):
     generator = AveragedModel(resnet_generator(1, width=2, blocks=1))
