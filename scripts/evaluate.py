@@ -25,7 +25,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 import tyro
@@ -42,9 +42,10 @@ from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
 from common.data import load_images, to_float
 from common.digit_classifier import digit_classifier
-from common.finished_run import draw, load_generator
+from common.finished_run import draw, load_generator, translates
+from common.option_values import Range, check_numbers
 from common.run_folder import shown, write_whole
-from common.run_options import check_numbers, pick_device
+from common.run_options import pick_device
 from common.streaming import StreamedImages
 
 COUNT = 5000
@@ -65,7 +66,7 @@ class Options:
 
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
-    count: int | None = None
+    count: Annotated[int | None, Range(1, 10**7)] = None
     """Samples, and real images to compare them with. None takes 5,000, or half of a data set of fewer than 10,000:
     the floor needs as many real images again."""
     features: Literal["inception", "digits"] | None = None
@@ -75,7 +76,7 @@ class Options:
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
     dataset: str | None = None
     """Where the real images are. None takes the run's own --dataset."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
     """Fixes the samples and the choice of real images."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
@@ -182,8 +183,10 @@ def main(options: Options) -> None:
     """Measure, and write down what was found."""
     check_numbers(options)
     checkpoint = load_checkpoint(options.run)
-    if checkpoint["script"] == "cyclegan":
+    if translates(checkpoint):
         raise BadInput(f"{options.run}: a CycleGAN draws nothing from noise, it translates; see scripts/sample.py")
+    if "average" not in checkpoint:
+        options = replace(options, weights="last")
     with refusing(options.run):
         generator, trained = load_generator(checkpoint, options.weights), checkpoint["options"]
         dataset = options.dataset or os.fspath(trained["dataset"])
