@@ -1,5 +1,6 @@
 """Reading a checkpoint that nobody vouches for: nothing in it is executed, and it is checked before it is used."""
 
+import copy
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,17 +12,18 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 
-from common.command_line import BadInput, parse
+from common.command_line import BadInput
+from common.option_values import flag, restored
 
 Options = TypeVar("Options")
+IMPLEMENTATION = ("foreach", "fused", "capturable", "differentiable")  # settings of how an optimizer computes, not what
 
 
 def load_checkpoint(run: Path) -> dict:
     """Return what `TrainingRun.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
 
-    `script` is a name, `step` a number, `options` a dict and `data_shapes` a list of shapes (N, C, H, W); what the rest
+    `script` is a text, `step` a number, `options` a dict and `data_shapes` a list of shapes (N, C, H, W); what the rest
     holds is still to be checked: `stored_options`, `mismatch`. Nothing in the file is executed. Raises BadInput where
     there is no checkpoint or it cannot be read.
     """
@@ -34,7 +36,7 @@ def load_checkpoint(run: Path) -> dict:
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
         if not (
             isinstance(checkpoint, dict)
-            and checkpoint["script"].isidentifier()
+            and isinstance(checkpoint["script"], str)
             and type(checkpoint["step"]) is int
             and isinstance(checkpoint["options"], dict)
             and (shapes := checkpoint["data_shapes"])
@@ -56,26 +58,19 @@ def refusing(path: Path) -> Iterator[None]:
 
 
 def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
-    """Return the options in a checkpoint, read as the command line would be: no value has a wrong type.
+    """Return the options in a checkpoint, each checked against its annotation in `kind`.
 
-    checkpoint: from `load_checkpoint(run)`. Raises BadInput where its options are not those of `kind` but `resume`.
+    checkpoint: from `load_checkpoint(run)`. An option that `kind` has got since the run was made gets its default.
+    Raises BadInput, naming the option, where a value is not of its type or out of its range, and where `kind` has no
+    such option: the run would go on without what it asked for.
     """
-    if checkpoint["options"].keys() != {field.name for field in fields(kind)} - {"resume"}:
+    for name in checkpoint["options"].keys() - {field.name for field in fields(kind)}:
         raise BadInput(
-            f"{run}: made by {checkpoint['script']}.py with other options than this script has; "
+            f"{run}: made by {checkpoint['script']}.py with {flag(str(name))}, which this script does not have; "
             "take the script, and the version of it, that made the run"
         )
-    arguments = []
-    for name, value in checkpoint["options"].items():
-        flag = f"--{name.replace('_', '-')}"
-        if isinstance(value, bool):
-            arguments += [flag] * value
-        elif isinstance(value, list | tuple):
-            arguments += [flag, *(str(number) for number in value if isinstance(number, int | float))]
-        else:
-            arguments += [f"{flag}={value}"]
     with refusing(run / "checkpoint.pt"):
-        return parse(kind, "", arguments)
+        return restored(kind, checkpoint["options"])
 
 
 class Stateful(Protocol):
@@ -91,54 +86,66 @@ class Stateful(Protocol):
 def mismatch(part: Stateful, state: object) -> str | None:
     """Return what is wrong with `state` for this part of a run, in a few words, or None; changes neither.
 
-    Names, shapes and dtypes must be those of a network or optimizer, names and types those of a schedule of the
-    learning rate. For anything else, `load_state_dict` has to see to it.
+    Names, shapes and dtypes must be those of a network or optimizer. An optimizer has no state for a parameter that it
+    has not stepped yet, one that is frozen or unused. For anything else, `load_state_dict` has to see to it.
     """
     if not isinstance(state, dict):
         return "no state of one"
     if isinstance(part, nn.Module):
         return difference(part.state_dict(), state)
     if isinstance(part, Optimizer):
-        groups = part.state_dict()["param_groups"]
-        if skeleton(state.get("param_groups")) != skeleton(groups) or not isinstance(state.get("state"), dict):
-            return "other groups of parameters"
-        parameters = [parameter for group in part.param_groups for parameter in group["params"]]
-        kept = kept_for_one_number(part)
-        expected = {
-            (index, name): torch.empty_like(parameter if value.ndim else value, device="meta")
-            for index, parameter in enumerate(parameters)
-            for name, value in kept.items()
-        }
-        found = {(index, name): value for index, of in state["state"].items() for name, value in of.items()}
-        return difference(expected, found)
-    if isinstance(part, LRScheduler) and skeleton(state) != skeleton(part.state_dict()):
-        return "other settings"
+        return optimizer_mismatch(part, state)
     return None
 
 
-def skeleton(settings: object) -> object:
-    """Return nested settings with the type of each in place of its value; an optimizer's `params` stay."""
-    if isinstance(settings, dict):
-        return {name: value if name == "params" else skeleton(value) for name, value in settings.items()}
-    return [skeleton(value) for value in settings] if isinstance(settings, list | tuple) else type(settings)
+def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
+    """Return what is wrong with `state` for an optimizer, in a few words, or None.
 
-
-def kept_for_one_number(optimizer: Optimizer) -> dict[str, Tensor]:
-    """Return what an optimizer of this kind keeps for a parameter of shape (1,), once it has stepped."""
-    (like,) = optimizer.param_groups[0]["params"][:1]
-    number = torch.zeros(1, dtype=like.dtype, device=like.device, requires_grad=True)
-    twin = type(optimizer)([number])
-    twin.param_groups[0] |= {key: value for key, value in optimizer.param_groups[0].items() if key != "params"}
-    number.grad = torch.zeros_like(number)
+    What each parameter's state must be is seen on a copy of the optimizer and its parameters, which takes a step.
+    """
+    groups, found = state.get("param_groups"), state.get("state")
+    numbers = [group["params"] for group in optimizer.state_dict()["param_groups"]]
+    if not isinstance(groups, list) or [dict(group).get("params") for group in groups] != numbers:
+        return "other groups of parameters"
+    twin = copy.deepcopy(optimizer)
+    for group in twin.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
     twin.step()
-    return twin.state[number]
+    expected = twin.state_dict()["state"]
+    if not isinstance(found, dict) or not found.keys() <= expected.keys():
+        return "state of other parameters"
+    for number, entry in found.items():
+        if wrong := difference(expected[number], entry):
+            return f"parameter {number}: {wrong}"
+    twin.load_state_dict({"state": {}, "param_groups": groups})  # adds settings that only a newer PyTorch has
+    for group, loaded in zip(optimizer.param_groups, twin.param_groups, strict=True):
+        for name in group.keys() - {"params", *IMPLEMENTATION}:
+            if type(loaded.get(name)) is not type(group[name]):
+                return f"no {name}, or one of another type"
+    return None
 
 
-def difference(expected: dict[object, Tensor], found: dict) -> str | None:
-    """Return the first name, shape or dtype in which `found` differs from the tensors `expected`, or None."""
+def take_up(part: Stateful, state: dict) -> None:
+    """Load `state`, in which `mismatch` found nothing wrong; an optimizer computes on as it is set up here."""
+    if isinstance(part, Optimizer):
+        here = [{name: group[name] for name in IMPLEMENTATION if name in group} for group in part.param_groups]
+        groups = [group | own for group, own in zip(state["param_groups"], here, strict=True)]
+        state = state | {"param_groups": groups}
+    part.load_state_dict(state)
+
+
+def difference(expected: dict[str, object], found: object) -> str | None:
+    """Return the first name, shape, dtype or type in which `found` differs from the dict `expected`, or None."""
+    if not isinstance(found, dict):
+        return "no state of one"
     if expected.keys() != found.keys():
         return f"{min(map(str, expected.keys() ^ found.keys()))} on one side only"
     for name, tensor in expected.items():
+        if not isinstance(tensor, Tensor):
+            if type(found[name]) is not type(tensor):
+                return f"{name} is of the type {type(found[name]).__name__}, not {type(tensor).__name__}"
+            continue
         if not isinstance(found[name], Tensor) or found[name].layout != torch.strided:
             return f"{name} is no tensor"
         wrong, right = (f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}" for t in (found[name], tensor))

@@ -6,9 +6,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass, make_dataclass
-from typing import Annotated, NoReturn, TypeVar
+from dataclasses import field, fields, is_dataclass, make_dataclass
+from functools import cache
+from itertools import dropwhile, takewhile
+from typing import Annotated, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
+import docstring_parser
 import tyro
 
 from common.distributed import LostRank, first_to_complain, leave
@@ -78,43 +81,67 @@ def one_line(message: str) -> str:
 
 def parse(
     options: type[Options],
-    description: str,
+    description: str | None,
     arguments: Sequence[str] | None = None,
     default: Options | None = None,
 ) -> Options:
     """Return the `options` that `arguments` give, by default the command line; raises `BadInput` where they give none.
 
     description: heads the help, as far as its first indented paragraph. default: has the values of the options left
-    out; None leaves that to the class. Options put together from several dataclasses are shown in as many groups.
+    out; None leaves that to the class. Options that inherit from other dataclasses are shown in groups.
     """
-    groups = options.__bases__
-    while len(groups) == 1 and is_dataclass(groups[0]):
-        groups = groups[0].__bases__
-    if len(groups) > 1:  # tyro draws a frame around each dataclass inside another
-        default = default or options()
-        parts = [group(**{field.name: getattr(default, field.name) for field in fields(group)}) for group in groups]
-        names = [group.__name__.removesuffix("Options").lower() for group in groups]
-        framed = [Annotated[group, tyro.conf.arg(help="")] for group in groups]
-        kind = make_dataclass("Groups", [*zip(names, framed, strict=True)][::-1])
-        default = kind(*parts[::-1])
-    else:
-        kind = options
+    grouped = any(map(is_dataclass, options.__bases__))
+    kind = in_groups(options) if grouped else options
+    if grouped and default:
+        parts = [get_args(group.type)[0] for group in fields(kind)]
+        default = kind(*(part(**{item.name: getattr(default, item.name) for item in fields(part)}) for part in parts))
+
+    def says_something(line: str) -> bool:
+        return bool(line.strip("─-"))
 
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
             given = tyro.cli(
                 tyro.conf.OmitArgPrefixes[kind],
-                description=description.split("\n\n    ")[0],
+                description=(description or "").split("\n\n    ")[0],  # python -OO leaves no docstrings
                 args=arguments,
                 default=default,
             )
-        if kind is options:
+        if not grouped:
             return given
         return options(**{name: value for part in vars(given).values() for name, value in vars(part).items()})
     except SystemExit as exit:
         if not exit.code:
             raise
-    # tyro frames its message over several lines; the first paragraph inside the frame says what is wrong.
-    paragraph = box.getvalue().split("│ ──")[0].splitlines()[1:]
-    raise BadInput(" ".join(line.strip("│╭╮╰╯─ ") for line in paragraph).strip() + " (see --help)")
+    # tyro frames its message over several lines, with a title in the first, in ASCII where stdout has no box drawing;
+    # the first paragraph inside the frame says what is wrong.
+    lines = (line.strip("│╭╮╰╯ ") for line in box.getvalue().splitlines()[1:])
+    paragraph = takewhile(says_something, dropwhile(lambda line: not says_something(line), lines))
+    raise BadInput(" ".join(paragraph) + " (see --help)")
+
+
+@cache
+def in_groups(options: type) -> type:
+    """Return a dataclass of dataclasses that have the fields of `options`, for tyro, which frames each in the help.
+
+    A field is in the group of the base that has it first, named after that class, whatever a class derived from it
+    makes of its type and default.
+    """
+    texts, titles, groups = {}, {}, {}
+    for kind in filter(is_dataclass, reversed(options.__mro__)):
+        described = docstring_parser.parse_from_object(kind).params
+        texts |= {part.arg_name: " ".join(part.description.split()) for part in described if part.description}
+        for item in fields(kind):
+            titles.setdefault(item.name, kind.__name__.removesuffix("Options").lower() or "script")
+    hints = get_type_hints(options, include_extras=True)
+    for item in fields(options):
+        if not item.init:
+            continue
+        hint = hints[item.name]
+        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else [hint]
+        hint = Annotated[(kind, tyro.conf.arg(help=texts.get(item.name)), *extras)]
+        value = field(default=item.default, default_factory=item.default_factory)
+        groups.setdefault(titles[item.name], []).append((item.name, hint, value))
+    parts = [(title, make_dataclass(title, members, kw_only=True)) for title, members in groups.items()]
+    return make_dataclass("Groups", [(title, Annotated[part, tyro.conf.arg(help="")]) for title, part in parts])

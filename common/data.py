@@ -3,6 +3,7 @@
 The order of the batches is a function of (seed, step) alone, so a step sees the same images however the run got there.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from common.streaming import StreamedImages
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
+DATASETS = ("mnist5k", *TORCHVISION)  # by name; any other is a folder's path
 FOLDER_IMAGE_SIZE = 64
 MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, three channels each; a folder of more is streamed
 
@@ -43,6 +45,13 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
     if dataset in TORCHVISION:
         return resized(load_torchvision(dataset), image_size)
     return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
+
+
+def lasting(dataset: str) -> str:
+    """Return `dataset` so that it means the same from any folder: the path of one becomes absolute."""
+    if dataset in DATASETS or not os.path.isdir(dataset):  # noqa: PTH112 (Path.is_dir raises for long names)
+        return dataset
+    return os.path.abspath(dataset)  # noqa: PTH100 (Path.resolve follows links)
 
 
 def resized(images: Tensor, size: int | None) -> Tensor:

@@ -1,29 +1,17 @@
 """Options of the training scripts, in groups as `--help` shows them, and what is asked of them before a run begins."""
 
-import math
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 import tyro
 
 from common.checkpoint import load_checkpoint, stored_options
 from common.command_line import BadInput
-
-# Beyond these an option is a slip, or a checkpoint's attempt on the machine's memory.
-LARGEST = {
-    "seed": 2**63 - 1,  # what torch takes
-    "image_size": 4096,
-    "load_size": 4096,
-    "channels": 1024,
-    "batch_size": 2**20,
-    "z_dim": 2**16,
-    "width": 1024,
-    "count": 10**7,
-    "doublings": 8,
-}
+from common.data import DATASETS
+from common.option_values import Count, Range, as_typed, flag, kept
 
 
 @dataclass(frozen=True)
@@ -32,7 +20,7 @@ class DataOptions:
 
     dataset: str = "mnist5k"
     """mnist5k (shipped), mnist, fashion-mnist, cifar10, or a folder of images."""
-    image_size: int | None = None
+    image_size: Annotated[int | None, Range(1, 4096)] = None
     """Pixels a side. None: the data set's own size, 64 for a folder."""
 
 
@@ -42,7 +30,7 @@ class NetworkOptions:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    z_dim: int = 64
+    z_dim: Annotated[int, Range(1, 2**16)] = 64
     """Length of the noise vector that the generator starts from."""
 
 
@@ -50,19 +38,19 @@ class NetworkOptions:
 class TrainingOptions:
     """How to train."""
 
-    batch_size: int = 32
+    batch_size: Annotated[int, Range(1, 2**20)] = 32
     """Images per step, all processes together."""
-    steps: int = 2400
+    steps: Count = 2400
     """Steps to train, each one update of every network."""
-    lr: float = 2e-3
+    lr: Annotated[float, Range(above=0)] = 2e-3
     """Adam's learning rate, for G."""
-    lr_d: float | None = None
+    lr_d: Annotated[float | None, Range(above=0)] = None
     """Adam's learning rate, for D. None: half of G's."""
-    betas: tuple[float, float] = (0.0, 0.999)
+    betas: Annotated[tuple[float, float], Range(0, below=1)] = (0.0, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
-    ema: float = 0.997
+    ema: Annotated[float, Range(0, below=1)] = 0.997
     """Decay per step of the averaged G that samples are from; 0: no average."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
     """Fixes the initial weights, the noise and the order of the images."""
 
 
@@ -74,7 +62,7 @@ class MachineOptions:
     """cpu, cuda, cuda:1, ... None: CUDA where it is available."""
     precision: Literal["fp32", "bf16"] = "fp32"
     """bf16 computes in bfloat16 by autocast; weights and losses stay in float32."""
-    compile: tyro.conf.FlagCreatePairsOff[bool] = False
+    compile: bool = False
     """Compile the networks: half a minute of waiting for faster steps."""
 
 
@@ -84,11 +72,11 @@ class RunOptions:
 
     runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"
     """Where the run's folder <script>/<date-time> is made."""
-    log_every: int = 50
+    log_every: Count = 50
     """Steps between two points of the curves."""
-    sample_every: int = 250
+    sample_every: Count = 250
     """Steps between two sample grids."""
-    checkpoint_every: int = 500
+    checkpoint_every: Count = 500
     """Steps between two checkpoints; the last step has one anyway."""
     resume: Path | None = None
     """Folder of a run to go on with, by its own options; --steps may be raised."""
@@ -109,55 +97,33 @@ class GanOptions(RunOptions, MachineOptions, TrainingOptions, NetworkOptions, Da
     """Options of the scripts with one generator and one discriminator."""
 
 
-def check_numbers(options: object) -> None:
-    """Raise BadInput for numbers in the dataclass `options` that make no sense.
-
-    All must be finite and positive, betas and ema below 1, and whole numbers at most what LARGEST says; seed and
-    identity_weight may be 0.
-    """
-    for field in fields(options):
-        value = getattr(options, field.name)
-        for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, bool) or not isinstance(number, int | float):
-                continue
-            flag = f"--{field.name.replace('_', '-')} {number}"
-            if isinstance(number, int) and number > (largest := LARGEST.get(field.name, 10**9)):
-                raise BadInput(f"{flag}: must be at most {largest}")
-            if not math.isfinite(number):
-                raise BadInput(f"{flag}: must be a finite number")
-            if field.name in ("betas", "ema"):
-                if not 0 <= number < 1:
-                    raise BadInput(f"{flag}: must be at least 0 and below 1")
-            elif field.name in ("seed", "identity_weight"):
-                if number < 0:
-                    raise BadInput(f"{flag}: must be 0 or more")
-            elif number <= 0:
-                raise BadInput(f"{flag}: must be more than 0")
+# What a run that is resumed may be given anew: more steps, another folder that holds its images, another machine to
+# compute on. --audit is asked for each time.
+GIVEN_ANEW = ("steps", "dataset", "device", "compile", "resume", "audit")
 
 
 def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
-    """Raise BadInput unless `options` are those of the checkpoint's run, which `script` made, or more of its steps."""
+    """Raise BadInput unless `options` go on with the checkpoint's run, which `script` made.
+
+    They are those of the run but for more steps and what GIVEN_ANEW names. An option that the run was made without, as
+    one that the script has got since, may have any value.
+    """
     run = options.resume
     if not run.is_dir():
         raise BadInput(f"--resume {run}: name the run's folder, not a file")
     if checkpoint["script"] != script:
         raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
     stored = stored_options(checkpoint, run, type(options))
-    check_numbers(stored)
     if not 0 < checkpoint["step"] <= stored.steps:
         raise BadInput(f"{run / 'checkpoint.pt'}: step {checkpoint['step']} of {stored.steps} makes no sense")
     if options.steps < stored.steps:
         raise BadInput(f"--steps {options.steps}: the run {run} has {stored.steps}, which can only be raised")
-    for field in fields(options):
-        given, made_with = getattr(options, field.name), getattr(stored, field.name)
-        if given != made_with and field.name not in ("steps", "resume", "audit"):
-            flag = f"--{field.name.replace('_', '-')}"
-            raise BadInput(f"{flag} {as_typed(given)}: the run {run} has {as_typed(made_with)}; leave the option out")
-
-
-def as_typed(value: object) -> str:
-    """Return an option's value as one writes it on the command line."""
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    given, made_with = kept(options), kept(stored)
+    for name in checkpoint["options"]:
+        free = name in GIVEN_ANEW and not (name == "dataset" and {given[name], made_with[name]} & set(DATASETS))
+        if given[name] != made_with[name] and not free:
+            told = f"{flag(name)} {as_typed(getattr(options, name))}: the run {run} has"
+            raise BadInput(f"{told} {as_typed(getattr(stored, name))}; leave the option out")
 
 
 def pick_device(name: str | None) -> torch.device:

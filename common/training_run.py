@@ -21,16 +21,17 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
-from common.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing
+from common.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, take_up
 from common.command_line import BadInput, Stopped
 from common.curves import TAGS, check_numbers_by_name, stacked
-from common.data import batches, seed_for, to_uint8
+from common.data import batches, lasting, seed_for, to_uint8
 from common.distributed import Ranks
 from common.gradient_audit import GradientAudit
 from common.markdown import table
+from common.option_values import as_typed, check_numbers, flag, kept
 from common.pictures import grid, png
 from common.run_folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
-from common.run_options import GanOptions, RunOptions, check_numbers, check_resumable, pick_device
+from common.run_options import GanOptions, RunOptions, check_resumable, pick_device
 from common.signals import Interrupted, told_of_signals
 from common.streaming import StreamedImages
 
@@ -47,6 +48,7 @@ class TrainingRun:
         or that are not those of the run to resume.
         """
         check_numbers(options)
+        kept(options)  # refuses at once what no checkpoint could keep
         self.script = Path(script).stem
         self.options = options
         self.folder = options.resume
@@ -56,6 +58,9 @@ class TrainingRun:
         if options.resume:
             check_resumable(self.script, options, self.checkpoint)
         self.ranks = Ranks(options.batch_size)
+        if options.resume and self.ranks.leads:
+            for name in kept(options).keys() - self.checkpoint["options"].keys() - {"resume"}:
+                print(f"The run was made without {flag(name)}: it goes on with {as_typed(getattr(options, name))}.")
         self.device = pick_device(options.device)
         if options.batch_size < self.ranks.count:
             raise BadInput(
@@ -246,7 +251,7 @@ class TrainingRun:
                 if wrong := mismatch(part, checkpoint.get(name)):
                     raise BadInput(f"does not hold this {name}: {wrong}")
             for name, part in self.state.items():
-                part.load_state_dict(checkpoint[name])
+                take_up(part, checkpoint[name])
         self.checkpoint = {}
         return checkpoint["step"]
 
@@ -350,11 +355,13 @@ class TrainingRun:
 
     def write_config(self, shapes: list[list[int]]) -> None:
         """Write `config.json`: the script, its options, the data's shapes, and what it ran on."""
-        options = asdict(self.options)
+        options = kept(self.options)
         del options["resume"]
+        if isinstance(options.get("dataset"), str):
+            options["dataset"] = lasting(options["dataset"])
         self.config = {
             "script": self.script,
-            "options": {name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
+            "options": options,
             "data_shapes": shapes,
             "device": str(self.device),
             "torch": str(torch.__version__),

@@ -175,7 +175,7 @@ def refuse(message: str) -> NoReturn:
 
 def main() -> int:
     """Run the script under the audit, print what was seen, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--iterations", type=int, default=3, help="steps of every optimizer to watch (default 3)")
     parser.add_argument("--limit", type=int, default=100, help="steps of one optimizer, if others wait (default 100)")
     parser.add_argument("script", type=Path)

@@ -25,6 +25,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from statistics import median
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +40,8 @@ from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.markdown import table
 from common.optimizers import fused_adam
-from common.run_options import check_numbers, pick_device
+from common.option_values import Count, Range, check_numbers
+from common.run_options import pick_device
 from common.step_cost import (
     conditions,
     count_flops,
@@ -59,19 +61,19 @@ PLAYERS = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"
 class Options:
     """Options of the comparison; the networks are those published for images of 128 pixels."""
 
-    image_size: int = 128
+    image_size: Annotated[int, Range(1, 4096)] = 128
     """Pixels a side."""
-    channels: int = 3
+    channels: Annotated[int, Range(1, 1024)] = 3
     """Colours of the images."""
-    batch_size: int = 1
+    batch_size: Annotated[int, Range(1, 2**20)] = 1
     """Images of each domain per step."""
-    width: int = 64
+    width: Annotated[int, Range(1, 1024)] = 64
     """Channels of the generators at full size, and of the discriminators at half size."""
-    blocks: int = 6
+    blocks: Count = 6
     """Residual blocks of each generator."""
-    halvings: int = 3
+    halvings: Count = 3
     """Halvings of the image in each discriminator."""
-    repeats: int = 10
+    repeats: Count = 10
     """Turns of each arrangement, of two steps each."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""

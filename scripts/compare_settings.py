@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import nn
@@ -27,7 +27,8 @@ from common.command_line import launch
 from common.data import batches, load_images
 from common.markdown import table
 from common.models import MODELS
-from common.run_options import check_numbers, pick_device
+from common.option_values import Count, Range, check_numbers
+from common.run_options import pick_device
 from common.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread
 from scripts import gan_detach
 
@@ -42,11 +43,11 @@ class Options:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    image_size: int = 28
+    image_size: Annotated[int, Range(1, 4096)] = 28
     """Pixels a side of the shipped digits."""
-    batch_size: int = 32
+    batch_size: Annotated[int, Range(1, 2**20)] = 32
     """Images per step."""
-    repeats: int = 20
+    repeats: Count = 20
     """Turns of each contender, of five steps each."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""

@@ -35,7 +35,7 @@ from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import Annotated, Literal
 from unittest import mock
 
 import torch
@@ -55,8 +55,9 @@ from common.losses import discriminator_loss, generator_loss
 from common.markdown import table
 from common.models import MODELS
 from common.optimizers import fused_adam
+from common.option_values import Count, Range, check_numbers
 from common.run_folder import shown, write_whole
-from common.run_options import GanOptions, check_numbers, pick_device
+from common.run_options import GanOptions, pick_device
 from common.step_cost import (
     LiveTensors,
     conditions,
@@ -84,15 +85,15 @@ class Options:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    image_size: int = 28
+    image_size: Annotated[int, Range(1, 4096)] = 28
     """Pixels a side of the shipped digits."""
-    batch_size: int = 32
+    batch_size: Annotated[int, Range(1, 2**20)] = 32
     """Images per step."""
-    repeats: int = 20
+    repeats: Count = 20
     """Turns of each contender, of five steps each."""
-    doublings: int | None = 2
+    doublings: Annotated[int | None, Range(1, 8)] = 2
     """How often batch and image size are doubled to see how cost grows. None leaves that out."""
-    loop_steps: int | None = 500
+    loop_steps: Count | None = 500
     """Steps of the whole training loops, on 28x28 MNIST. None leaves them out."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""

@@ -25,6 +25,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -42,6 +43,7 @@ from common.domains import crop_and_flip, load_domains
 from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.optimizers import fused_adam
+from common.option_values import Count, Range
 from common.run_options import MachineOptions, RunOptions
 from common.training_run import TrainingRun
 
@@ -107,9 +109,9 @@ class DataOptions:
 
     dataset: str = "mnist5k"
     """A folder with trainA, trainB, testA and testB in it; or data as the GANs take it."""
-    image_size: int | None = None
+    image_size: Annotated[int | None, Range(1, 4096)] = None
     """Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own."""
-    load_size: int | None = None
+    load_size: Annotated[int | None, Range(1, 4096)] = None
     """Pixels a side before crop and flip of trainA and trainB. None: 286/256 of those."""
 
 
@@ -117,11 +119,11 @@ class DataOptions:
 class NetworkOptions:
     """Two generators and two discriminators."""
 
-    width: int = 16
+    width: Annotated[int, Range(1, 1024)] = 16
     """Channels of the networks where they are narrowest. 64 as published."""
-    blocks: int = 2
+    blocks: Count = 2
     """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
-    halvings: int = 2
+    halvings: Count = 2
     """Halvings of the image in each discriminator. 3 as published."""
 
 
@@ -129,23 +131,23 @@ class NetworkOptions:
 class TrainingOptions:
     """How to train."""
 
-    batch_size: int = 8
+    batch_size: Annotated[int, Range(1, 2**20)] = 8
     """Images of each domain per step. 1 as published."""
-    steps: int = 800
+    steps: Count = 800
     """Steps to train, each one update of all four networks."""
-    decay_from: int | None = None
+    decay_from: Annotated[int | None, Range(0, 10**9)] = None
     """Steps before the learning rate falls linearly to zero. None: half of all."""
-    lr: float = 5e-4
+    lr: Annotated[float, Range(above=0)] = 5e-4
     """Adam's learning rate, for all networks. 2e-4 as published."""
-    betas: tuple[float, float] = (0.5, 0.999)
+    betas: Annotated[tuple[float, float], Range(0, below=1)] = (0.5, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
-    cycle_weight: float = 10.0
+    cycle_weight: Annotated[float, Range(least=0)] = 10.0
     """Weight of the cycle loss."""
-    identity_weight: float = 0.0
+    identity_weight: Annotated[float, Range(least=0)] = 0.0
     """Weight of the identity loss; 0 skips its passes. 5 as published."""
-    ema: float = 0.0
+    ema: Annotated[float, Range(0, below=1)] = 0.0
     """Decay per step of the average of G's weights that translate; 0: no average."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
     """Fixes the initial weights, the order of the images and the crops."""
 
 

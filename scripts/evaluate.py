@@ -27,7 +27,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 import tyro
@@ -43,9 +43,10 @@ from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
 from common.data import TORCHVISION, load_images, to_float
 from common.digit_classifier import digit_classifier
-from common.finished_run import draw, load_generator
+from common.finished_run import draw, load_generator, translates
+from common.option_values import Range, check_numbers
 from common.run_folder import events, shown, write_whole
-from common.run_options import check_numbers, pick_device
+from common.run_options import pick_device
 from common.streaming import StreamedImages
 
 COUNT = 5000
@@ -66,7 +67,7 @@ class Options:
 
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
-    count: int | None = None
+    count: Annotated[int | None, Range(1, 10**7)] = None
     """Samples, and real images to compare them with. None takes 5,000, or half of a data set of fewer than 10,000:
     the floor needs as many real images again."""
     features: Literal["inception", "digits"] | None = None
@@ -76,7 +77,7 @@ class Options:
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
     dataset: str | None = None
     """Where the real images are. None takes the run's own --dataset."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
     """Fixes the samples and the choice of real images."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
@@ -215,8 +216,10 @@ def main(options: Options) -> None:
     if options.count is not None and options.count <= NEIGHBOURS:
         raise BadInput(f"--count {options.count}: must be at least {NEIGHBOURS + 1}")
     checkpoint = load_checkpoint(options.run)
-    if checkpoint["script"] == "cyclegan":
+    if translates(checkpoint):
         raise BadInput(f"{options.run}: a CycleGAN draws nothing from noise, it translates; see scripts/sample.py")
+    if "average" not in checkpoint:
+        options = replace(options, weights="last")
     with refusing(options.run):
         generator, trained = load_generator(checkpoint, options.weights), checkpoint["options"]
         own_dataset = os.fspath(trained["dataset"])

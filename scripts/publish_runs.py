@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # `common` is found from any folder
 
 from common.command_line import BadInput, Stopped, launch
+from common.option_values import Count, check_numbers
 from common.run_folder import shown
-from common.run_options import check_numbers
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 SCRIPTS = [*GANS, "cyclegan"]
@@ -44,7 +44,7 @@ class Options:
     output: Path = ROOT / "runs" / "reference"
     """Where each script's folder is made, in place of one published before; a folder with anything else in it is left
     alone."""
-    steps: int | None = None
+    steps: Count | None = None
     """Steps of each run. None keeps the scripts' own."""
 
 

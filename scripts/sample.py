@@ -15,6 +15,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -28,10 +29,11 @@ from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, launch
 from common.data import batches
 from common.domains import load_domains
-from common.finished_run import draw, load_generator, load_translator
+from common.finished_run import draw, load_generator, load_translator, translates
+from common.option_values import Count, Range, check_numbers
 from common.pictures import grid, png
 from common.run_folder import shown, write_whole
-from common.run_options import check_numbers, pick_device
+from common.run_options import pick_device
 
 COUNT = 64
 
@@ -42,12 +44,12 @@ class Options:
 
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
-    count: int | None = None
+    count: Annotated[int, Range(1, 10**7)] | None = None
     """How many images. None makes 64, or all that there are where a CycleGAN has fewer test images."""
-    interpolate: int | None = None
+    interpolate: Count | None = None
     """Walk from one point of z to another, in so many images, both ends included; then --count / --interpolate times
     anew: the rows of the grid. None draws every image from a point of its own."""
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
     """Fixes the noise, or the choice of images to translate."""
     output: Path | None = None
     """A .png for a grid; an .npz with the key `images`, uint8 (N, C, H, W); or, without such an ending, a new folder of
@@ -63,7 +65,7 @@ def translated(checkpoint: dict, options: Options, device: torch.device) -> Tens
     with refusing(options.run):
         trained = checkpoint["options"]
         generator = load_translator(checkpoint, "a-to-b")
-        test_a = load_domains(trained["dataset"], trained["image_size"], trained["load_size"]).test_a
+        test_a = load_domains(trained["dataset"], trained["image_size"], trained.get("load_size")).test_a
     count = options.count or min(COUNT, len(test_a))
     if count > len(test_a):
         raise BadInput(
@@ -119,7 +121,7 @@ def main(options: Options) -> None:
         raise BadInput(f"--output {output}: there is no folder {output.parent}; make it first")
     device = pick_device(options.device)
     checkpoint = load_checkpoint(options.run)
-    if checkpoint["script"] == "cyclegan":
+    if translates(checkpoint):
         images = translated(checkpoint, options, device)
     else:
         with refusing(options.run):

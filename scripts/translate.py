@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is foun
 from common.checkpoint import load_checkpoint, refusing
 from common.command_line import BadInput, Stopped, launch, one_line
 from common.data import to_float, to_uint8
-from common.finished_run import load_translator
+from common.finished_run import load_translator, translates
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
 from common.run_folder import shown, write_whole
 from common.run_options import pick_device
@@ -113,7 +113,7 @@ def translated(generator: nn.Module, path: Path, mode: str) -> bytes:
 def main(options: Options) -> None:
     """Translate one image after another, and say where they are and which could not be translated."""
     checkpoint = load_checkpoint(options.run)
-    if checkpoint["script"] != "cyclegan":
+    if not translates(checkpoint):
         raise BadInput(f"{options.run}: a run of {checkpoint['script']}.py; name one of cyclegan.py")
     device = pick_device(options.device)
     targets = find(options)

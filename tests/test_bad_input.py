@@ -1,7 +1,9 @@
 """Bad input ends in one line that names the option or file and says what to do, status 2, and nothing left behind."""
 
 import importlib
+import io
 import sys
+from unittest import mock
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from PIL import Image
 
 from common import data
 from common.command_line import launch
+from scripts import gan_detach
 
 GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 
@@ -41,7 +44,7 @@ BAD_OPTIONS = {
     "--lr nan": "--lr nan",
     "--lr 0": "--lr 0",
     "--lr inf": "--lr inf",
-    "--betas 0.5 1.0": "--betas 1.0",
+    "--betas 0.5 1.0": "--betas 0.5 1.0: must be at least 0 and below 1",
     "--betas 0.5": "--betas",
     "--seed -1": "--seed -1",
     "--log-every 0": "--log-every 0",
@@ -60,6 +63,20 @@ def test_a_bad_option_is_refused_by_name(script, arguments, named, tmp_path, cap
     line = refusal(script, ["--steps", 2, "--runs-dir", runs, *arguments.split()], capsys, monkeypatch)
     assert named in line
     assert not runs.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("--no-such-option 1", "error: Unrecognized options: --no-such-option, 1 (see --help)"),
+        ("--steps many", "error: Error parsing --steps: invalid literal for int() with base 10: 'many' (see --help)"),
+    ],
+)
+def test_a_terminal_without_box_drawing_gets_the_same_line(arguments, line, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+    with pytest.raises(SystemExit, match="2"), mock.patch.object(sys, "argv", ["gan_detach", *arguments.split()]):
+        launch(gan_detach.main, gan_detach.GanOptions)
+    assert capsys.readouterr().err.splitlines() == [line]
 
 
 @pytest.mark.parametrize("script", GANS)

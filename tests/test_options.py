@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from common.command_line import launch
 from common.cyclegan_models import cyclegan_networks
 from common.models import MODELS
-from common.run_options import GanOptions, RunOptions, check_numbers
+from common.option_values import check_numbers
+from common.run_options import GanOptions, RunOptions
 from common.training_run import TrainingRun
 from scripts import compare_settings
 from scripts.cyclegan import linear_decay

@@ -98,7 +98,7 @@ def test_a_walk_that_does_not_divide_the_images_into_rows_is_refused(count, step
 
 
 def test_a_cyclegan_has_nothing_to_walk_in(run):
-    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True) | {"script": "cyclegan"}
+    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True) | {"a_to_b": {}}
     torch.save(checkpoint, run / "checkpoint.pt")
     with pytest.raises(BadInput, match="--interpolate 8: a CycleGAN"):
         sample.main(Options(run, interpolate=8))

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 from itertools import islice
 from multiprocessing import active_children
 from pathlib import Path
