@@ -36,10 +36,14 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
         if hasattr(given, "defaults"):
             given = parse(options, main.__globals__["__doc__"], default=given.defaults())
         main(given)
+        sys.stdout.flush()
     except BadInput as error:
         end(str(error), 2)
     except (Stopped, LostRank) as error:
         end(str(error), 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
+        sys.exit(128 + 13)  # SIGPIPE
     except OSError as error:
         if error.filename is None:
             raise
@@ -57,7 +61,7 @@ def end(message: str, status: int) -> NoReturn:
 
 def parse(
     options: type[Options],
-    description: str,
+    description: str | None,
     arguments: Sequence[str] | None = None,
     default: Options | None = None,
 ) -> Options:
@@ -84,7 +88,7 @@ def parse(
         with contextlib.redirect_stderr(box):
             given = tyro.cli(
                 tyro.conf.OmitArgPrefixes[kind],
-                description=description.split("\n\n    ")[0],
+                description=(description or "").split("\n\n    ")[0],  # python -OO leaves no docstrings
                 args=arguments,
                 default=default,
             )
