@@ -206,7 +206,8 @@ def main() -> int:
     print(f"\n{audit if audit.passes else 'No backward pass ran.'}\n\n{ending}")
     for pitfall in match_error(error)[:1]:
         print(f"This is the pitfall `{pitfall.name}`: {pitfall.title}. {pitfall.cure}")
-        print(f"See it live: python scripts/autograd_pitfalls.py {pitfall.name}")
+        offer = "More about it" if pitfall.not_run else "See it live"
+        print(f"{offer}: python scripts/autograd_pitfalls.py {pitfall.name}")
     return int(bool(error) or any(finding.wrong for finding in audit.findings))
 
 

@@ -1,7 +1,8 @@
-"""Every error and silent trap of autograd that a GAN runs into: the code, what happens, why, and the cure.
+"""Errors and silent traps of PyTorch that a GAN runs into: the code, what happens, why, and the cure.
 
-Each entry is a wrong and a right form of a few lines, and both run on the PyTorch installed here, so what is printed
-is what happened. An error on the screen? Give its text, or the whole traceback, and the entries behind it are found.
+An entry is a wrong and a right form of a few lines, and both run on the PyTorch installed here, on its CPU, so what is
+printed is what happened. The few that take a GPU or several machines are told without, and say so. An error on the
+screen? Give its text, or the whole traceback, and the entries behind it are found.
 
     python scripts/autograd_pitfalls.py --list
     python scripts/autograd_pitfalls.py step-between-backwards
@@ -25,7 +26,7 @@ import tyro
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
 from common.command_line import BadInput, launch
-from common.pitfalls import PITFALLS, Outcome, Pitfall, match_error, observe, one_weight_gan
+from common.pitfalls import PITFALLS, Outcome, Pitfall, docstring, match_error, observe, one_rank, one_weight_gan
 
 
 @dataclass
@@ -44,15 +45,20 @@ class Options:
 
 def describe(pitfall: Pitfall) -> str:
     """Run both forms of an entry; return its code, what happened, why, and the cure, as text for the terminal."""
-    wrong, right = observe(pitfall.wrong), observe(pitfall.right)
     parts = [f"{pitfall.name}\n{pitfall.title}"]
-    if one_weight_gan.__name__ in _code(pitfall.wrong):
-        parts.append(_wrap(f"  {one_weight_gan.__name__}(): ", one_weight_gan.__doc__))
-    parts.append(f"  wrong\n{_code(pitfall.wrong)}\n{_result(wrong)}")
-    parts.append(f"  right\n{_code(pitfall.right)}\n{_result(right)}")
+    if pitfall.not_run:
+        parts.append(_wrap("  not run here: ", pitfall.not_run))
+        parts += [_wrap("  message  ", f"... {phrase} ...") for phrase in pitfall.errors]
+    else:
+        wrong, right = observe(pitfall.wrong), observe(pitfall.right)
+        for helper in (one_weight_gan, one_rank):
+            if f"{helper.__name__}()" in _code(pitfall.wrong) + _code(pitfall.right):
+                parts.append(_wrap(f"  {helper.__name__}(): ", docstring(helper)))
+        parts.append(f"  wrong\n{_code(pitfall.wrong)}\n{_result(wrong)}")
+        parts.append(f"  right\n{_code(pitfall.right)}\n{_result(right)}")
     parts.append(_wrap("  why   ", pitfall.why))
     parts.append(_wrap("  cure  ", pitfall.cure))
-    if not (wrong.is_as(pitfall.wrong_gives) and right.is_as(pitfall.right_gives)):
+    if not pitfall.not_run and not (wrong.is_as(pitfall.wrong_gives) and right.is_as(pitfall.right_gives)):
         parts.append(_wrap("  note  ", f"PyTorch {torch.__version__} does something else here than is told above."))
     return "\n\n".join(parts) + "\n"
 
@@ -70,7 +76,7 @@ def _code(function) -> str:
 def _result(outcome: Outcome) -> str:
     lines = [] if outcome.exception else [f"  returns {_show(outcome.value)}"]
     if outcome.message:
-        lines.append(_wrap("  ", re.sub(r" \(Triggered internally at .*\)", "", outcome.message)))
+        lines.append(_wrap("  ", re.sub(r" \(Triggered internally at .*\)", "", outcome.message), max_lines=8))
     return "\n".join(lines)
 
 
@@ -85,9 +91,12 @@ def _show(value: object) -> str:
     return str(value)
 
 
-def _wrap(label: str, text: str) -> str:
+def _wrap(label: str, text: str, max_lines: int | None = None) -> str:
     width = min(shutil.get_terminal_size().columns, 100)
-    return textwrap.fill(text, width, initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False)
+    indent = " " * len(label)
+    return textwrap.fill(
+        text, width, initial_indent=label, subsequent_indent=indent, break_on_hyphens=False, max_lines=max_lines
+    )
 
 
 def main(options: Options) -> None:
@@ -95,7 +104,8 @@ def main(options: Options) -> None:
     if sum((options.name is not None, options.list, options.error is not None)) > 1:
         raise BadInput("NAME, --list and --error exclude each other: give one of them")
     if options.list:
-        print("Errors\n" + table([p for p in PITFALLS if not p.silent]))
+        print("Errors\n" + table([p for p in PITFALLS if not p.silent and not p.not_run]))
+        print("\nErrors that are told, not run here\n" + table([p for p in PITFALLS if p.not_run]))
         print("\nSilent: a wrong number, at best a warning\n" + table([p for p in PITFALLS if p.silent]))
     elif options.error is not None:
         text = sys.stdin.read() if options.error == "-" else options.error
@@ -119,7 +129,8 @@ def main(options: Options) -> None:
             )
         print(describe(entries[name]), end="")
     else:
-        print("\n\n".join(map(describe, PITFALLS)), end="")
+        for number, pitfall in enumerate(PITFALLS):
+            print("\n\n" * bool(number) + describe(pitfall), end="", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,230 @@
+"""Silent: the wrong gradient, or none."""
+
+# ruff: noqa: D102 (the docstring of an entry speaks for both of its functions)
+
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+from common.pitfalls.engine import one_weight_gan, pitfall
+
+
+@pitfall(wrong=[-7.566e-6, -3.146e-2, -4.07e-6], right=[-3.333e-1, -1.667e-1, -1.513e-5])
+class SigmoidThenLogits:
+    """A sigmoid, then BCE with logits: the sigmoid twice.
+
+    The loss takes D's probabilities for logits and applies a sigmoid of its own. D's sigmoid is flat where D is sure
+    (logit -10): a G that is losing gets no gradient, just where it should be largest.
+
+    No sigmoid in D; binary_cross_entropy_with_logits on what it gives. A sigmoid only to print D(x).
+    """
+
+    def wrong():
+        logits = torch.tensor([-10.0, 0.0, 10.0], requires_grad=True)
+        score = torch.sigmoid(logits)
+        F.binary_cross_entropy_with_logits(score, torch.ones(3)).backward()
+        return logits.grad
+
+    def right():
+        logits = torch.tensor([-10.0, 0.0, 10.0], requires_grad=True)
+        F.binary_cross_entropy_with_logits(logits, torch.ones(3)).backward()
+        return logits.grad
+
+
+@pitfall(wrong=([[0.7]], [[0.0]]), right=([[0.35]], [[0.35]]))
+class BothBackward:
+    """Both losses go backward, and D steps on the sum.
+
+    backward() adds to .grad of every weight on its way, and G's loss comes through D. D then steps on G's loss as well
+    as its own.
+
+    Name the weights a loss is for: g_loss.backward(inputs=list(generator.parameters())). Or freeze D with
+    requires_grad_(False) while G's loss goes backward, or clear D's gradient before D's own loss.
+    """
+
+    def wrong():
+        generator, discriminator, _, optimizer_d = one_weight_gan()
+        fake = generator(torch.ones(1, 1))
+        d_loss = discriminator(fake.detach()) ** 2
+        g_loss = discriminator(fake) ** 2
+        d_loss.backward()
+        g_loss.backward()  # adds to D's gradient
+        optimizer_d.step()
+        return discriminator.weight.grad, discriminator.weight
+
+    def right():
+        generator, discriminator, _, optimizer_d = one_weight_gan()
+        fake = generator(torch.ones(1, 1))
+        d_loss = discriminator(fake.detach()) ** 2
+        g_loss = discriminator(fake) ** 2
+        d_loss.backward()
+        g_loss.backward(inputs=list(generator.parameters()))
+        optimizer_d.step()
+        return discriminator.weight.grad, discriminator.weight
+
+
+@pitfall(wrong=(6.0, -0.2), right=(2.0, 0.4))
+class ZeroGradForgotten:
+    """optimizer.zero_grad() is missing.
+
+    backward() adds to .grad. Without zero_grad() each step takes the gradients of all steps before it once more: 2, 4,
+    6 in place of 2, 2, 2.
+
+    optimizer.zero_grad() before every backward() that starts a step.
+    """
+
+    def wrong():
+        weight = torch.tensor(1.0, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        for _ in range(3):
+            (2 * weight).backward()
+            optimizer.step()
+        return weight.grad, weight
+
+    def right():
+        weight = torch.tensor(1.0, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (2 * weight).backward()
+            optimizer.step()
+        return weight.grad, weight
+
+
+@pitfall(wrong=(None, [[0.5]]), right=([[0.49]], [[0.01]]))
+class DetachedByMistake:
+    """detach() between two networks that learn together.
+
+    Nothing comes back through detach(): the first network's gradients stay None, and an optimizer skips such weights
+    without a word. It never learns.
+
+    detach() only where one loss must not reach a network; not between networks under one optimizer. After a backward(),
+    check for weights whose .grad is None.
+    """
+
+    def wrong():
+        first, second, _, _ = one_weight_gan()
+        both = [*first.parameters(), *second.parameters()]
+        optimizer = torch.optim.SGD(both, lr=1.0)
+        loss = second(first(torch.ones(1, 1)).detach()) ** 2
+        loss.backward()
+        optimizer.step()
+        return first.weight.grad, first.weight
+
+    def right():
+        first, second, _, _ = one_weight_gan()
+        both = [*first.parameters(), *second.parameters()]
+        optimizer = torch.optim.SGD(both, lr=1.0)
+        loss = second(first(torch.ones(1, 1))) ** 2
+        loss.backward()
+        optimizer.step()
+        return first.weight.grad, first.weight
+
+
+@pitfall(wrong=6.0, right=24.0)
+class SilentPenalty:
+    """A gradient penalty without create_graph=True.
+
+    Without it the slope is a constant, and the penalty moves no weight. Beside D's own loss there is a graph to go
+    backward through, so nothing complains: the loss shows a penalty that does nothing.
+
+    torch.autograd.grad(..., create_graph=True). Check: penalty.requires_grad is True.
+    """
+
+    def wrong():
+        x = torch.tensor(1.0, requires_grad=True)
+        weight = torch.tensor(3.0, requires_grad=True)
+        score = weight**2 * x
+        (slope,) = torch.autograd.grad(score, x, retain_graph=True)
+        (score + slope**2 / 6).backward()
+        return weight.grad
+
+    def right():
+        x = torch.tensor(1.0, requires_grad=True)
+        weight = torch.tensor(3.0, requires_grad=True)
+        score = weight**2 * x
+        (slope,) = torch.autograd.grad(score, x, create_graph=True)
+        (score + slope**2 / 6).backward()  # 2 weight + 4 weight^3 / 6
+        return weight.grad
+
+
+@pitfall(wrong=[0.99453, 0.99453], right=[0.29289, 0.29289])
+class ClipBeforeUnscale:
+    """Gradients are clipped while still scaled.
+
+    A GradScaler multiplies the loss, here by 128, and step() divides the gradients again. Clipping in between compares
+    the scaled norm with the limit: the step becomes 128 times too small.
+
+    scaler.unscale_(optimizer) before clip_grad_norm_().
+    """
+
+    def wrong():
+        weight = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        scaler = torch.amp.GradScaler("cpu", init_scale=128.0)
+        scaler.scale(2 * weight.sum()).backward()
+        torch.nn.utils.clip_grad_norm_([weight], 1.0)
+        scaler.step(optimizer)
+        return weight
+
+    def right():
+        weight = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        scaler = torch.amp.GradScaler("cpu", init_scale=128.0)
+        scaler.scale(2 * weight.sum()).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_([weight], 1.0)
+        scaler.step(optimizer)
+        return weight
+
+
+@pitfall(wrong=[[0.7]], right=[[0.35]])
+class OptimizerOldWeights:
+    """The optimizer holds weights that the network has lost.
+
+    An optimizer keeps the tensors it was given. load_state_dict(assign=True), a layer replaced later, or a network
+    built anew give the network other tensors; step() moves the old ones and the network never learns.
+
+    Make the optimizer last; or load_state_dict() without assign, which copies values into the same tensors.
+    """
+
+    def wrong():
+        _, discriminator, _, optimizer_d = one_weight_gan()
+        stored = {"weight": torch.full((1, 1), 0.7)}
+        discriminator.load_state_dict(stored, assign=True)
+        (discriminator(torch.full((1, 1), 0.5)) ** 2).backward()
+        optimizer_d.step()
+        return discriminator.weight
+
+    def right():
+        _, discriminator, _, optimizer_d = one_weight_gan()
+        stored = {"weight": torch.full((1, 1), 0.7)}
+        discriminator.load_state_dict(stored)
+        (discriminator(torch.full((1, 1), 0.5)) ** 2).backward()
+        optimizer_d.step()
+        return discriminator.weight
+
+
+@pitfall(wrong=None, right=[[0.35]])
+class CheckpointInputs:
+    """backward(inputs=weights) skips an old checkpoint.
+
+    With use_reentrant=True the weights inside are not part of the graph outside, so inputs= finds no way to them, and
+    they keep no gradient without a word.
+
+    use_reentrant=False.
+    """
+
+    def wrong():
+        generator, discriminator, _, _ = one_weight_gan()
+        fake = generator(torch.ones(1, 1))
+        score = checkpoint(discriminator, fake, use_reentrant=True)
+        (score**2).backward(inputs=list(discriminator.parameters()))
+        return discriminator.weight.grad
+
+    def right():
+        generator, discriminator, _, _ = one_weight_gan()
+        fake = generator(torch.ones(1, 1))
+        score = checkpoint(discriminator, fake, use_reentrant=False)
+        (score**2).backward(inputs=list(discriminator.parameters()))
+        return discriminator.weight.grad
