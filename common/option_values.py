@@ -121,10 +121,10 @@ def fitted(value: Any, hint: Any) -> Any:
         return (tuple if origin is Sequence else origin)(fitted(item, arguments[0]) for item in value)
     if origin is dict and isinstance(value, dict):
         return {fitted(name, arguments[0]): fitted(item, arguments[1]) for name, item in value.items()}
-    if origin is None and isinstance(hint, type):
-        return instance(value, hint)
     if hint is Any:
         return value
+    if origin is None and isinstance(hint, type):
+        return instance(value, hint)
     raise ValueError(f"must be of the type {hint}")
 
 

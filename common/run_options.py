@@ -120,8 +120,8 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
         raise BadInput(f"--steps {options.steps}: the run {run} has {stored.steps}, which can only be raised")
     given, made_with = kept(options), kept(stored)
     for name in checkpoint["options"]:
-        free = name in GIVEN_ANEW and not (name == "dataset" and {given[name], made_with[name]} & set(DATASETS))
-        if given[name] != made_with[name] and not free:
+        by_name = name == "dataset" and (given[name] in DATASETS or made_with[name] in DATASETS)
+        if given[name] != made_with[name] and (by_name or name not in GIVEN_ANEW):
             told = f"{flag(name)} {as_typed(getattr(options, name))}: the run {run} has"
             raise BadInput(f"{told} {as_typed(getattr(stored, name))}; leave the option out")
 

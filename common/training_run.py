@@ -7,6 +7,7 @@ Ctrl-C. The training itself, networks, optimizers and steps, stays in the script
 import json
 import math
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -391,8 +392,8 @@ class TrainingRun:
         for name, number in self.measured.items():
             print(f"{name}: {number:.4f}")
         print(f"Samples:     {shown(self.sample_path(step))}")
-        print(f"More images: python scripts/sample.py {shown(self.folder)}")
-        print(f"TensorBoard: tensorboard --logdir {shown(self.folder.parent)}")
+        print(f"More images: python scripts/sample.py {shlex.quote(str(shown(self.folder)))}")
+        print(f"TensorBoard: tensorboard --logdir {shlex.quote(str(shown(self.folder.parent)))}")
 
 
 def check_alike(ranks: Ranks, **settings: object) -> None:

@@ -110,22 +110,7 @@ WITH_OWN_OPTIONS = [
     ("from pathlib import Path\n", "from pathlib import Path\nfrom typing import Annotated, Literal\n"),
     ("from common.run_options", "from common.option_values import Range\nfrom common.run_options"),
 ]
-GIVEN = [
-    "--no-augment",
-    "--tags",
-    "a",
-    "b",
-    "--shift",
-    "0",
-    "--noise",
-    "1.5",
-    "--clip",
-    "-2.5",
-    "--paint",
-    "BLUE",
-    "--one",
-    "7",
-]
+OWN = "--no-augment --tags a b --shift 0 --noise 1.5 --clip -2.5 --paint BLUE --one 7"
 
 
 def seen():
@@ -135,7 +120,7 @@ def seen():
 def test_a_script_s_own_options_come_back_as_they_were_when_it_is_resumed(tmp_path, start, monkeypatch):
     monkeypatch.chdir(tmp_path)
     script = copied(tmp_path, "gan_mine", *WITH_OWN_OPTIONS)
-    start(script, *TINY, *GIVEN, "--mask", "mask.png", "--runs-dir", "runs")
+    start(script, *TINY, *OWN.split(), "--mask", "mask.png", "--runs-dir", "runs")
     made_with = seen()
     start(script, "--resume", run_of(tmp_path), "--steps", 4)
     resumed = seen()
@@ -161,7 +146,7 @@ def test_a_script_s_own_options_come_back_as_they_were_when_it_is_resumed(tmp_pa
 )
 def test_a_script_s_own_options_are_checked_as_ours_are(arguments, told, tmp_path, start, capsys):
     script = copied(tmp_path, "gan_mine", *WITH_OWN_OPTIONS)
-    start(script, *TINY, *GIVEN, "--runs-dir", tmp_path / "runs")
+    start(script, *TINY, *OWN.split(), "--runs-dir", tmp_path / "runs")
     capsys.readouterr()
     with pytest.raises(SystemExit, match="2"):
         start(script, "--resume", run_of(tmp_path), *arguments)

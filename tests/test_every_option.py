@@ -1,0 +1,75 @@
+"""Every option of every training script has a run that asks for it, with another value than its default."""
+
+import sys
+from dataclasses import fields
+from importlib import import_module
+
+import pytest
+import torch
+from PIL import Image
+
+from common.command_line import launch
+
+GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
+SCRIPTS = [*GANS, "cyclegan"]
+ALL = (
+    "--dataset {images} --image-size 8 --batch-size 3 --steps 2 --lr 1e-3 --betas 0.5 0.9 --ema 0.9 --seed 7 "
+    "--device cpu --precision bf16 --runs-dir {runs} --log-every 1 --sample-every 1 --checkpoint-every 1 --audit"
+)
+# What every script is run with, and then --resume.
+RUNS = dict.fromkeys(GANS, f"{ALL} --model mlp --z-dim 5 --lr-d 2e-4") | {
+    "cyclegan": f"{ALL} --load-size 10 --width 2 --blocks 1 --halvings 1 --decay-from 0 --cycle-weight 3 "
+    "--identity-weight 2"
+}
+ELSEWHERE = {"--compile": "takes a minute: test_compile.py", "--resume": "the second run here"}
+
+
+def options_of(script):
+    return import_module(f"scripts.{script}").main.__annotations__["options"]
+
+
+def start(script, arguments, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [script, *arguments])
+    launch(import_module(f"scripts.{script}").main, options_of(script))
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_run_asks_for_every_option(script):
+    published = {f"--{field.name.replace('_', '-')}" for field in fields(options_of(script))}
+    assert {part for part in RUNS[script].split() if part.startswith("--")} | ELSEWHERE.keys() == published
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_runs_with_all_its_options_and_goes_on(script, tmp_path, capsys, monkeypatch):
+    for part in ("trainA", "trainB", "testA", "testB"):
+        (tmp_path / "images" / part).mkdir(parents=True)
+        for number in range(3):
+            Image.new("L", (12, 12), 80 * number).save(tmp_path / "images" / part / f"{number}.png")
+    arguments = RUNS[script].format(images=tmp_path / "images", runs=tmp_path / "runs").split()
+    start(script, arguments, monkeypatch)
+    assert capsys.readouterr().out.count("Gradients of the first") == 1
+    (run,) = (tmp_path / "runs" / script).iterdir()
+    assert len(list((run / "samples").iterdir())) == 3
+
+    kept = torch.load(run / "checkpoint.pt", weights_only=True)["options"]
+    for field in fields(options_of(script)):
+        flag = f"--{field.name.replace('_', '-')}"
+        if flag in ELSEWHERE:
+            continue
+        value = kept[field.name]
+        assert value != field.default, "not another value than the default"
+        texts = [str(part) for part in value] if isinstance(value, list) else [str(value)]
+        where = arguments.index(flag)
+        given = arguments[where + 1 : where + 1 + len(texts)]
+        assert value is True or list(map(as_number, texts)) == list(map(as_number, given)), flag
+
+    start(script, ["--resume", str(run), "--steps", "3"], monkeypatch)
+    assert torch.load(run / "checkpoint.pt", weights_only=True)["step"] == 3
+
+
+def as_number(text):
+    """Return a number for a text that is one: 1e-3 is 0.001."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,108 @@
+"""What an option's annotation lets through, and that it comes back from a checkpoint as it was."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, make_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal, NewType
+
+import pytest
+
+from common.command_line import BadInput
+from common.option_values import Count, Range, check_numbers, kept, restored
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    size: Count = 3
+
+
+def options(hint, *value):
+    """Return a dataclass with the one field `x` of this annotation, made with the value if there is one."""
+    kind = make_dataclass("Options", [("x", hint)])
+    return kind(*value) if value else kind
+
+
+ROUND_TRIPS = [
+    (bool, False),
+    (int, 0),
+    (float, -1.5),
+    (str, ""),
+    (Path, Path("/a/b")),
+    (Path | None, None),
+    (Colour, Colour.RED),
+    (Literal["a", 1], 1),
+    (tuple[float, float], (0.5, 1.0)),
+    (tuple[str, ...], ("a", "b")),
+    (tuple[str, ...], ()),
+    (tuple[Path, ...] | None, (Path("/a"),)),
+    (tuple, (1, "a")),
+    (list[int], [1, 2]),
+    (set[str], {"a"}),
+    (Sequence[int], (1, 2)),
+    (dict[str, tuple[int, ...]], {"a": (1, 2)}),
+    (NewType("Metres", float), 2.5),
+    (Part, Part(7)),
+    (Any, 3),
+    (Annotated[int | None, Range(1, 5)], None),
+    (Count | None, 10**9),
+]
+
+
+@pytest.mark.parametrize(("hint", "value"), ROUND_TRIPS)
+def test_an_option_comes_back_as_it_was(hint, value):
+    plain = json.loads(json.dumps(kept(options(hint, value))))
+    back = restored(options(hint), plain)
+    assert back.x == value
+    assert type(back.x) is type(value)
+
+
+def test_a_relative_path_is_kept_as_an_absolute_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert kept(options(Path, Path("a"))) == {"x": str(tmp_path / "a")}
+
+
+REFUSED = [
+    (bool, 1, "must be of the type bool"),
+    (int, True, "must be of the type int"),
+    (int, 1.0, "must be of the type int"),
+    (int | None, "1", "must be of the type int"),
+    (float, math.nan, "must be a finite number"),
+    (float, "fast", "must be of the type float"),
+    (str, None, "must be of the type str"),
+    (Path, 3, "must be of the type"),
+    (Colour, "BLUE", "must be of the type Colour"),
+    (Literal["a", 1], True, "must be one of a, 1"),
+    (tuple[float, float], [1.0], "must be 2 values"),
+    (tuple[str, ...], "ab", "must be of the type"),
+    (list[int], [1, "a"], "must be of the type int"),
+    (dict[str, int], {"a": "b"}, "must be of the type int"),
+    (Part, {"size": 0}, "--size 0: must be at least 1"),
+    (Part, {"other": 0}, "--other 0: there is no such option"),
+    (Annotated[float, Range(above=0)], 0.0, "must be more than 0"),
+    (Annotated[tuple[float, float], Range(0, below=1)], [0.5, 1.0], "must be at least 0 and below 1"),
+    (Count | None, 0, "must be at least 1 and at most 1000000000"),
+]
+
+
+@pytest.mark.parametrize(("hint", "value", "told"), REFUSED)
+def test_a_value_that_does_not_fit_is_refused_by_name(hint, value, told):
+    with pytest.raises(BadInput, match=told) as refusal:
+        restored(options(hint), {"x": value})
+    assert str(refusal.value).startswith("--")
+
+
+@pytest.mark.parametrize("value", [0, -3, 10**400, -0.5, (0, -1), None, "text", False])
+def test_without_a_range_any_finite_number_is_taken(value):
+    check_numbers(options(type(value), value))
+
+
+def test_what_has_no_value_and_no_default_is_named():
+    with pytest.raises(BadInput, match="--x: has no value, and no default"):
+        restored(options(int), {})
