@@ -93,9 +93,9 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the temporary files below `folder` of a process that was killed inside `write_whole`."""
+    """Remove the temporary files of a training process that was killed inside `write_whole`, and no other's."""
     for path in folder.rglob(".*"):
-        if re.fullmatch(r"\..+\.\d+", path.name):
+        if re.fullmatch(r"\.(checkpoint\.pt|config\.json|step-\d+\.png)\.\d+", path.name):
             path.unlink()
 
 

@@ -98,6 +98,17 @@ def test_cyclegan_refuses_what_its_training_cannot_be(arguments, tmp_path, capsy
     assert not runs.exists()
 
 
+@pytest.mark.parametrize("script", ["gan_detach", "cyclegan"])
+def test_an_empty_name_is_not_the_current_folder(script, tmp_path, capsys, monkeypatch):
+    for domain in "AB":
+        (tmp_path / f"train{domain}").mkdir()
+        Image.new("L", (28, 28)).save(tmp_path / f"train{domain}" / "image.png")
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--dataset", "", "--steps", 1, "--runs-dir", tmp_path / "runs"]
+    assert refusal(script, arguments, capsys, monkeypatch).startswith("error: --dataset '': name mnist5k, ")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_folder_without_images_is_refused(tmp_path, capsys, monkeypatch):
     (tmp_path / "empty").mkdir()
     arguments = ["--dataset", tmp_path / "empty", "--runs-dir", tmp_path / "runs"]

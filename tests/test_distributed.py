@@ -32,6 +32,7 @@ from common import data
 from common.command_line import launch
 from common.data import batches, load_images
 from common.distributed import Ranks, Share, one_before_the_others
+from common.run_folder import locked
 from common.run_options import pick_device
 from common.training_run import TrainingRun
 
@@ -364,6 +365,17 @@ def test_an_image_that_goes_bad_in_one_process_ends_all_with_its_name_and_the_la
     (line,) = [line for line in told.splitlines() if line.startswith("error: ")]
     assert line.startswith(f"error: {bad} cannot be read as an image (")
     assert "; the last checkpoint, of step 5, is " in line
+
+
+def test_a_run_that_another_process_trains_is_refused_once_and_ends_all(start, tmp_path):
+    arguments = ["--model", "mlp", "--image-size", 8, "--steps", 1, "--device", "cpu", "--runs-dir", tmp_path / "runs"]
+    assert ended(start(1, tmp_path, command, "gan_detach", *arguments)) == [0]
+    (run,) = tmp_path.glob("runs/*/*")
+    with locked(run):
+        assert ended(start(2, tmp_path, command, "gan_detach", "--resume", run, "--steps", 2)) == [2, 1]
+    assert "".join(logs(tmp_path, 2)) == (
+        f"error: {run}: another process is training this run; wait for it, or end it first\n"
+    )
 
 
 def stream_everything(*arguments):

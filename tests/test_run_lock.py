@@ -98,6 +98,17 @@ def overtaken(run):
     TrainingRun.restore = late
 
 
+def test_resuming_removes_what_a_killed_training_left_half_written_and_no_other_tools_files(tmp_path):
+    run = train("gan_detach", MLP_OF_4, tmp_path)
+    gone = [run / ".checkpoint.pt.17", run / ".config.json.17", run / "samples" / ".step-000004.png.17"]
+    stays = [run / ".samples.png.17", run / ".evaluation.json.17", run / ".notes.1"]
+    for path in gone + stays:
+        path.touch()
+    finish(resume("gan_detach", tmp_path, "--steps 5"), tmp_path)
+    assert [path.exists() for path in gone] == [False] * 3
+    assert [path.exists() for path in stays] == [True] * 3
+
+
 def test_where_there_can_be_no_lock_a_run_is_resumed_without(tmp_path):
     run = train("gan_detach", MLP_OF_4, tmp_path)
     (run / ".lock").mkdir()  # so that opening it fails, as on a file system that has no locks
