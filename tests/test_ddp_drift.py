@@ -16,7 +16,8 @@ def step(rank, folder):
     weights = []
     for detached in (False, True):
         generator, discriminator, optimizer_g, _ = one_weight_gan()
-        fake = DistributedDataParallel(generator)(torch.full((1, 1), 1.0 + rank))
+        network = DistributedDataParallel(generator)
+        fake = network(torch.full((1, 1), 1.0 + rank))
         d_loss = discriminator(fake.detach() if detached else fake) ** 2
         d_loss.backward(retain_graph=True)
         optimizer_g.zero_grad()

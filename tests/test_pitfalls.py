@@ -170,3 +170,63 @@ def test_other_cures_of_both_backward(cure):
         d_loss.backward()
         torch.autograd.grad(g_loss, list(generator.parameters()))
     assert discriminator.weight.grad.item() == pytest.approx(0.35)
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "SGD", "Adagrad"])
+def test_a_fused_step_raises_no_version_and_the_default_one_does(kind):
+    def versions(**options):
+        weight = torch.ones(2, requires_grad=True)
+        optimizer = getattr(torch.optim, kind)([weight], lr=0.1, **options)
+        weight.sum().backward()
+        before = weight._version
+        optimizer.step()
+        return weight._version - before
+
+    assert versions(fused=True) == 0
+    assert versions() > 0
+    assert versions(foreach=True) > 0
+
+
+def stale(wrap=lambda discriminator: discriminator, fused_and_checked=False):
+    """Return G's gradient where D steps between two backward passes of one graph."""
+    generator, discriminator, optimizer_g, optimizer_d = one_weight_gan()
+    if fused_and_checked:
+        weights = list(discriminator.parameters())
+        optimizer_d = torch.optim.SGD(weights, lr=1.0, fused=True)
+        optimizer_d.register_step_post_hook(lambda *_: torch.autograd.graph.increment_version(weights))
+    score = wrap(discriminator)(generator(torch.ones(1, 1)))
+    (score**2).backward(retain_graph=True)
+    optimizer_d.step()
+    optimizer_g.zero_grad()
+    (score**2).backward()
+    return generator.weight.grad.item()
+
+
+def test_the_cure_of_fused_step_makes_the_mistake_an_error_again():
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        stale(fused_and_checked=True)
+
+
+def test_a_compiled_network_keeps_the_check():
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        stale(lambda discriminator: torch.compile(discriminator, backend="aot_eager"))
+
+
+def test_hooks_on_saved_tensors_bypass_the_check():
+    with torch.autograd.graph.save_on_cpu():
+        assert stale() == pytest.approx(0.245)
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        lambda images: images.numpy().fill(0),
+        lambda images: torch.from_dlpack(images).zero_(),
+        lambda images: images.untyped_storage().fill_(0),
+    ],
+    ids=["numpy", "dlpack", "storage"],
+)
+def test_what_shares_the_memory_of_a_tensor_changes_it_without_its_version(empty):
+    images = torch.ones(2)
+    empty(images)
+    assert (images.tolist(), images._version) == ([0.0, 0.0], 0)

@@ -14,7 +14,7 @@ class FusedStep:
 
     Adam, AdamW, SGD and Adagrad with fused=True change weights without raising their _version, in PyTorch 2.6.0 and
     2.15.0 alike. The mistake of step-between-backwards then gives no error, but a gradient of old and new weights:
-    0.245 = 2 * 0.5 * 0.7 * 0.35, in place of 0.1225 = 2 * 0.5 * 0.35 * 0.35. Compiled networks do not notice, either.
+    0.245 = 2 * 0.5 * 0.7 * 0.35, in place of 0.1225 = 2 * 0.5 * 0.35 * 0.35. Compiled networks are the same.
 
     The default optimizer, which is checked; or raise _version after each step, as the right form does. Then the mistake
     is an error again, and D has to run once more.

@@ -123,10 +123,10 @@ class DetachedByMistake:
 
 @pitfall(wrong=6.0, right=24.0)
 class SilentPenalty:
-    """A gradient penalty without create_graph=True.
+    """A penalty without create_graph=True, beside D's loss.
 
-    Without it the slope is a constant, and the penalty moves no weight. Beside D's own loss there is a graph to go
-    backward through, so nothing complains: the loss shows a penalty that does nothing.
+    Without it the slope is a constant, and the penalty has no gradient. D's own loss has a graph to go backward
+    through, so there is no error, and the printed loss shows a penalty that has no effect.
 
     torch.autograd.grad(..., create_graph=True). Check: penalty.requires_grad is True.
     """
@@ -180,7 +180,7 @@ class ClipBeforeUnscale:
 
 @pitfall(wrong=[[0.7]], right=[[0.35]])
 class OptimizerOldWeights:
-    """The optimizer holds weights that the network has lost.
+    """The optimizer holds weights the network no longer uses.
 
     An optimizer keeps the tensors it was given. load_state_dict(assign=True), a layer replaced later, or a network
     built anew give the network other tensors; step() moves the old ones and the network never learns.
@@ -210,7 +210,7 @@ class CheckpointInputs:
     """backward(inputs=weights) skips an old checkpoint.
 
     With use_reentrant=True the weights inside are not part of the graph outside, so inputs= finds no way to them, and
-    they keep no gradient without a word.
+    they get no gradient, and there is no error.
 
     use_reentrant=False.
     """
