@@ -132,7 +132,9 @@ class GradientAudit:
     Raises TypeError if a network is not an `nn.Module`.
 
     What it cannot see: a backward pass by a `backward` imported under its own name before the audit began, the origin
-    of a gradient put into `.grad` by hand, and a step that is not a `torch.optim.Optimizer`'s.
+    of a gradient put into `.grad` by hand, a step that is not a `torch.optim.Optimizer`'s, and what is computed without
+    reaching any `.grad`: a compiled network computes the gradients of all its parameters, also those that
+    `backward(inputs=...)` leaves out.
     """
 
     # Each parameter has an account of the backward passes that its `.grad` is the sum of. `torch.autograd.backward`,
@@ -157,8 +159,9 @@ class GradientAudit:
         """Begin a new account."""
         self.passes, self.findings = [], []
         self._backward = torch.autograd.backward
-        torch.autograd.backward = self._watched_backward
-        self._hook = register_optimizer_step_pre_hook(self._before_step)
+        # Both may be met inside a function that is compiled, of which they must be no part.
+        torch.autograd.backward = torch.compiler.disable(self._watched_backward)
+        self._hook = register_optimizer_step_pre_hook(torch.compiler.disable(self._before_step))
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -26,6 +26,7 @@ from types import FrameType, FunctionType, ModuleType, TracebackType
 from typing import NoReturn
 from weakref import WeakKeyDictionary, WeakSet
 
+import torch
 from torch import nn
 from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
@@ -60,13 +61,16 @@ class ScriptAudit(GradientAudit):
         self.hooks = [
             registration.register_module_parameter_registration_hook(lambda module, *_: self.found(module)),
             registration.register_module_module_registration_hook(self.joined),
-            registration.register_module_forward_pre_hook(self.called),
-            register_optimizer_step_post_hook(self.stepped),
+            register_optimizer_step_post_hook(torch.compiler.disable(self.stepped)),
         ]
+        # Not a hook on every forward pass, which would find copies, too: torch.compile traces it into each graph.
+        self.setstate = nn.Module.__setstate__
+        nn.Module.__setstate__ = lambda module, state: self.restored(module, state)
         return super().__enter__()
 
     def __exit__(self, kind: object, error: object, trace: TracebackType | None) -> None:
         """Settle what the networks are, then judge, while the frames of a script that raised are still there."""
+        nn.Module.__setstate__ = self.setstate
         for hook in self.hooks:
             hook.remove()
         self.name([frame for frame, _ in traceback.walk_tb(trace)])
@@ -79,18 +83,19 @@ class ScriptAudit(GradientAudit):
             self.known.add(module)
             self.networks[str(id(module))] = module
 
-    def joined(self, parent: nn.Module, _name: str, child: nn.Module | None) -> None:
+    def joined(self, parent: nn.Module, name: str, child: nn.Module | None) -> None:
         """Take the parent for the network in place of its child."""
-        if child is not None:
+        if child is not None and name != "_orig_mod":  # what torch.compile makes is called by the name, but is no other
             self.found(parent)
             self.known.add(child)
             self.networks.pop(str(id(child)), None)
 
-    def called(self, module: nn.Module, _args: object) -> None:
-        """Find also a network that was copied or unpickled, of which no registration told."""
-        if module not in self.known:
-            self.known.update(part for network in self.networks.values() for part in network.modules())
-            self.found(module)
+    def restored(self, module: nn.Module, state: dict) -> None:
+        """Find also a network that was copied or unpickled, of which no registration tells: its parts come first."""
+        self.setstate(module, state)
+        self.found(module)
+        for name, child in module.named_children():
+            self.joined(module, name, child)
 
     def stepped(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         """Count the step, and stop if it is the last one wanted."""
@@ -113,6 +118,7 @@ class ScriptAudit(GradientAudit):
                 for name, value in level:
                     if isinstance(value, nn.Module) and name != "self":
                         self.names.setdefault(value, name)
+                        self.names.setdefault(getattr(value, "_orig_mod", value), name)
                 level = [inside for name, value in level for inside in islice(_inside(name, value), 100)]
 
     def settle(self) -> dict[str, nn.Module]:
@@ -124,10 +130,12 @@ class ScriptAudit(GradientAudit):
                     holders[id(parameter)].add(id(optimizer))
         concerned = holders.keys() | set().union(*(p.reached for p in self.passes))
         inner = {part for network in self.networks.values() for part in network.modules() if part is not network}
-        settled = {}
+        settled, taken = {}, set()
         for network in self.networks.values():
             for part in _parts(network, holders) if network not in inner else []:
-                if any(id(parameter) in concerned for parameter in part.parameters()):
+                ids = {id(parameter) for parameter in part.parameters()}
+                if ids & concerned and not ids <= taken:  # else a second view of a network, as torch.compile makes them
+                    taken |= ids
                     name = self.names.get(part, type(part).__name__)
                     while name in settled:
                         name += "'"

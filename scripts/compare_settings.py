@@ -81,6 +81,8 @@ def contender(
 def main(options: Options) -> None:
     """Measure and print the table."""
     check_numbers(options)
+    with torch.device("meta"):  # refused before the digits are resized
+        MODELS[options.model]((1, options.image_size, options.image_size), Z_DIM)
     device = pick_device(options.device)
     torch.manual_seed(0)
     images = load_images("mnist5k", options.image_size).to(device)

@@ -182,6 +182,22 @@ for _ in range(9):
     assert done.returncode == 0
 
 
+@pytest.mark.parametrize("form", ["networks", "step", "optimizers"])
+def test_compiled_scripts_run_as_they_do_alone(form):
+    """Also `fullgraph=True`, which bears no call of the audit's inside the graph. Compilation makes no networks."""
+    script = STRANGERS / "compiled.py"
+    done = run(script, form, "endless")
+    columns, rows = table(done)
+    assert columns == ["G", "D"]
+    assert [row[1:] for row in rows] == [("3x", "-", "used"), ("3x", "used", "wasted")]
+    assert findings(done) == ["wasted"]
+    assert "Stopped after 3 steps" in done.stdout
+    assert done.returncode == 0
+    if form == "networks":
+        alone = subprocess.run([sys.executable, script, form], capture_output=True, text=True, timeout=120, check=True)
+        assert alone.stdout.splitlines()[0] == done.stdout.splitlines()[0]  # the weights, to the bit
+
+
 @pytest.mark.parametrize(
     ("script", "status", "said"),
     [
