@@ -14,11 +14,15 @@ import difflib
 import inspect
 import re
 import shutil
+import signal
 import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 import tyro

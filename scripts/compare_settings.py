@@ -9,6 +9,7 @@ quartiles in brackets.
 """
 
 import copy
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from torch import nn

@@ -26,6 +26,7 @@ import contextlib
 import copy
 import io
 import json
+import signal
 import struct
 import sys
 import tempfile
@@ -37,6 +38,9 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
 from unittest import mock
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from torch import Tensor

@@ -20,6 +20,7 @@ for each settings, such as `digits-2000-average`. On the same machine the same s
 
 import json
 import os
+import signal
 import sys
 import tempfile
 import zlib
@@ -28,6 +29,9 @@ from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Literal
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 import tyro

@@ -11,8 +11,12 @@ kept meanwhile. Each loss reaches the network it is for and no other.
     python scripts/gan_detach.py
 """
 
+import signal
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 

@@ -11,8 +11,12 @@ fakes for both. The fakes that D sees are those of the G before its step; they a
     python scripts/gan_generator_first.py
 """
 
+import signal
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 

@@ -13,8 +13,12 @@ the weights come out as in `gan_simultaneous.py`. Shen et al., "Training Generat
     python scripts/gan_one_stage.py
 """
 
+import signal
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn

@@ -17,8 +17,12 @@ two backward passes, the first, which is thrown away, is the one whose gradients
 `retain_graph=True` is an error until `donated_buffer` of `torch._functorch.config` is set to False.
 """
 
+import signal
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 

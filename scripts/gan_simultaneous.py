@@ -13,8 +13,12 @@ Around `torch.compile`, `retain_graph=True` in a copy of the step is an error un
 `torch._functorch.config` is set to False.
 """
 
+import signal
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 

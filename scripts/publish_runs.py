@@ -9,11 +9,15 @@ after the other, take some ten minutes on two cores.
 """
 
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
 from PIL import Image

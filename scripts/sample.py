@@ -11,11 +11,15 @@ files to work with. A CycleGAN run has no noise; its generator A to B translates
 
 import math
 import os
+import signal
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
 import torch

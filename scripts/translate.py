@@ -9,10 +9,14 @@ recursively. What cannot be translated is listed at the end, with exit status 1,
 
 import io
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
 import torch
