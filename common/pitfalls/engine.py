@@ -152,10 +152,16 @@ def one_weight_gan():
     return generator, discriminator, *optimizers
 
 
+# Groups of the past stay alive: a DistributedDataParallel that is the last to hold one waits for its threads when it is
+# freed, and they for the interpreter's lock that it holds.
+GROUPS: list[dist.ProcessGroup] = []
+
+
 @contextmanager
 def one_rank() -> Iterator[None]:
     """Make this process a process group of its own, over gloo, for DistributedDataParallel."""
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    GROUPS.append(dist.group.WORLD)
     try:
         yield
     finally:
