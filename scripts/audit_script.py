@@ -14,6 +14,7 @@ G and D): then each part is one. Processes that the script starts, as `torchrun`
 
 import argparse
 import inspect
+import io
 import os
 import runpy
 import sys
@@ -211,6 +212,8 @@ def main() -> int:
             print(error, file=sys.stderr)
             ending = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
 
+    if isinstance(sys.stdout, io.TextIOWrapper):  # not what a script may have put in its place
+        sys.stdout.reconfigure(errors="backslashreplace")  # lines of the script may be in any alphabet
     print(f"\n{audit if audit.passes else 'No backward pass ran.'}\n\n{ending}")
     for pitfall in match_error(error)[:1]:
         print(f"This is the pitfall `{pitfall.name}`: {pitfall.title}. {pitfall.cure}")

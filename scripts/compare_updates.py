@@ -26,6 +26,7 @@ import contextlib
 import copy
 import io
 import json
+import os
 import signal
 import struct
 import sys
@@ -102,7 +103,7 @@ class Options:
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
     output: tuple[Path, ...] = ()
-    """Files for the result, a .md, a .json, or both."""
+    """New files for the result, a .md, a .json, or both."""
 
 
 def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -420,6 +421,8 @@ def check(options: Options) -> None:
             raise BadInput(f"--output {path}: must end in .md or .json")
         if not path.parent.is_dir():
             raise BadInput(f"--output {path}: there is no folder {path.parent}; make it first")
+        if os.path.lexists(path):
+            raise BadInput(f"--output {path}: exists already; name a new file")
     with torch.device("meta"):  # of no size in memory
         MODELS[options.model]((1, options.image_size, options.image_size), Z_DIM)
         largest = options.image_size << (options.doublings or 0)

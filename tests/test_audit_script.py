@@ -166,15 +166,17 @@ while True:
     assert done.returncode == 0
 
 
-def test_copied_networks_are_found_too(tmp_path):
+def test_copied_networks_are_found_too(tmp_path, monkeypatch):
+    """Printed on a terminal that has ASCII alone."""
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     script = """
-import copy, torch
+import copy, torch; 输入 = torch.randn(1, 2, 4)
 first = torch.nn.TransformerEncoderLayer(4, 1, 4)
 second = copy.deepcopy(first)
 optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
 for _ in range(9):
     optimizer.zero_grad()
-    second(first(torch.randn(1, 2, 4))).square().sum().backward()
+    second(first(输入)).square().sum().backward()
     optimizer.step()
 """
     done = run(write(tmp_path, script))

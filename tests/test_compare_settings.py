@@ -39,6 +39,8 @@ def test_every_setting_has_its_row(capsys, monkeypatch):
     assert rows[0].split("|")[3].strip() == "1.00 (1.00-1.00)"
 
 
-def test_bad_options_are_refused_before_anything_is_measured():
-    with pytest.raises(BadInput, match="--repeats 0"):
-        main(Options(repeats=0))
+def test_bad_options_are_refused_before_anything_is_loaded_or_measured(monkeypatch):
+    monkeypatch.setattr(compare_settings, "load_images", lambda *_: pytest.fail("the digits were resized"))
+    for options, named in ((Options(repeats=0), "--repeats 0"), (Options(image_size=30), "--image-size 30")):
+        with pytest.raises(BadInput, match=named):
+            main(options)

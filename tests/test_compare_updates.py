@@ -10,7 +10,7 @@ import torch
 from torchvision.datasets import MNIST
 
 from common import data
-from common.command_line import launch
+from common.command_line import BadInput, launch
 from common.models import MODELS
 from common.step_cost import count_flops
 from scripts import compare_updates, gan_detach, gan_generator_first
@@ -219,3 +219,11 @@ def test_bad_options_are_refused_in_one_line_before_anything_is_measured(argumen
     assert printed.out == ""
     assert printed.err.count("\n") == 1
     assert named in printed.err
+
+
+def test_a_file_that_exists_is_refused_and_stays(tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(BadInput, match=r"README\.md: exists already"):
+        compare_updates.main(Options(output=(tmp_path / "new.json", tmp_path / "README.md")))
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    assert (tmp_path / "README.md").read_text() == "mine"
