@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from common.command_line import BadInput
+from common.run.command_line import BadInput
 
 MOST_BLOCKS, MOST_HALVINGS = 100, 10  # more is a slip, or a checkpoint's attempt on the machine's memory
 

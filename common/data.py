@@ -18,10 +18,10 @@ from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 from tqdm import tqdm
 
-from common.command_line import BadInput
-from common.distributed import one_before_the_others
-from common.image_files import IMAGE_SUFFIXES, check_headers, image_paths, read_image
-from common.streaming import StreamedImages
+from common.images.files import IMAGE_SUFFIXES, check_headers, image_paths, read_image
+from common.images.streaming import StreamedImages
+from common.run.command_line import BadInput
+from common.run.ranks import one_before_the_others
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
-from common.markdown import table
+from common.run.markdown import table
 
 CURES = {
     "mixed": "If this loss is for all of them, as an autoencoder's is, all is well; if not, name the leaves it is for, "

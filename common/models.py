@@ -10,7 +10,7 @@ from math import prod
 import torch
 from torch import nn
 
-from common.command_line import BadInput
+from common.run.command_line import BadInput
 
 
 def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Module]:

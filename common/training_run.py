@@ -22,19 +22,19 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
-from common.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, take_up
-from common.command_line import BadInput, Stopped
-from common.curves import TAGS, check_numbers_by_name, stacked
 from common.data import batches, lasting, seed_for, to_uint8
-from common.distributed import Ranks
 from common.gradient_audit import GradientAudit
-from common.markdown import table
-from common.option_values import as_typed, check_numbers, flag, kept
-from common.pictures import grid, png
-from common.run_folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
-from common.run_options import GanOptions, RunOptions, check_resumable, pick_device
-from common.signals import Interrupted, told_of_signals
-from common.streaming import StreamedImages
+from common.images.pictures import grid, png
+from common.images.streaming import StreamedImages
+from common.run.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, take_up
+from common.run.command_line import BadInput, Stopped
+from common.run.curves import TAGS, check_numbers_by_name, stacked
+from common.run.folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
+from common.run.markdown import table
+from common.run.option_values import as_typed, check_numbers, flag, kept
+from common.run.options import GanOptions, RunOptions, check_resumable, pick_device
+from common.run.ranks import Ranks
+from common.run.signals import Interrupted, told_of_signals
 
 AUDITED_STEPS = 3
 
@@ -392,7 +392,7 @@ class TrainingRun:
         for name, number in self.measured.items():
             print(f"{name}: {number:.4f}")
         print(f"Samples:     {shown(self.sample_path(step))}")
-        print(f"More images: python scripts/sample.py {shlex.quote(str(shown(self.folder)))}")
+        print(f"More images: python scripts/tools/sample.py {shlex.quote(str(shown(self.folder)))}")
         print(f"TensorBoard: tensorboard --logdir {shlex.quote(str(shown(self.folder.parent)))}")
 
 

@@ -36,15 +36,15 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
-from common.command_line import BadInput, launch
 from common.cyclegan_models import cyclegan_networks
 from common.data import batches, to_float
-from common.domains import crop_and_flip, load_domains
-from common.image_pool import ImagePool
+from common.images.domains import crop_and_flip, load_domains
+from common.images.pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.optimizers import fused_adam
-from common.option_values import Count, Range
-from common.run_options import MachineOptions, RunOptions
+from common.run.command_line import BadInput, launch
+from common.run.option_values import Count, Range
+from common.run.options import MachineOptions, RunOptions
 from common.training_run import TrainingRun
 
 

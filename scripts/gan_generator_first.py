@@ -22,12 +22,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
 
-from common.command_line import launch
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.optimizers import fused_adam
-from common.run_options import GanOptions
+from common.run.command_line import launch
+from common.run.options import GanOptions
 from common.training_run import TrainingRun
 
 

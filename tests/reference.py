@@ -3,8 +3,6 @@
 import torch
 import torch.nn.functional as F
 
-ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample", "one_stage"]
-
 
 def gradients(network, loss):
     """Return the gradient of `loss` for each parameter of `network`, None where it is frozen or not reached."""

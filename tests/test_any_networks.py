@@ -1,13 +1,13 @@
 """Every update order with the samples, networks and optimizers that people bring, against the reference in float64."""
 
 import copy
-import importlib
 from contextlib import nullcontext
 
 import pytest
 import torch
 import torch.distributed as dist
-from reference import ORDERS, step
+from helpers import ORDERS, module_of
+from reference import step
 from torch import nn
 from torch._functorch import config as functorch_config
 
@@ -65,7 +65,7 @@ def difference(order, pair, shape, dtype=torch.float64, optimizer=sgd, wrap=lamb
 
     The script's step has the networks in `dtype`, wrapped and within `context`, the reference as they are in float64.
     """
-    script = importlib.import_module(f"scripts.gan_{order}")
+    script = module_of(f"gan_{order}")
     pair = [network.double() for network in pair]
     start = [torch.cat([p.detach().flatten() for p in network.parameters()]) for network in pair]
     theirs = copy.deepcopy(pair)
@@ -178,7 +178,7 @@ def test_float32_and_autocast_to_bfloat16_within_their_rounding(order, make):
 @pytest.mark.parametrize("order", ORDERS)
 def test_networks_in_bfloat16_stay_finite(order):
     pair = [network.bfloat16() for network in networks(images)]
-    trained(importlib.import_module(f"scripts.gan_{order}").train_step, pair, sgd, (1, 8, 8), torch.bfloat16)
+    trained(module_of(f"gan_{order}").train_step, pair, sgd, (1, 8, 8), torch.bfloat16)
 
 
 def test_the_optimizer_of_the_scripts_is_adam():

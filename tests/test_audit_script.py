@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import path_of
 
-from scripts import audit_script
+from scripts.tools import audit_script
 
-AUDIT = Path(__file__).parents[1] / "scripts" / "audit_script.py"
+AUDIT = path_of("audit_script")
 STRANGERS = Path(__file__).parent / "strangers"
 
 

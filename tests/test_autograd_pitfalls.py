@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from common.command_line import launch
 from common.pitfalls import PITFALLS, match_error, observe
-from scripts import autograd_pitfalls as script
+from common.run.command_line import launch
+from scripts.tools import autograd_pitfalls as script
 
 ENTRIES = {pitfall.name: pitfall for pitfall in PITFALLS}
 

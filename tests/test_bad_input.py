@@ -1,24 +1,22 @@
 """Bad input ends in one line that names the option or file and says what to do, status 2, and nothing left behind."""
 
-import importlib
 import io
 import sys
 from unittest import mock
 
 import pytest
 import torch
+from helpers import GANS, module_of
 from PIL import Image
 
 from common import data
-from common.command_line import launch
+from common.run.command_line import launch
 from scripts import gan_detach
-
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 
 
 def refusal(script, arguments, capsys, monkeypatch):
     """Return the one line with which the script's own command line refuses `arguments`."""
-    module = importlib.import_module(f"scripts.{script}")
+    module = module_of(script)
     options = module.main.__annotations__["options"]
     monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
     with pytest.raises(SystemExit) as exit:
@@ -127,7 +125,7 @@ def test_an_unreadable_image_is_refused_by_its_path(tmp_path, capsys, monkeypatc
 def test_a_refused_download_is_told_with_a_way_out(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(data, "DOWNLOADS", tmp_path / "data")
     monkeypatch.setattr(data.MNIST, "mirrors", ["http://127.0.0.1:9/"])
-    module = importlib.import_module("scripts.gan_detach")
+    module = module_of("gan_detach")
     monkeypatch.setattr(sys, "argv", ["gan_detach", "--dataset", "mnist", "--runs-dir", str(tmp_path / "runs")])
     with pytest.raises(SystemExit, match="2"):
         launch(module.main, module.GanOptions)

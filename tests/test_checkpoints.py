@@ -7,26 +7,27 @@ import resource
 import shutil
 import sys
 import threading
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers import module_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.command_line import BadInput, launch
-from common.run_options import GanOptions
+from common.run.command_line import BadInput, launch
+from common.run.options import GanOptions
 from common.training_run import TrainingRun
-from scripts import cyclegan, gan_detach, sample
+from scripts import cyclegan, gan_detach
+from scripts.tools import sample
 
 TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"
 
 
 def ending(script, arguments, capsys, monkeypatch):
     """Run a script's command line; return its exit status, what it wrote on stderr last, and whether no more."""
-    module = import_module(f"scripts.{script}")
+    module = module_of(script)
     monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
     capsys.readouterr()
     with pytest.raises(SystemExit) as exit:

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from common.cyclegan_models import cyclegan_networks
-from common.step_cost import forward_flops
-from scripts.compare_cyclegan import ARRANGEMENTS, BASELINE, Options, contender, main, measure
+from common.measure.step_cost import forward_flops
+from scripts.tools.compare_cyclegan import ARRANGEMENTS, BASELINE, Options, contender, main, measure
 
 TINY = Options(image_size=16, channels=1, width=2, blocks=1, halvings=1, batch_size=2, repeats=1, device="cpu")
 

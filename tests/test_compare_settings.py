@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-from common.command_line import BadInput
 from common.models import MODELS
-from scripts import compare_settings
-from scripts.compare_settings import Options, contender, main
+from common.run.command_line import BadInput
+from scripts.tools import compare_settings
+from scripts.tools.compare_settings import Options, contender, main
 
 
 @pytest.mark.numerics

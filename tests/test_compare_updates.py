@@ -10,11 +10,12 @@ import torch
 from torchvision.datasets import MNIST
 
 from common import data
-from common.command_line import BadInput, launch
+from common.measure.step_cost import count_flops
 from common.models import MODELS
-from common.step_cost import count_flops
-from scripts import compare_updates, gan_detach, gan_generator_first
-from scripts.compare_updates import BASELINE, ORDERS, Contender, Options, dot, forward_costs
+from common.run.command_line import BadInput, launch
+from scripts import gan_detach, gan_generator_first
+from scripts.tools import compare_updates
+from scripts.tools.compare_updates import BASELINE, ORDERS, Contender, Options, dot, forward_costs
 
 CPU = torch.device("cpu")
 

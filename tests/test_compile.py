@@ -5,22 +5,19 @@ pytest -m compile
 which takes some minutes.
 """
 
-import importlib
 import subprocess
 import sys
 from functools import partialmethod
-from pathlib import Path
 
 import pytest
 import torch
+from helpers import GANS, module_of, path_of
 from torch import nn
 from torch._functorch import config as functorch_config
 
-from common.command_line import parse
 from common.models import mlp
+from common.run.command_line import parse
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 MLP = "--model mlp --image-size 8 --batch-size 4"
 DCGAN = "--model dcgan --batch-size 2"
 CYCLEGAN = "--image-size 12 --width 4 --blocks 1 --batch-size 2"
@@ -40,7 +37,7 @@ def as_new():
 def test_a_script_trains_compiled(script, arguments, tmp_path, monkeypatch, as_new):
     # AOTAutograd is where a backward pass is compiled, and refuses or not; its code is then run as it is.
     monkeypatch.setattr(nn.Module, "compile", partialmethod(nn.Module.compile, backend="aot_eager"))
-    module = importlib.import_module(f"scripts.{script}")
+    module = module_of(script)
     given = [*arguments.split(), "--compile", "--steps", "2", "--device", "cpu", "--runs-dir", str(tmp_path)]
     module.main(parse(module.main.__annotations__["options"], "", given))
     (checkpoint,) = tmp_path.glob("*/*/checkpoint.pt")
@@ -50,7 +47,7 @@ def test_a_script_trains_compiled(script, arguments, tmp_path, monkeypatch, as_n
 @pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.6 raises nothing here")
 @pytest.mark.parametrize("script", ["gan_retain_graph", "gan_simultaneous"])
 def test_without_the_setting_two_of_them_fail_so_the_test_above_can(script, as_new):
-    step = importlib.import_module(f"scripts.{script}").train_step
+    step = module_of(script).train_step
     pair = mlp((1, 8, 8), 4)
     for network in pair:
         network.compile(backend="aot_eager")
@@ -62,7 +59,7 @@ def test_without_the_setting_two_of_them_fail_so_the_test_above_can(script, as_n
 @pytest.mark.compile
 @pytest.mark.parametrize(("script", "arguments"), RUNS)
 def test_a_script_trains_compiled_by_inductor_as_a_process_of_its_own(script, arguments, tmp_path):
-    command = [sys.executable, SCRIPTS / f"{script}.py", *arguments.split(), "--compile", "--steps", "3"]
+    command = [sys.executable, path_of(script), *arguments.split(), "--compile", "--steps", "3"]
     done = subprocess.run([*command, "--runs-dir", tmp_path], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (checkpoint,) = tmp_path.glob("*/*/checkpoint.pt")

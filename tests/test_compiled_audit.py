@@ -1,17 +1,17 @@
 """Under the audit compiled networks train as they do without, and its table is that of networks not compiled."""
 
 import copy
-import importlib
 
 import pytest
 import torch
+from helpers import module_of
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from common.gradient_audit import GradientAudit
 from common.losses import generator_loss
 from common.models import mlp
-from common.run_options import GanOptions
+from common.run.options import GanOptions
 from scripts import gan_detach
 
 SHAPE, Z_DIM = (1, 8, 8), 4
@@ -63,7 +63,7 @@ def test_compiled_networks_steps_and_optimizers_under_audit(form):
 def test_a_training_script_is_audited_and_compiled_at_once(script, tmp_path, monkeypatch, capsys):
     compile = nn.Module.compile
     monkeypatch.setattr(nn.Module, "compile", lambda network: compile(network, backend="aot_eager"))  # inductor is slow
-    importlib.import_module(f"scripts.{script}").main(
+    module_of(script).main(
         GanOptions(
             model="mlp", image_size=8, z_dim=4, batch_size=4, steps=3, compile=True, audit=True, device="cpu",
             runs_dir=tmp_path,

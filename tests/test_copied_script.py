@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers import ROOT, path_of
 from PIL import Image
 
-from common.command_line import launch
-from scripts import sample, translate
+from common.run.command_line import launch
+from scripts.tools import sample, translate
 
-ROOT = Path(__file__).resolve().parents[1]
 TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu"]
 
 
 def copied(folder, name, *edits, source="gan_detach"):
     """Write a copy of a script, with some of its text replaced, and return its path; what it imports is ours."""
-    text = (ROOT / "scripts" / f"{source}.py").read_text()
+    text = (path_of(source)).read_text()
     for old, new in edits:
         assert old in text
         text = text.replace(old, new)
@@ -108,7 +108,7 @@ WITH_OWN_OPTIONS = [
     ("launch(main, GanOptions)", "launch(main, Options)"),
     ("import sys\n", "import sys\nfrom dataclasses import dataclass, field\nfrom enum import Enum\n"),
     ("from pathlib import Path\n", "from pathlib import Path\nfrom typing import Annotated, Literal\n"),
-    ("from common.run_options", "from common.option_values import Range\nfrom common.run_options"),
+    ("from common.run.options", "from common.run.option_values import Range\nfrom common.run.options"),
 ]
 OWN = "--no-augment --tags a b --shift 0 --noise 1.5 --clip -2.5 --paint BLUE --one 7"
 
@@ -208,7 +208,7 @@ WITHOUT_AVERAGE = [
 
 
 def test_a_run_without_an_average_is_sampled_with_the_last_weights(tmp_path, start):
-    text = (ROOT / "scripts" / "gan_detach.py").read_text()
+    text = (path_of("gan_detach")).read_text()
     end = text[text.index("        if step % 10 == 0") : text.index("\n\nif __name__")]
     script = copied(tmp_path, "gan_mine", *WITHOUT_AVERAGE, (end, ""))
     start(script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
@@ -274,7 +274,7 @@ def process(*command, **environment):
 
 
 def test_a_script_without_a_docstring_explains_its_options(tmp_path, start, capsys):
-    text = (ROOT / "scripts" / "gan_detach.py").read_text()
+    text = (path_of("gan_detach")).read_text()
     script = copied(tmp_path, "gan_mine", (text[: text.index("import sys")], ""))
     with pytest.raises(SystemExit, match="0"):
         start(script, "--help")
@@ -282,7 +282,7 @@ def test_a_script_without_a_docstring_explains_its_options(tmp_path, start, caps
 
 
 def test_python_without_docstrings_and_asserts_trains(tmp_path):
-    script = ROOT / "scripts" / "gan_detach.py"
+    script = path_of("gan_detach")
     process("-OO", script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
     assert checkpoint(tmp_path)["step"] == 2
 
@@ -292,4 +292,4 @@ def test_other_packages_called_common_and_scripts_are_not_in_the_way(script, tmp
     for name in ("common", "scripts"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise ImportError('not this one')")
-    assert "--batch-size" in process(ROOT / "scripts" / f"{script}.py", "--help", PYTHONPATH=str(tmp_path))
+    assert "--batch-size" in process(path_of(script), "--help", PYTHONPATH=str(tmp_path))

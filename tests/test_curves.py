@@ -7,7 +7,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.command_line import launch
+from common.run.command_line import launch
 from scripts import gan_detach
 
 ARGUMENTS = "--model mlp --image-size 8 --batch-size 4 --steps 2 --log-every 1 --device cpu"

@@ -9,19 +9,19 @@ import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers import path_of
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.command_line import BadInput
 from common.cyclegan_models import cyclegan_networks
 from common.gradient_audit import GradientAudit
-from common.image_pool import ImagePool
-from common.step_cost import count_flops, forward_flops
+from common.images.pool import ImagePool
+from common.measure.step_cost import count_flops, forward_flops
+from common.run.command_line import BadInput
 from scripts.cyclegan import Options, linear_decay, main, train_step, translation_error
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
@@ -207,7 +207,7 @@ def test_a_run_on_four_folders_in_bf16_leaves_pools_averages_and_the_learning_ra
 @pytest.mark.promise
 def test_the_default_run_translates_with_less_than_half_of_the_trivial_error(tmp_path):
     start = time.perf_counter()
-    script = Path(__file__).resolve().parents[1] / "scripts" / "cyclegan.py"
+    script = path_of("cyclegan")
     subprocess.run([sys.executable, script, "--runs-dir", tmp_path], check=True, capture_output=True)
     seconds = time.perf_counter() - start
     (folder,) = (tmp_path / "cyclegan").iterdir()

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from common.command_line import BadInput
 from common.cyclegan_models import cyclegan_networks, patch_discriminator, resnet_generator
+from common.run.command_line import BadInput
 
 
 def test_the_published_networks_have_the_published_number_of_parameters():

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common import data
-from common.command_line import BadInput
 from common.data import batch_order, batches, load_images, load_mnist5k, to_float, to_uint8
+from common.run.command_line import BadInput
 
 
 def test_mnist5k_is_whole_balanced_and_split_without_overlap():

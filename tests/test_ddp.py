@@ -1,11 +1,10 @@
 """Copied steps around DistributedDataParallel: two processes with half a batch each against one with all of it."""
 
-import importlib
-
 import pytest
 import torch
 import torch.distributed as dist
-from reference import ORDERS, step
+from helpers import ORDERS, module_of
+from reference import step
 from test_any_networks import images, networks, sgd
 from torch.nn.parallel import DistributedDataParallel
 
@@ -30,7 +29,7 @@ def as_rank(rank, folder):
     weights = {}
     for order in ORDERS:
         pair = [DistributedDataParallel(network.double()) for network in networks(images)]
-        weights[order] = train(importlib.import_module(f"scripts.gan_{order}").train_step, pair, rows)
+        weights[order] = train(module_of(f"gan_{order}").train_step, pair, rows)
     torch.save(weights, folder / f"{rank}.pt")
     dist.destroy_process_group()
 
@@ -63,4 +62,4 @@ def test_both_processes_have_the_same_weights(order, ranks):
 def test_retain_graph_drifts_apart_as_its_docstring_says(ranks):
     """D's backward pass goes on through G, which DistributedDataParallel takes for G's: G's own is not averaged."""
     assert apart(*(rank["retain_graph"] for rank in ranks)) > 1e-6
-    assert "DistributedDataParallel" in importlib.import_module("scripts.gan_retain_graph").__doc__
+    assert "DistributedDataParallel" in module_of("gan_retain_graph").__doc__

@@ -6,7 +6,6 @@ that take torchrun itself and longer than the suite has, signals and the death o
     pytest -m torchrun
 """
 
-import importlib
 import multiprocessing
 import os
 import re
@@ -22,6 +21,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+from helpers import GANS, ROOT, module_of, path_of
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -29,15 +29,13 @@ from processes import PATIENCE, program, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common import data
-from common.command_line import launch
 from common.data import batches, load_images
-from common.distributed import Ranks, Share, one_before_the_others
-from common.run_folder import locked
-from common.run_options import pick_device
+from common.run.command_line import launch
+from common.run.folder import locked
+from common.run.options import pick_device
+from common.run.ranks import Ranks, Share, one_before_the_others
 from common.training_run import TrainingRun
 
-ROOT = Path(__file__).resolve().parents[1]
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 SCRIPTS = {
     **{name: {"model": "dcgan" if name in ("gan_resample", "gan_one_stage") else "mlp"} for name in GANS},
     "cyclegan": {"width": 4, "blocks": 1, "image_size": 12, "load_size": 16, "identity_weight": 5.0, "ema": 0.5},
@@ -105,7 +103,7 @@ def logs(folder, count):
 
 def command(script, *arguments):
     """What the command line `script arguments` does."""
-    module = importlib.import_module(f"scripts.{script}")
+    module = module_of(script)
     sys.argv = [script, *map(str, arguments)]
     launch(module.main, module.main.__annotations__["options"])
 
@@ -144,7 +142,7 @@ def train_everything(folder, domains):
         sent.clear()
         if script == "cyclegan":
             options = options | {"dataset": str(domains)}
-        main = importlib.import_module(f"scripts.{script}").main
+        main = module_of(script).main
         main(main.__annotations__["options"](steps=STEPS, batch_size=BATCH, device="cpu", runs_dir=folder, **options))
         state = {name: part.state_dict() for name, part in kept.items()}
         rank = os.environ.get("RANK", 0)
@@ -391,7 +389,7 @@ def test_a_curve_of_the_users_own_is_the_mean_over_the_whole_batch(start, tmp_pa
 
 
 def log_the_rank(runs):
-    module = importlib.import_module("scripts.gan_detach")
+    module = module_of("gan_detach")
     step, rank = module.train_step, int(os.environ["RANK"])
     module.train_step = lambda *arguments: step(*arguments) | {"rank": rank}
     command("gan_detach", "--model", "mlp", "--batch-size", 3, "--steps", 1, "--device", "cpu", "--runs-dir", runs)
@@ -474,7 +472,7 @@ def test_all_processes_start_with_the_weights_of_rank_0(start, tmp_path):
 
 
 def start_with_the_rank_as_weights(folder):
-    module = importlib.import_module("scripts.gan_detach")
+    module = module_of("gan_detach")
     run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
     network = torch.nn.Linear(2, 3)
     torch.nn.init.constant_(network.weight, float(os.environ["RANK"]))
@@ -503,7 +501,7 @@ def test_noise_within_a_step_is_for_the_images_of_the_process(start, tmp_path):
 
 
 def ask_for_too_much_noise(folder):
-    module = importlib.import_module("scripts.gan_detach")
+    module = module_of("gan_detach")
     run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
     run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
     for _ in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
@@ -528,14 +526,14 @@ def torchrun(*arguments):
 def test_torchrun_trains_as_one_process_does(tmp_path):
     """The gradients of a step in float32, to a hundred roundings: weights would differ by what Adam makes of those."""
     arguments = ["--model", "mlp", "--steps", 1, "--device", "cpu"]
-    script = ROOT / "scripts" / "gan_simultaneous.py"
+    script = path_of("gan_simultaneous")
     done = subprocess.run(
         torchrun(script, *arguments, "--runs-dir", tmp_path / "two"), cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["Done:", "Samples:", "More", "TensorBoard:"]
 
-    module = importlib.import_module("scripts.gan_simultaneous")
+    module = module_of("gan_simultaneous")
     module.main(module.GanOptions(model="mlp", steps=1, device="cpu", runs_dir=tmp_path / "one"))
     one, two = (saved(tmp_path / runs) for runs in ("one", "two"))
     for optimizer in ("optimizer_g", "optimizer_d"):
@@ -547,7 +545,7 @@ def test_torchrun_trains_as_one_process_does(tmp_path):
 @pytest.mark.torchrun
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_torchrun_ends_the_run_with_its_checkpoint_written(number, tmp_path):
-    arguments = torchrun(ROOT / "scripts" / "gan_detach.py", *ENDLESS, "--runs-dir", tmp_path)
+    arguments = torchrun(path_of("gan_detach"), *ENDLESS, "--runs-dir", tmp_path)
     with program(arguments) as process:
         running(tmp_path)
         process.send_signal(number)
@@ -559,7 +557,7 @@ def test_a_signal_to_torchrun_ends_the_run_with_its_checkpoint_written(number, t
 @pytest.mark.torchrun
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_process_takes_torchruns_job_down_with_a_message(victim, tmp_path):
-    arguments = torchrun(ROOT / "scripts" / "gan_detach.py", *ENDLESS, "--runs-dir", tmp_path)
+    arguments = torchrun(path_of("gan_detach"), *ENDLESS, "--runs-dir", tmp_path)
     with program(arguments) as process:
         running(tmp_path)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common import data
-from common.command_line import BadInput
 from common.data import batches, load_mnist5k
-from common.domains import crop_and_flip, load_domains, outlines
-from common.streaming import StreamedImages
+from common.images.domains import crop_and_flip, load_domains, outlines
+from common.images.streaming import StreamedImages
+from common.run.command_line import BadInput
 from scripts import cyclegan
 
 

@@ -9,18 +9,18 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers import path_of
 
-from common.command_line import launch
+from common.run.command_line import launch
 from scripts import gan_detach
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 TINY = "--model mlp --image-size 8 --batch-size 4 --steps 1 --device cpu"
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_torch_is_loaded_ends_the_process_without_a_word(number, tmp_path):
-    command = [sys.executable, SCRIPTS / "cyclegan.py", "--runs-dir", tmp_path / "runs"]
+    command = [sys.executable, path_of("cyclegan"), "--runs-dir", tmp_path / "runs"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while "libtorch" not in Path(f"/proc/{process.pid}/maps").read_text():
             assert process.poll() is None
@@ -48,7 +48,7 @@ def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_pa
 
 def test_letters_that_the_terminal_does_not_have_are_escaped(tmp_path):
     environment = os.environ | {"PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, SCRIPTS / "gan_detach.py", *TINY.split(), "--runs-dir", tmp_path / "Läufe-图"]
+    command = [sys.executable, path_of("gan_detach"), *TINY.split(), "--runs-dir", tmp_path / "Läufe-图"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Done: 1 steps.\nSamples:     L\\")
@@ -68,7 +68,7 @@ def test_a_folder_whose_name_tensorboard_cannot_take_is_refused_before_it_is_mad
 
 
 def test_a_reader_that_has_gone_is_no_error_of_the_script(tmp_path):
-    command = [sys.executable, SCRIPTS / "gan_detach.py", *TINY.split(), "--runs-dir", tmp_path]
+    command = [sys.executable, path_of("gan_detach"), *TINY.split(), "--runs-dir", tmp_path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()
         errors = process.stderr.read()

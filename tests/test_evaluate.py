@@ -12,13 +12,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch import nn
 
 from common import data
-from common.command_line import BadInput
 from common.data import load_images, load_mnist5k, to_uint8
-from common.digit_classifier import digit_classifier
-from common.finished_run import draw, load_generator
+from common.measure.digit_classifier import digit_classifier
+from common.measure.finished_run import draw, load_generator
 from common.models import mlp
-from scripts import evaluate
-from scripts.evaluate import DigitFeatures, Options, as_digits, digits_seen, distances, picked
+from common.run.command_line import BadInput
+from scripts.tools import evaluate
+from scripts.tools.evaluate import DigitFeatures, Options, as_digits, digits_seen, distances, picked
 
 CPU = torch.device("cpu")
 

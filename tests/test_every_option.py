@@ -2,16 +2,15 @@
 
 import sys
 from dataclasses import fields
-from importlib import import_module
 
 import pytest
 import torch
+from helpers import GANS, TRAINING, module_of
 from PIL import Image
 
-from common.command_line import launch
+from common.run.command_line import launch
 
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
-SCRIPTS = [*GANS, "cyclegan"]
+SCRIPTS = TRAINING
 ALL = (
     "--dataset {images} --image-size 8 --batch-size 3 --steps 2 --lr 1e-3 --betas 0.5 0.9 --ema 0.9 --seed 7 "
     "--device cpu --precision bf16 --runs-dir {runs} --log-every 1 --sample-every 1 --checkpoint-every 1 --audit"
@@ -25,12 +24,12 @@ ELSEWHERE = {"--compile": "takes a minute: test_compile.py", "--resume": "the se
 
 
 def options_of(script):
-    return import_module(f"scripts.{script}").main.__annotations__["options"]
+    return module_of(script).main.__annotations__["options"]
 
 
 def start(script, arguments, monkeypatch):
     monkeypatch.setattr(sys, "argv", [script, *arguments])
-    launch(import_module(f"scripts.{script}").main, options_of(script))
+    launch(module_of(script).main, options_of(script))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

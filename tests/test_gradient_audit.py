@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import module_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -19,7 +20,7 @@ torch_optimizer = importlib.import_module("torch.optim.optimizer")
 
 from common.cyclegan_models import cyclegan_networks
 from common.gradient_audit import GradientAudit, GradientFlowError
-from common.image_pool import ImagePool
+from common.images.pool import ImagePool
 from common.losses import discriminator_loss, generator_loss
 from common.models import mlp
 from scripts import cyclegan, gan_one_stage
@@ -82,7 +83,7 @@ TABLES = {
 
 @pytest.mark.parametrize("order", UPDATE_ORDERS)
 def test_table_of_every_script(order):
-    audit = audit_of(importlib.import_module(f"scripts.gan_{order}").train_step)
+    audit = audit_of(module_of(f"gan_{order}").train_step)
     assert cells(audit) == TABLES[order] * 3
     assert [list(p.cells) for p in audit.passes] == [["generator", "discriminator"]] * 6
     wasteful = {("wasted", ("generator",)), ("wasted", ("discriminator",))}
@@ -530,7 +531,7 @@ def test_a_step_under_audit_gives_the_same_bits(order):
     for audited in (False, True):
         generator, discriminator, *optimizers = parts = make_all()
         torch.manual_seed(1)
-        train_step = importlib.import_module(f"scripts.gan_{order}").train_step
+        train_step = module_of(f"gan_{order}").train_step
         if audited:
             audit_of(train_step, *parts, steps=4)
         else:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scripts import gradient_walkthrough as walkthrough
+from scripts.tools import gradient_walkthrough as walkthrough
 
 pytestmark = pytest.mark.numerics
 WAYS = {

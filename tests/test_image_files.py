@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common import data
-from common.command_line import BadInput, launch
 from common.data import batches, load_images, to_uint8
-from common.image_files import ENDINGS, read_image
+from common.images.files import ENDINGS, read_image
+from common.run.command_line import BadInput, launch
 from scripts import gan_detach
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.image_pool import ImagePool
+from common.images.pool import ImagePool
 
 
 def numbered(first, count):

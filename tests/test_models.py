@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from common.command_line import BadInput
 from common.models import MODELS, dcgan
+from common.run.command_line import BadInput
 
 SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, NewType
 
 import pytest
 
-from common.command_line import BadInput
-from common.option_values import Count, Range, check_numbers, kept, restored
+from common.run.command_line import BadInput
+from common.run.option_values import Count, Range, check_numbers, kept, restored
 
 
 class Colour(Enum):

@@ -7,7 +7,6 @@ import contextlib
 import io
 import sys
 from dataclasses import MISSING, fields
-from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Literal, Union, get_args, get_origin, get_type_hints
@@ -15,19 +14,19 @@ from unittest import mock
 
 import pytest
 import torch
+from helpers import GANS, module_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from common.command_line import launch
 from common.cyclegan_models import cyclegan_networks
 from common.models import MODELS
-from common.option_values import check_numbers
-from common.run_options import GanOptions, RunOptions
+from common.run.command_line import launch
+from common.run.option_values import check_numbers
+from common.run.options import GanOptions, RunOptions
 from common.training_run import TrainingRun
-from scripts import compare_settings
 from scripts.cyclegan import linear_decay
+from scripts.tools import compare_settings
 
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 # What cannot be left out.
 NEEDED = {"sample": ["run"], "evaluate": ["run"], "translate": ["run", "input", "--output=output"]}
 COMPARISONS = ["compare_updates", "compare_settings", "compare_cyclegan"]
@@ -101,7 +100,7 @@ def stand_in(script, kind):
         if issubclass(kind, RunOptions):
             TrainingRun(f"{script}.py", options)
         elif script in ("compare_updates", "publish_runs"):
-            import_module(f"scripts.{script}").check(options)
+            module_of(script).check(options)
         else:
             check_numbers(options)
         if script == "cyclegan":
@@ -134,7 +133,7 @@ def outcome(script, kind, arguments):
 
 
 def options_of(script):
-    module = import_module(f"scripts.{script}")
+    module = module_of(script)
     return module.main.__annotations__["options"]
 
 
@@ -180,7 +179,7 @@ def test_help_fits_on_a_screen_and_shows_a_training_run_s_options_in_groups(scri
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(sys, "argv", [script, "--help"])
     with pytest.raises(SystemExit), contextlib.redirect_stdout(terminal):
-        launch(import_module(f"scripts.{script}").main, options_of(script))
+        launch(module_of(script).main, options_of(script))
     terminal.seek(0)
     lines = terminal.read().splitlines()
     assert len(lines) <= (40 if script in GANS else 48)

@@ -7,17 +7,16 @@ of a run without options. Time is printed, not asserted.
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers import path_of
 
 from common.data import to_float
-from common.digit_classifier import digit_classifier
+from common.measure.digit_classifier import digit_classifier
 
 pytestmark = pytest.mark.promise
-SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage"]
 
 
@@ -32,12 +31,12 @@ def classifier():
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_default_run_draws_digits_of_every_kind(order, classifier, tmp_path):
     start = time.perf_counter()
-    script = [sys.executable, SCRIPTS / f"gan_{order}.py", "--runs-dir", tmp_path]
+    script = [sys.executable, path_of(f"gan_{order}"), "--runs-dir", tmp_path]
     subprocess.run(script, check=True, capture_output=True)
     seconds = time.perf_counter() - start
     (run,) = (tmp_path / f"gan_{order}").iterdir()
     output = tmp_path / "images.npz"
-    sample = [sys.executable, SCRIPTS / "sample.py", run, "--count", "1000", "--output", output]
+    sample = [sys.executable, path_of("sample"), run, "--count", "1000", "--output", output]
     subprocess.run(sample, check=True, capture_output=True)
 
     images = torch.from_numpy(np.load(output)["images"])

@@ -10,9 +10,10 @@ import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.command_line import BadInput, launch
-from common.run_options import GanOptions
-from scripts import gan_detach, publish_runs
+from common.run.command_line import BadInput, launch
+from common.run.options import GanOptions
+from scripts import gan_detach
+from scripts.tools import publish_runs
 
 
 def test_a_published_run_has_all_curves_and_every_second_picture(tmp_path):

@@ -18,18 +18,17 @@ import sys
 import threading
 import time
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 import torch
+from helpers import GANS, TRAINING, module_of
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.command_line import launch
+from common.run.command_line import launch
 from common.training_run import TrainingRun
 
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
-SCRIPTS = [*GANS, "cyclegan"]
+SCRIPTS = TRAINING
 SOAK_KILLS = 20
 EVERY = "--log-every 3 --sample-every 5 --checkpoint-every 4"
 MLP = f"--model mlp --image-size 8 --batch-size 4 {EVERY}"
@@ -52,7 +51,7 @@ def child(script, arguments, log, sabotage):
     sys.argv = [script, *arguments]
     if sabotage:
         sabotage()
-    main = import_module(f"scripts.{script}").main
+    main = module_of(script).main
     launch(main, main.__annotations__["options"])
 
 

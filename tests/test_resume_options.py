@@ -2,15 +2,15 @@
 
 import shutil
 import sys
-from importlib import import_module
 
 import pytest
 import torch
+from helpers import module_of
 from PIL import Image
 from torch import nn
 
-from common.command_line import launch
-from common.run_options import GanOptions
+from common.run.command_line import launch
+from common.run.options import GanOptions
 from scripts import gan_detach
 
 TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu", "--checkpoint-every", "2"]
@@ -18,7 +18,7 @@ TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", 
 
 def train(script, arguments, monkeypatch):
     """Run a training script's own command line in this process."""
-    module = import_module(f"scripts.{script}")
+    module = module_of(script)
     monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
     launch(module.main, module.main.__annotations__["options"])
 

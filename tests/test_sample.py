@@ -8,9 +8,10 @@ import pytest
 import torch
 from PIL import Image
 
-from common.command_line import BadInput
-from scripts import cyclegan, sample
-from scripts.sample import Options, points, walk
+from common.run.command_line import BadInput
+from scripts import cyclegan
+from scripts.tools import sample
+from scripts.tools.sample import Options, points, walk
 
 
 def array(options, folder):

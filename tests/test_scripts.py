@@ -6,19 +6,17 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers import TRAINING, path_of
 from PIL import Image
 from processes import PATIENCE, program, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from scripts import sample
+from scripts.tools import sample
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 GAN_SCALARS = {"loss/discriminator", "loss/generator", "probability/real", "probability/fake"}
 CYCLE_SCALARS = {"loss/discriminator", "loss/adversarial", "loss/cycle", "loss/identity", "learning_rate"}
 CYCLE_MEASURES = {"translation/error", "translation/error_of_identity"}
@@ -26,7 +24,7 @@ CYCLE_IMAGES = {"a_to_b_to_a", "b_to_a_to_b", "identity_of_b_and_of_a"}
 
 
 def run(script, *arguments, folder):
-    command = [sys.executable, SCRIPTS / f"{script}.py", *map(str, arguments)]
+    command = [sys.executable, path_of(script), *map(str, arguments)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done
@@ -38,7 +36,7 @@ def train(script, folder, *arguments):
     return done, run_folder
 
 
-@pytest.mark.parametrize("script", [*GANS, "cyclegan"])
+@pytest.mark.parametrize("script", TRAINING)
 def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     done, folder = train(script, tmp_path)
     assert re.fullmatch(r"\d{8}-\d{6}", folder.name)
@@ -120,7 +118,7 @@ def test_a_folder_of_colour_images_trains_whatever_its_name(tmp_path):
 def test_a_signal_ends_the_run_between_two_steps_with_its_checkpoint_written(number, tmp_path):
     command = [
         sys.executable,
-        SCRIPTS / "gan_detach.py",
+        path_of("gan_detach"),
         "--model",
         "mlp",
         "--steps",
@@ -145,7 +143,7 @@ def test_a_signal_ends_the_run_between_two_steps_with_its_checkpoint_written(num
 
 def test_scripts_need_nothing_installed_and_nothing_in_the_environment(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [sys.executable, SCRIPTS / "gan_detach.py", "--help"]
+    command = [sys.executable, path_of("gan_detach"), "--help"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0
     assert "--sample-every" in done.stdout

@@ -1,16 +1,14 @@
 """The mistake this repository is about raises in every script: D steps between two backward passes of one graph."""
 
-import importlib
-
 import pytest
 import torch
+from helpers import GANS, module_of
 
-from common.command_line import parse
 from common.losses import discriminator_loss, generator_loss
 from common.models import mlp
 from common.optimizers import fused_adam
+from common.run.command_line import parse
 
-GANS = ["gan_retain_graph", "gan_detach", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 SMALL = "--model mlp --batch-size 4 --image-size 8 --steps 1 --device cpu"
 
 
@@ -31,7 +29,7 @@ def stale_cyclegan_step(a_to_b, b_to_a, discriminator_a, discriminator_b, optimi
 
 def run(script, step, arguments, folder, monkeypatch):
     """Run a script's main, which makes the networks and optimizers, with another step in place of its own."""
-    module = importlib.import_module(f"scripts.{script}")
+    module = module_of(script)
     monkeypatch.setattr(module, "train_step", step)
     options = parse(module.main.__annotations__["options"], "", [*arguments.split(), "--runs-dir", str(folder)])
     module.main(options)

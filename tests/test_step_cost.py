@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from common.step_cost import LiveTensors, count_flops, environment, exponent, forward_flops, quartiles, seconds_in_turns
+from common.measure.step_cost import (
+    LiveTensors,
+    count_flops,
+    environment,
+    exponent,
+    forward_flops,
+    quartiles,
+    seconds_in_turns,
+)
 
 
 def test_a_matrix_product_costs_two_flops_for_each_multiplication():

@@ -18,10 +18,11 @@ import torch
 from PIL import Image, ImageOps
 from processes import PATIENCE, program, wait_until
 
-from common import data, streaming
-from common.command_line import launch
+from common import data
 from common.data import batch_order, batches, load_images, seed_for
-from common.streaming import BatchReader, StreamedImages
+from common.images import streaming
+from common.images.streaming import BatchReader, StreamedImages
+from common.run.command_line import launch
 from scripts import gan_detach
 
 COUNT = 80

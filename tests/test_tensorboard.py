@@ -11,7 +11,7 @@ from processes import PATIENCE, wait_until
 from tensorboard import program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.run_options import GanOptions
+from common.run.options import GanOptions
 from scripts import gan_detach, gan_resample
 
 RUNS = ["detach", "resample"]

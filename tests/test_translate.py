@@ -11,13 +11,13 @@ import torch
 from PIL import Image
 from torch.optim.swa_utils import AveragedModel
 
-from common.command_line import BadInput, Stopped
 from common.cyclegan_models import resnet_generator
 from common.data import to_float, to_uint8
-from scripts import translate as translate_module
+from common.run.command_line import BadInput, Stopped
 from scripts.cyclegan import Options as Training
 from scripts.cyclegan import main as train
-from scripts.translate import Options, main, translate
+from scripts.tools import translate as translate_module
+from scripts.tools.translate import Options, main, translate
 
 FILES = {"a.png": (28, 28), "b.JPG": (31, 45), "sub/c.webp": (1, 1), "sub/d.pgm": (3, 64), "e.tif": (9, 8)}
 

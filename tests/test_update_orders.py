@@ -1,11 +1,11 @@
 """Every update order does what its name says: the shipped networks against a reference in float64."""
 
 import copy
-import importlib
 
 import pytest
 import torch
-from reference import ORDERS, step
+from helpers import ORDERS, module_of
+from reference import step
 
 from common.models import MODELS, dcgan, mlp
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.numerics
 
 
 def step_of(order):
-    return importlib.import_module(f"scripts.gan_{order}").train_step
+    return module_of(f"gan_{order}").train_step
 
 
 def sgd(network):

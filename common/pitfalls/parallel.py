@@ -167,7 +167,7 @@ class DdpRetainGraph:
     the second what G steps on.
 
     D's loss on fake.detach(), as in gan_detach.py. Or average what the optimizer is about to step on, as
-    common/distributed.py does.
+    common/run/ranks.py does.
     """
 
     def wrong():

@@ -1,6 +1,6 @@
 """Make `runs/reference/` again: a default run of every training script, thinned so that a repository can hold it.
 
-    python scripts/publish_runs.py
+    python scripts/tools/publish_runs.py
     tensorboard --logdir runs/reference
 
 What stays of a run is its `config.json` and its TensorBoard events: all curves and texts, and every second picture, the
@@ -26,12 +26,12 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.summary.writer.record_writer import RecordWriter
 from tqdm import tqdm
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # `common` is found from any folder
 
-from common.command_line import BadInput, Stopped, launch
-from common.option_values import Count, check_numbers
-from common.run_folder import shown
+from common.run.command_line import BadInput, Stopped, launch
+from common.run.folder import shown
+from common.run.option_values import Count, check_numbers
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 SCRIPTS = [*GANS, "cyclegan"]

@@ -11,7 +11,7 @@ what digits the samples are. Figures of different features, or of different coun
 the count grows. So each stands beside its floor, the same figure for as many real images in place of the samples,
 against the same real images as the samples were, none of which is among them. A perfect generator reaches the floor.
 
-    python scripts/evaluate.py runs/gan_detach/20260101-120000
+    python scripts/tools/evaluate.py runs/gan_detach/20260101-120000
 
 The figures go to the screen, to `evaluation.json` in the run, a list with an entry for each settings and step, and to
 its TensorBoard as `evaluation/<settings>/fid` and so on, `evaluation_floor/<settings>/fid` for the real images: a curve
@@ -41,17 +41,17 @@ from torch_fidelity import FeatureExtractorBase, calculate_metrics, register_fea
 from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3
 from torchvision.transforms.v2.functional import resize
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
 
-from common.checkpoint import load_checkpoint, refusing
-from common.command_line import BadInput, launch
 from common.data import TORCHVISION, load_images, to_float
-from common.digit_classifier import digit_classifier
-from common.finished_run import draw, load_generator, translates
-from common.option_values import Range, check_numbers
-from common.run_folder import events, shown, write_whole
-from common.run_options import pick_device
-from common.streaming import StreamedImages
+from common.images.streaming import StreamedImages
+from common.measure.digit_classifier import digit_classifier
+from common.measure.finished_run import draw, load_generator, translates
+from common.run.checkpoint import load_checkpoint, refusing
+from common.run.command_line import BadInput, launch
+from common.run.folder import events, shown, write_whole
+from common.run.option_values import Range, check_numbers
+from common.run.options import pick_device
 
 COUNT = 5000
 DIGIT_DATASETS = ("mnist5k", "mnist")
@@ -221,7 +221,9 @@ def main(options: Options) -> None:
         raise BadInput(f"--count {options.count}: must be at least {NEIGHBOURS + 1}")
     checkpoint = load_checkpoint(options.run)
     if translates(checkpoint):
-        raise BadInput(f"{options.run}: a CycleGAN draws nothing from noise, it translates; see scripts/sample.py")
+        raise BadInput(
+            f"{options.run}: a CycleGAN draws nothing from noise, it translates; see scripts/tools/sample.py"
+        )
     if "average" not in checkpoint:
         options = replace(options, weights="last")
     with refusing(options.run):

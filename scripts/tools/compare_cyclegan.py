@@ -14,8 +14,9 @@ gradient is computed that nobody uses; sharing a pass saves no FLOPs.
     plain, nothing wasted    6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d, the floor
     cyclegan.py              6G + 6D      10D - 4d          12G - 4g          the floor
 
-    python scripts/compare_cyclegan.py
-    python scripts/compare_cyclegan.py --image-size 28 --channels 1 --width 16 --blocks 2 --halvings 2 --batch-size 8
+    python scripts/tools/compare_cyclegan.py
+    python scripts/tools/compare_cyclegan.py --image-size 28 --channels 1 --width 16 --blocks 2 --halvings 2 \
+        --batch-size 8
 """
 
 import copy
@@ -35,18 +36,13 @@ import torch
 import torch.nn.functional as F
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `scripts` are found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
 
-from common.command_line import launch
 from common.cyclegan_models import cyclegan_networks
 from common.gradient_audit import GradientAudit
-from common.image_pool import ImagePool
+from common.images.pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
-from common.markdown import table
-from common.optimizers import fused_adam
-from common.option_values import Count, Range, check_numbers
-from common.run_options import pick_device
-from common.step_cost import (
+from common.measure.step_cost import (
     conditions,
     count_flops,
     environment,
@@ -56,6 +52,11 @@ from common.step_cost import (
     speeds,
     spread,
 )
+from common.optimizers import fused_adam
+from common.run.command_line import launch
+from common.run.markdown import table
+from common.run.option_values import Count, Range, check_numbers
+from common.run.options import pick_device
 from scripts import cyclegan
 
 PLAYERS = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"

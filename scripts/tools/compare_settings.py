@@ -4,8 +4,8 @@ Each contender trains copies of the same networks by the step of `gan_detach.py`
 differs from "as shipped" in one setting; they take turns within one run, and figures are medians over the turns, with
 quartiles in brackets.
 
-    python scripts/compare_settings.py
-    python scripts/compare_settings.py --model mlp --repeats 50
+    python scripts/tools/compare_settings.py
+    python scripts/tools/compare_settings.py --model mlp --repeats 50
 """
 
 import copy
@@ -25,15 +25,15 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `scripts` are found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
 
-from common.command_line import launch
 from common.data import batches, load_images
-from common.markdown import table
+from common.measure.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread
 from common.models import MODELS
-from common.option_values import Count, Range, check_numbers
-from common.run_options import pick_device
-from common.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread
+from common.run.command_line import launch
+from common.run.markdown import table
+from common.run.option_values import Count, Range, check_numbers
+from common.run.options import pick_device
 from scripts import gan_detach
 
 Z_DIM = 64

@@ -4,7 +4,7 @@ Images of any size are translated at their own size, under their own names, and 
 colour: of an animation or a file of several pages the first, on white where transparent. A folder is searched
 recursively. What cannot be translated is listed at the end, with exit status 1, and all else is translated.
 
-    python scripts/translate.py runs/cyclegan/20260101-120000 zebras --direction b-to-a --output horses
+    python scripts/tools/translate.py runs/cyclegan/20260101-120000 zebras --direction b-to-a --output horses
 """
 
 import io
@@ -26,15 +26,15 @@ from torch import Tensor, nn
 from torchvision.transforms.v2.functional import to_pil_image
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
 
-from common.checkpoint import load_checkpoint, refusing
-from common.command_line import BadInput, Stopped, launch, one_line
 from common.data import to_float, to_uint8
-from common.finished_run import load_translator, translates
-from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
-from common.run_folder import shown, write_whole
-from common.run_options import pick_device
+from common.images.files import IMAGE_SUFFIXES, image_paths, read_image
+from common.measure.finished_run import load_translator, translates
+from common.run.checkpoint import load_checkpoint, refusing
+from common.run.command_line import BadInput, Stopped, launch, one_line
+from common.run.folder import shown, write_whole
+from common.run.options import pick_device
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 Loads the run's checkpoint and lets its generator draw from new noise: a grid to look at, or an array or a folder of
 files to work with. A CycleGAN run has no noise; its generator A to B translates test images of domain A instead.
 
-    python scripts/sample.py runs/gan_detach/20260101-120000
-    python scripts/sample.py runs/gan_detach/20260101-120000 --interpolate 8
-    python scripts/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images.npz
-    python scripts/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images
+    python scripts/tools/sample.py runs/gan_detach/20260101-120000
+    python scripts/tools/sample.py runs/gan_detach/20260101-120000 --interpolate 8
+    python scripts/tools/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images.npz
+    python scripts/tools/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images
 """
 
 import math
@@ -27,17 +27,17 @@ import tyro
 from torch import Tensor
 from torchvision.transforms.v2.functional import to_pil_image
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
 
-from common.checkpoint import load_checkpoint, refusing
-from common.command_line import BadInput, launch
 from common.data import batches
-from common.domains import load_domains
-from common.finished_run import draw, load_generator, load_translator, translates
-from common.option_values import Count, Range, check_numbers
-from common.pictures import grid, png
-from common.run_folder import shown, write_whole
-from common.run_options import pick_device
+from common.images.domains import load_domains
+from common.images.pictures import grid, png
+from common.measure.finished_run import draw, load_generator, load_translator, translates
+from common.run.checkpoint import load_checkpoint, refusing
+from common.run.command_line import BadInput, launch
+from common.run.folder import shown, write_whole
+from common.run.option_values import Count, Range, check_numbers
+from common.run.options import pick_device
 
 COUNT = 64
 

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common.command_line import BadInput
 from common.data import MEMORY_LIMIT, load_folder, load_images, load_mnist5k, resized
-from common.streaming import StreamedImages
+from common.images.streaming import StreamedImages
+from common.run.command_line import BadInput
 
 PUBLISHED_SIZE, PUBLISHED_LOAD_SIZE = 256, 286
 JUDGED = 1000  # images at most that the error is measured on

@@ -4,7 +4,7 @@ The script runs as `__main__`, in its own folder and with its own arguments, unt
 `--iterations` times. Networks and optimizers are found as they come to be, and named as the script names them. Printed
 are a row for each backward pass, a column for each network, and a finding for whatever is wasted or wrong.
 
-    python scripts/audit_script.py [--iterations 3] path/to/train.py [its own arguments]
+    python scripts/tools/audit_script.py [--iterations 3] path/to/train.py [its own arguments]
 
 Exit status: 0 if nothing is wrong (waste is not wrong), 1 if something is or the script raised, 2 for no such script.
 
@@ -32,7 +32,7 @@ from torch import nn
 from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
-ROOT = str(Path(__file__).resolve().parents[1])
+ROOT = str(Path(__file__).resolve().parents[2])
 sys.path.insert(0, ROOT)  # `common` is found from any folder
 
 from common.gradient_audit import GradientAudit
@@ -218,7 +218,7 @@ def main() -> int:
     for pitfall in match_error(error)[:1]:
         print(f"This is the pitfall `{pitfall.name}`: {pitfall.title}. {pitfall.cure}")
         offer = "More about it" if pitfall.not_run else "See it live"
-        print(f"{offer}: python scripts/autograd_pitfalls.py {pitfall.name}")
+        print(f"{offer}: python scripts/tools/autograd_pitfalls.py {pitfall.name}")
     return int(bool(error) or any(finding.wrong for finding in audit.findings))
 
 

@@ -18,8 +18,8 @@ floor of an order is what it costs if no gradient is computed that nobody uses.
     simultaneous                G + 2D     5D - 2d           2G -  g           3G + 7D -  g - 2d    the sum
     one_stage                   G + 2D     4D -  d           2G -  g           3G + 6D -  g -  d    the sum
 
-    python scripts/compare_updates.py
-    python scripts/compare_updates.py --model mlp --output table.md table.json
+    python scripts/tools/compare_updates.py
+    python scripts/tools/compare_updates.py --model mlp --output table.md table.json
 """
 
 import contextlib
@@ -50,20 +50,12 @@ from torchvision.datasets import MNIST
 from torchvision.transforms import Compose, Normalize, ToTensor
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `scripts` are found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
 
 from common import data
-from common.checkpoint import load_checkpoint
-from common.command_line import BadInput, launch
 from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
-from common.markdown import table
-from common.models import MODELS
-from common.optimizers import fused_adam
-from common.option_values import Count, Range, check_numbers
-from common.run_folder import shown, write_whole
-from common.run_options import GanOptions, pick_device
-from common.step_cost import (
+from common.measure.step_cost import (
     LiveTensors,
     conditions,
     count_flops,
@@ -75,6 +67,14 @@ from common.step_cost import (
     speeds,
     spread,
 )
+from common.models import MODELS
+from common.optimizers import fused_adam
+from common.run.checkpoint import load_checkpoint
+from common.run.command_line import BadInput, launch
+from common.run.folder import shown, write_whole
+from common.run.markdown import table
+from common.run.option_values import Count, Range, check_numbers
+from common.run.options import GanOptions, pick_device
 from scripts import gan_detach, gan_generator_first, gan_one_stage, gan_resample, gan_retain_graph, gan_simultaneous
 
 Z_DIM = 64

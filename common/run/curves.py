@@ -6,7 +6,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from common.command_line import Stopped
+from common.run.command_line import Stopped
 
 # Where TensorBoard shows what the scripts here return. Any other name is a tag as it is.
 TAGS = {

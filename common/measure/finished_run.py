@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from common.checkpoint import load_network
-from common.command_line import BadInput
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
 from common.models import MODELS
+from common.run.checkpoint import load_network
+from common.run.command_line import BadInput
 
 CHUNK = 256  # images per forward pass, so that any count fits into memory
 

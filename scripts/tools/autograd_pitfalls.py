@@ -4,10 +4,10 @@ An entry is a wrong and a right form of a few lines, and both run on the PyTorch
 printed is what happened. The few that take a GPU or several machines are told without, and say so. An error on the
 screen? Give its text, or the whole traceback, and the entries behind it are found.
 
-    python scripts/autograd_pitfalls.py --list
-    python scripts/autograd_pitfalls.py step-between-backwards
-    python scripts/autograd_pitfalls.py --error "modified by an inplace operation: [torch.FloatTensor [512, 1]] ..."
-    python train.py 2>&1 | python scripts/autograd_pitfalls.py --error -
+    python scripts/tools/autograd_pitfalls.py --list
+    python scripts/tools/autograd_pitfalls.py step-between-backwards
+    python scripts/tools/autograd_pitfalls.py --error "modified by an inplace operation: [torch.FloatTensor ..."
+    python train.py 2>&1 | python scripts/tools/autograd_pitfalls.py --error -
 """
 
 import difflib
@@ -27,10 +27,10 @@ if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them with
 import torch
 import tyro
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
 
-from common.command_line import BadInput, launch
 from common.pitfalls import PITFALLS, Outcome, Pitfall, docstring, match_error, observe, one_rank, one_weight_gan
+from common.run.command_line import BadInput, launch
 
 
 @dataclass

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 import torch
 import tyro
 
-from common.checkpoint import load_checkpoint, stored_options
-from common.command_line import BadInput
 from common.data import DATASETS
-from common.option_values import Count, Range, as_typed, flag, kept
+from common.run.checkpoint import load_checkpoint, stored_options
+from common.run.command_line import BadInput
+from common.run.option_values import Count, Range, as_typed, flag, kept
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class MachineOptions:
 class RunOptions:
     """What a run leaves, and where."""
 
-    runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"
+    runs_dir: Path = Path(__file__).resolve().parents[2] / "runs"
     """Where the run's folder <script>/<date-time> is made."""
     log_every: Count = 50
     """Steps between two points of the curves."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from common.distributed import Ranks
+from common.run.ranks import Ranks
 
 
 class ImagePool:

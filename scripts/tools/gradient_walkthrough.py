@@ -4,7 +4,7 @@ G(x) = theta_G x and D(y) = theta_D y are 1x1 convolutions with one weight each.
 and L_G = D(y)^2, each gradient is a formula of a few symbols. Two right update orders and two mistakes run here on the
 installed PyTorch, each next to its formulas in plain Python arithmetic.
 
-    python scripts/gradient_walkthrough.py
+    python scripts/tools/gradient_walkthrough.py
 """
 
 import shutil

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from common.command_line import BadInput
+from common.run.command_line import BadInput
 
 Options = TypeVar("Options")
 

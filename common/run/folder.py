@@ -13,7 +13,7 @@ from typing import BinaryIO
 from filelock import FileLock, Timeout
 from torch.utils.tensorboard import SummaryWriter
 
-from common.command_line import BadInput
+from common.run.command_line import BadInput
 
 LOCK = ".lock"  # hidden; removed at the end of the run, left behind, without its lock, by one that was killed
 

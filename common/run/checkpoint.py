@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from common.command_line import BadInput
-from common.option_values import flag, restored
+from common.run.command_line import BadInput
+from common.run.option_values import flag, restored
 
 Options = TypeVar("Options")
 IMPLEMENTATION = ("foreach", "fused", "capturable", "differentiable")  # settings of how an optimizer computes, not what

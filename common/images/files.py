@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 from tqdm import tqdm
 
-from common.command_line import BadInput
+from common.run.command_line import BadInput
 
 IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 HEADER_THREADS = 16  # that read headers: they hide the time that a disk or a network takes to answer

@@ -14,8 +14,8 @@ from typing import Annotated, NoReturn, TypeVar, get_args, get_origin, get_type_
 import docstring_parser
 import tyro
 
-from common.distributed import LostRank, first_to_complain, leave
-from common.signals import Interrupted
+from common.run.ranks import LostRank, first_to_complain, leave
+from common.run.signals import Interrupted
 
 Options = TypeVar("Options")
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from common.command_line import BadInput, Stopped
+from common.run.command_line import BadInput, Stopped
 
 MAX_WORKERS = 4
 BATCHES_AHEAD = 2  # of each worker; with the batch size and the image size, all that the memory depends on

@@ -1,0 +1,1 @@
+"""Images from files: reading, streaming, domains of a CycleGAN, and pictures to show."""

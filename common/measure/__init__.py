@@ -1,0 +1,1 @@
+"""What measuring takes: the cost of a step, finished runs, a classifier of digits."""

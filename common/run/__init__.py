@@ -1,0 +1,1 @@
+"""Behind `training_run`: options, the command line, checkpoints, files and ranks of a run."""
