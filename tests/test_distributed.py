@@ -238,7 +238,8 @@ def test_a_checkpoint_does_not_tell_how_many_processes_wrote_it(trained, script)
         assert checkpoint.keys() == checkpoints[0].keys()
         for name, value in checkpoint.items():
             if isinstance(value, torch.Tensor):
-                torch.testing.assert_close(value, checkpoints[0][name], rtol=1e-12, atol=1e-12)
+                # Ten times what weights may differ by: CycleGAN's gradients, in Adam's moments, are weighted by 10.
+                torch.testing.assert_close(value, checkpoints[0][name], rtol=1e-12, atol=1e-11)
             else:
                 assert value == checkpoints[0][name]
 
