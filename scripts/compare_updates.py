@@ -53,7 +53,6 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` and `scripts` are found from any folder
 
 from common import data
-from common.checkpoint import load_checkpoint
 from common.command_line import BadInput, launch
 from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
@@ -299,9 +298,6 @@ def as_here(options: Options, device: torch.device, folder: Path) -> None:
                 runs_dir=Path(runs),
             )
         )
-        (run,) = Path(runs, "gan_detach").iterdir()
-        if load_checkpoint(run)["step"] < options.loop_steps:
-            raise KeyboardInterrupt  # which a training run takes as a wish to end early
 
 
 def step_alone(options: Options, device: torch.device) -> None:

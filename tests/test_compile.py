@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from torch._functorch import config as functorch_config
 
 from common.command_line import parse
 from common.models import mlp
@@ -30,9 +29,8 @@ RUNS = [*QUICK, *((script, DCGAN) for script in GANS)]
 
 @pytest.fixture
 def as_new():
-    """Leave no compiled code behind, and the setting that `--compile` changes as it was."""
-    with functorch_config.patch(donated_buffer=True):
-        yield
+    """Leave no compiled code behind."""
+    yield
     torch._dynamo.reset()
 
 

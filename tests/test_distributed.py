@@ -67,11 +67,12 @@ def start():
             "TORCHELASTIC_RESTART_COUNT": "0",
             "TORCHELASTIC_USE_AGENT_STORE": "True",
         }
+        daemon = function is not stream_everything  # which starts processes of its own
         processes = []
         for rank in range(count):
             own = shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} if count > 1 else {}
             processes.append(
-                context.Process(target=as_rank, args=(own, folder / str(rank), function, *arguments), daemon=True)
+                context.Process(target=as_rank, args=(own, folder / str(rank), function, *arguments), daemon=daemon)
             )
             processes[-1].start()
         processes[0].store = store  # for as long as they live
