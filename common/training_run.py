@@ -160,6 +160,8 @@ class TrainingRun:
         enabled = options.precision == "bf16"
         bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
         with ExitStack() as opened, told_of_signals() as self.signals, bf16, ExitStack() as audited:
+            for stream in streams:
+                opened.callback(stream.close)  # and with it the processes that read its images
             if leads:
                 opened.enter_context(locked(self.folder))
                 if options.resume and version(self.folder / "checkpoint.pt") != self.resumed:

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+from torch._functorch import config as functorch_config
 from torch.optim.swa_utils import AveragedModel
 
 from common.models import mlp
@@ -10,6 +11,14 @@ from common.models import mlp
 # The first call into torch takes as long as it likes, and everything does on a starved machine.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+
+@pytest.fixture(autouse=True)
+def donated_buffers():
+    """Leave the setting that `--compile` changes as it was."""
+    before = functorch_config.donated_buffer
+    yield
+    functorch_config.donated_buffer = before
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from common import data
 from common.measure.step_cost import count_flops
 from common.models import MODELS
 from common.run.command_line import BadInput, launch
+from common.run.signals import Interrupted
 from scripts import gan_detach, gan_generator_first
 from scripts.tools import compare_updates
 from scripts.tools.compare_updates import BASELINE, ORDERS, Contender, Options, dot, forward_costs
@@ -156,7 +157,7 @@ def test_ctrl_c_during_a_whole_loop_ends_the_comparison(tmp_path, monkeypatch):
 
     monkeypatch.setattr(gan_detach, "train_step", interrupted_step)
     compare_updates.write_mnist(tmp_path)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted):
         compare_updates.as_here(Options(model="mlp", batch_size=2, loop_steps=3), CPU, tmp_path)
 
 

@@ -13,7 +13,6 @@ import pytest
 import torch
 from helpers import GANS, module_of, path_of
 from torch import nn
-from torch._functorch import config as functorch_config
 
 from common.models import mlp
 from common.run.command_line import parse
@@ -27,9 +26,8 @@ RUNS = [*QUICK, *((script, DCGAN) for script in GANS)]
 
 @pytest.fixture
 def as_new():
-    """Leave no compiled code behind, and the setting that `--compile` changes as it was."""
-    with functorch_config.patch(donated_buffer=True):
-        yield
+    """Leave no compiled code behind."""
+    yield
     torch._dynamo.reset()
 
 

@@ -65,11 +65,12 @@ def start():
             "TORCHELASTIC_RESTART_COUNT": "0",
             "TORCHELASTIC_USE_AGENT_STORE": "True",
         }
+        daemon = function is not stream_everything  # which starts processes of its own
         processes = []
         for rank in range(count):
             own = shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} if count > 1 else {}
             processes.append(
-                context.Process(target=as_rank, args=(own, folder / str(rank), function, *arguments), daemon=True)
+                context.Process(target=as_rank, args=(own, folder / str(rank), function, *arguments), daemon=daemon)
             )
             processes[-1].start()
         processes[0].store = store  # for as long as they live
@@ -236,7 +237,8 @@ def test_a_checkpoint_does_not_tell_how_many_processes_wrote_it(trained, script)
         assert checkpoint.keys() == checkpoints[0].keys()
         for name, value in checkpoint.items():
             if isinstance(value, torch.Tensor):
-                torch.testing.assert_close(value, checkpoints[0][name], rtol=1e-12, atol=1e-12)
+                # Ten times what weights may differ by: CycleGAN's gradients, in Adam's moments, are weighted by 10.
+                torch.testing.assert_close(value, checkpoints[0][name], rtol=1e-12, atol=1e-11)
             else:
                 assert value == checkpoints[0][name]
 

@@ -45,6 +45,5 @@ def test_the_default_run_draws_digits_of_every_kind(order, classifier, tmp_path)
     confident = (confidence >= 0.9).float().mean().item()
     shares = torch.bincount(digit, minlength=10) / len(images)
     print(f"gan_{order}: {seconds:.0f} s, {confident:.1%} confident, rarest digit {shares.min():.1%}")
-    # On one machine 82% to 86%; the rounding of another moves it by two points, and a thousand samples by one.
-    assert confident >= 0.75
+    assert confident >= 0.8
     assert shares.min() >= 0.02

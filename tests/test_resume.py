@@ -60,7 +60,8 @@ def start(script, arguments, folder, sabotage=None):
     arguments = [*arguments.split(), *DEVICE.split()]
     if "--resume" not in arguments:
         arguments += ["--runs-dir", str(folder / "runs")]
-    process = FORKS.Process(target=child, args=(script, arguments, folder / "log", sabotage), daemon=True)
+    daemon = "--dataset" not in arguments  # a daemon may not start the processes that read images
+    process = FORKS.Process(target=child, args=(script, arguments, folder / "log", sabotage), daemon=daemon)
     process.start()
     return process
 

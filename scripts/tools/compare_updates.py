@@ -69,7 +69,6 @@ from common.measure.step_cost import (
 )
 from common.models import MODELS
 from common.optimizers import fused_adam
-from common.run.checkpoint import load_checkpoint
 from common.run.command_line import BadInput, launch
 from common.run.folder import shown, write_whole
 from common.run.markdown import table
@@ -299,9 +298,6 @@ def as_here(options: Options, device: torch.device, folder: Path) -> None:
                 runs_dir=Path(runs),
             )
         )
-        (run,) = Path(runs, "gan_detach").iterdir()
-        if load_checkpoint(run)["step"] < options.loop_steps:
-            raise KeyboardInterrupt  # which a training run takes as a wish to end early
 
 
 def step_alone(options: Options, device: torch.device) -> None:
