@@ -130,3 +130,8 @@ def test_what_was_put_there_while_the_script_ran_stays(finished, tmp_path):
     with pytest.raises(BadInput, match=r"notes\.txt was not published"):
         publish_runs.publish("gan_detach", finished, output)
     assert list(contents(output)) == ["gan_detach", "gan_detach/notes.txt"]
+
+
+def test_an_output_that_no_file_system_takes_is_refused_by_name(tmp_path):
+    with pytest.raises(BadInput, match="cannot be written"):
+        publish_runs.check(publish_runs.Options(output=tmp_path / ("9" * 400)))

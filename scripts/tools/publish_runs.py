@@ -95,9 +95,9 @@ def check(options: Options) -> None:
     check_numbers(options)
     if unknown := set(options.scripts) - set(SCRIPTS):
         raise BadInput(f"--scripts {sorted(unknown)[0]}: not one of {', '.join(SCRIPTS)}")
-    for script in options.scripts:
-        check_published(options.output / script)
     try:
+        for script in options.scripts:
+            check_published(options.output / script)
         options.output.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=options.output):
             pass
