@@ -7,6 +7,9 @@ import sys
 import pytest
 from helpers import ROOT
 
+from common.run.command_line import launch
+from common.run.options import GanOptions
+
 USES = {
     "losses": """
 real, fake = torch.full((3, 1), 2.0), torch.full((3, 1), -1.0)
@@ -85,3 +88,13 @@ def test_each_leaf_copied_alone_is_used_alone(tmp_path):
         [sys.executable, "-I", "-c", "\n".join(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_value_error_that_names_no_option_keeps_its_traceback(monkeypatch, capsys):
+    def main(options):
+        raise ValueError("expected more than 1 value per channel")
+
+    monkeypatch.setattr(sys, "argv", ["gan_mine.py"])
+    with pytest.raises(ValueError, match="more than 1 value"):
+        launch(main, GanOptions)
+    assert capsys.readouterr().err == ""
