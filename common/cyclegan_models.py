@@ -7,8 +7,6 @@ from itertools import pairwise
 
 from torch import nn
 
-from common.run.command_line import BadInput
-
 MOST_BLOCKS, MOST_HALVINGS = 100, 10  # more is a slip, or a checkpoint's attempt on the machine's memory
 
 
@@ -17,14 +15,14 @@ def cyclegan_networks(
 ) -> tuple[nn.Module, nn.Module, nn.Module, nn.Module]:
     """Return CycleGAN's generators A to B and B to A and its discriminators of A and B, for images (C, H, W).
 
-    The published sizes are the defaults. Raises BadInput for images that these networks cannot take.
+    The published sizes are the defaults. Raises ValueError for images that these networks cannot take.
     """
     if halvings > MOST_HALVINGS:
-        raise BadInput(f"--halvings {halvings}: must be at most {MOST_HALVINGS}")
+        raise ValueError(f"--halvings {halvings}: must be at most {MOST_HALVINGS}")
     channels, height, size = image_shape
     smallest = 3 * 2**halvings
     if height % 4 or size % 4 or min(height, size) < smallest:
-        raise BadInput(f"--image-size {size}: with --halvings {halvings} it takes multiples of 4 from {smallest} up")
+        raise ValueError(f"--image-size {size}: with --halvings {halvings} it takes multiples of 4 from {smallest} up")
     generators = [resnet_generator(channels, width, blocks) for _ in range(2)]
     return *generators, *(patch_discriminator(channels, width, halvings) for _ in range(2))
 
@@ -33,10 +31,10 @@ def resnet_generator(channels: int, width: int = 64, blocks: int = 9) -> nn.Modu
     """Return CycleGAN's generator, images (N, C, H, W) to images of the same size; H and W are multiples of 4.
 
     Two halvings, `blocks` residual blocks, two doublings. `width` is the number of channels at full size. Raises
-    BadInput for more blocks than anyone means.
+    ValueError for more blocks than anyone means.
     """
     if blocks > MOST_BLOCKS:
-        raise BadInput(f"--blocks {blocks}: must be at most {MOST_BLOCKS}")
+        raise ValueError(f"--blocks {blocks}: must be at most {MOST_BLOCKS}")
     layers = [nn.ReflectionPad2d(3), nn.Conv2d(channels, width, 7), nn.InstanceNorm2d(width), nn.ReLU()]
     for narrow in (width, 2 * width):
         down = nn.Conv2d(narrow, 2 * narrow, 3, stride=2, padding=1)

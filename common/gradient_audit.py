@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
-from common.run.markdown import table
-
 CURES = {
     "mixed": "If this loss is for all of them, as an autoencoder's is, all is well; if not, name the leaves it is for, "
     "`loss.backward(inputs=list(network.parameters()))`, or clear the gradients that are not for the next step.",
@@ -193,9 +191,12 @@ class GradientAudit:
         for p in self.passes:
             label = f"`{p.where} {p.code}`" + (" raised" if p.raised else "")
             rows[(label.replace("|", "\\|"), *(p.cells.get(name, "") for name in self.networks))] += 1
-        lines = [[label, f"{times}x", *cells] for (label, *cells), times in rows.items()]
-        passes = table(["backward pass", "times", *self.networks], lines)
-        return "\n".join([passes, "", *(f"- {finding}" for finding in self.findings)]).rstrip()
+        lines = [["backward pass", "times", *self.networks]]
+        lines += [[label, f"{times}x", *cells] for (label, *cells), times in rows.items()]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        lines.insert(1, ["-" * width for width in widths])
+        passes = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines]
+        return "\n".join([*passes, "", *(f"- {finding}" for finding in self.findings)]).rstrip()
 
     def _watch(self) -> None:
         """Open an account for each parameter that has none: networks may grow, and be named late."""

@@ -10,8 +10,6 @@ from math import prod
 import torch
 from torch import nn
 
-from common.run.command_line import BadInput
-
 
 def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Module]:
     """Return the fully connected generator and discriminator of the simple GAN, for images of any shape (C, H, W)."""
@@ -45,12 +43,12 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tup
     image in a hidden layer. G's activations are tanh: a gradient that all fakes share, and against the D of before the
     step that is most of it, moves all images alike if the features have a mean for it to act on, as those of ReLU have,
     and G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of channels at S / 2
-    pixels; it doubles with every halving of the size down to 7 or 8 pixels, up to 8 * width. Raises BadInput for other
-    sizes.
+    pixels; it doubles with every halving of the size down to 7 or 8 pixels, up to 8 * width. Raises ValueError for
+    other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
-        raise BadInput(f"--image-size {height}x{size}: dcgan takes {DCGAN_SIZES}; choose one of them or --model mlp")
+        raise ValueError(f"--image-size {height}x{size}: dcgan takes {DCGAN_SIZES}; choose one of them or --model mlp")
     widths, smallest = [], size
     while smallest > 8:
         widths.append(min(width << len(widths), 8 * width))

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from common.cyclegan_models import cyclegan_networks, patch_discriminator, resnet_generator
-from common.run.command_line import BadInput
 
 
 def test_the_published_networks_have_the_published_number_of_parameters():
@@ -43,7 +42,7 @@ def test_weights_are_drawn_from_a_normal_distribution_of_0_02_and_biases_are_0()
 
 @pytest.mark.parametrize("size", [8, 11, 30])
 def test_sizes_that_do_not_come_back_are_refused(size):
-    with pytest.raises(BadInput, match="--image-size"):
+    with pytest.raises(ValueError, match="--image-size"):
         cyclegan_networks((3, size, size), width=4, blocks=1, halvings=2)
 
 

@@ -1,7 +1,10 @@
 """The generators of a finished run, and the images that it draws."""
 
+import runpy
+import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +16,8 @@ from common.models import MODELS
 from common.run.checkpoint import load_network
 from common.run.command_line import BadInput
 
+Networks = Callable[[tuple[int, int, int], int], tuple[nn.Module, nn.Module]]
+NAME_THEM = "name the function of its script that makes them, --networks FILE:FUNCTION"
 CHUNK = 256  # images per forward pass, so that any count fits into memory
 
 
@@ -21,18 +26,54 @@ def translates(checkpoint: dict) -> bool:
     return "a_to_b" in checkpoint
 
 
-def load_generator(checkpoint: dict, weights: str = "average") -> nn.Module:
+def networks_of(name: str) -> Networks:
+    """Return the function `FILE:FUNCTION` that makes a pair of networks, as those in `MODELS` do.
+
+    FILE is executed, not as a program. Raises BadInput where that fails or has no such function; the function returned
+    raises it where FUNCTION fails.
+    """
+    file, _, function = name.rpartition(":")
+    if not file or not function:
+        raise BadInput(f"--networks {name}: must be FILE:FUNCTION, as in scripts/gan_mine.py:make_networks")
+    sys.path.append(str(Path(file).resolve().parent))  # for what it imports from beside it
+    try:
+        make = runpy.run_path(file).get(function)
+    except Exception as error:
+        raise BadInput(f"--networks {name}: {type(error).__name__}: {error}") from error
+    if not callable(make):
+        raise BadInput(f"--networks {name}: {file} has no function {function}")
+
+    def checked(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Module]:
+        try:
+            with torch.device("cpu"):  # not `meta`, as in `load_network`: tensors that no checkpoint has would be lost
+                generator, discriminator = make(image_shape, z_dim)
+        except Exception as error:
+            raise BadInput(f"--networks {name}: {type(error).__name__}: {error}") from error
+        return generator, discriminator
+
+    return checked
+
+
+def load_generator(checkpoint: dict, weights: str = "average", networks: Networks | None = None) -> nn.Module:
     """Return the generator of a run with one generator and one discriminator, in evaluation mode, on the CPU.
 
     checkpoint: from `load_checkpoint`. weights: `average` for the moving average, if the run has one, `last` for those
-    after the last step. Nobody vouches for what the checkpoint says of itself, so call it within `refusing`.
+    after the last step. networks: what makes the run's networks if they are not those of its option `model`. Nobody
+    vouches for what the checkpoint says of itself, so call it within `refusing`.
     """
-    shape = checkpoint["data_shapes"][0][1:]
-    model, z_dim = checkpoint["options"]["model"], checkpoint["options"]["z_dim"]
-    if isinstance(model, str) and model not in MODELS:
-        raise BadInput(f"made with the networks {model!r}, of which there are none in common/models.py")
+    shape, z_dim = tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]
     average = "average" if weights == "average" else None
-    return with_weights(lambda: MODELS[model](shape, z_dim)[0], checkpoint, "generator", average)
+    model = checkpoint["options"].get("model")
+    if not networks and model not in MODELS:
+        raise BadInput(f"made with networks that common/models.py does not have: {NAME_THEM}")
+    make = networks or MODELS[model]
+    parts = weights_of(checkpoint, "generator", average, lambda: make(shape, z_dim)[0])
+    try:
+        return load_network(*parts).eval()
+    except (BadInput, ValueError) as error:
+        if networks:
+            raise
+        raise BadInput(f"{error}; if the run has networks of its own, {NAME_THEM}") from error
 
 
 def load_translator(checkpoint: dict, direction: str) -> nn.Module:
@@ -40,16 +81,18 @@ def load_translator(checkpoint: dict, direction: str) -> nn.Module:
     options, channels = checkpoint["options"], checkpoint["data_shapes"][0][1]
     name = direction.replace("-", "_")
     make = partial(resnet_generator, channels, options["width"], options["blocks"])
-    return with_weights(make, checkpoint, name, f"average_{name}")
+    return load_network(*weights_of(checkpoint, name, f"average_{name}", make)).eval()
 
 
-def with_weights(make: Callable[[], nn.Module], checkpoint: dict, name: str, average: str | None) -> nn.Module:
-    """Return the network that `make` makes, with the weights kept as `average`, or as `name` where there are none."""
+def weights_of(
+    checkpoint: dict, name: str, average: str | None, make: Callable[[], nn.Module]
+) -> tuple[Callable[[], nn.Module], object]:
+    """Return what `load_network` takes, for the state kept as `average`, or as `name` where there is no average."""
     if average in checkpoint:
-        return load_network(lambda: AveragedModel(make()), checkpoint[average]).eval()
+        return lambda: AveragedModel(make()), checkpoint[average]
     if name not in checkpoint:
         raise BadInput(f"holds no network called {name}; a script must give `run.keep` its networks by these names")
-    return load_network(make, checkpoint[name]).eval()
+    return make, checkpoint[name]
 
 
 def draw(generator: nn.Module, inputs: Tensor, device: torch.device) -> Tensor:

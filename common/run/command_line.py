@@ -32,10 +32,11 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     """Parse the command line into `options` and call `main` with it.
 
     Options with a method `defaults()` say themselves, once parsed, what stands for those that were left out: an
-    instance of their class. Ends the process with one line on stderr: status 2 where the command line does not parse
-    or `main` raises `BadInput`, status 1 where `main` raises `Stopped`, `LostRank` or an OSError that names its file.
-    Of several processes under torchrun one prints the line. Ends it without a word where a signal has ended `main`,
-    with status 128 and the signal's number, also where nobody reads its output any more.
+    instance of their class. Ends the process with one line on stderr: status 2 where the command line does not parse,
+    where `main` raises `BadInput`, or a ValueError that begins with an option, "--image-size 30: ...", as modules that
+    import nothing of ours do; status 1 where `main` raises `Stopped`, `LostRank` or an OSError that names its file. Of
+    several processes under torchrun one prints the line. Ends it without a word where a signal has ended `main`, with
+    status 128 and the signal's number, also where nobody reads its output any more.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names of files may have letters that the terminal does not
@@ -52,6 +53,10 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
         end(str(error), 2)
     except (Stopped, LostRank) as error:
         end(str(error), 1)
+    except ValueError as error:
+        if not str(error).startswith("--"):
+            raise
+        end(str(error), 2)
     except Interrupted as error:
         leave()
         sys.exit(error.status)

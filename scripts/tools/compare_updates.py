@@ -424,7 +424,7 @@ def check(options: Options) -> None:
         largest = options.image_size << (options.doublings or 0)
         try:
             MODELS[options.model]((1, largest, largest), Z_DIM)
-        except BadInput as error:
+        except ValueError as error:
             raise BadInput(f"--doublings {options.doublings}: takes the images too far; {error}") from None
 
 

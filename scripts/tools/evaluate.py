@@ -46,7 +46,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is foun
 from common.data import TORCHVISION, load_images, to_float
 from common.images.streaming import StreamedImages
 from common.measure.digit_classifier import digit_classifier
-from common.measure.finished_run import draw, load_generator, translates
+from common.measure.finished_run import draw, load_generator, networks_of, translates
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import BadInput, launch
 from common.run.folder import events, shown, write_whole
@@ -83,6 +83,9 @@ class Options:
     """Where the real images are. None takes the run's own --dataset."""
     seed: Annotated[int, Range(0, 2**63 - 1)] = 0
     """Fixes the samples and the choice of real images."""
+    networks: str | None = None
+    """FILE:FUNCTION that makes the networks of a script that has its own, (image_shape, z_dim) -> (generator,
+    discriminator), as those in common/models.py. FILE is executed. None takes those that --model named."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
@@ -219,6 +222,7 @@ def main(options: Options) -> None:
     check_numbers(options)
     if options.count is not None and options.count <= NEIGHBOURS:
         raise BadInput(f"--count {options.count}: must be at least {NEIGHBOURS + 1}")
+    networks = networks_of(options.networks) if options.networks is not None else None
     checkpoint = load_checkpoint(options.run)
     if translates(checkpoint):
         raise BadInput(
@@ -227,7 +231,7 @@ def main(options: Options) -> None:
     if "average" not in checkpoint:
         options = replace(options, weights="last")
     with refusing(options.run):
-        generator, trained = load_generator(checkpoint, options.weights), checkpoint["options"]
+        generator, trained = load_generator(checkpoint, options.weights, networks), checkpoint["options"]
         own_dataset = os.fspath(trained["dataset"])
     folder, name = (options.run, "checkpoint.pt") if options.run.is_dir() else (options.run.parent, options.run.name)
     path = folder / "evaluation.json"

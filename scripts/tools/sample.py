@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is foun
 from common.data import batches
 from common.images.domains import load_domains
 from common.images.pictures import grid, png
-from common.measure.finished_run import draw, load_generator, load_translator, translates
+from common.measure.finished_run import draw, load_generator, load_translator, networks_of, translates
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import BadInput, launch
 from common.run.folder import shown, write_whole
@@ -58,6 +58,9 @@ class Options:
     output: Path | None = None
     """A .png for a grid; an .npz with the key `images`, uint8 (N, C, H, W); or, without such an ending, a new folder of
     000000.png, 000001.png, ... What is there is not replaced. None makes samples.png in the run, or makes it anew."""
+    networks: str | None = None
+    """FILE:FUNCTION that makes the networks of a script that has its own, (image_shape, z_dim) -> (generator,
+    discriminator), as those in common/models.py. FILE is executed. None takes those that --model named."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
@@ -66,6 +69,8 @@ def translated(checkpoint: dict, options: Options, device: torch.device) -> Tens
     """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
     if options.interpolate:
         raise BadInput(f"--interpolate {options.interpolate}: a CycleGAN translates images and has no z to walk in")
+    if options.networks:
+        raise BadInput(f"--networks {options.networks}: a CycleGAN has the networks of common/cyclegan_models.py")
     with refusing(options.run):
         trained = checkpoint["options"]
         generator = load_translator(checkpoint, "a-to-b")
@@ -124,12 +129,13 @@ def main(options: Options) -> None:
     if not output.parent.is_dir():
         raise BadInput(f"--output {output}: there is no folder {output.parent}; make it first")
     device = pick_device(options.device)
+    networks = networks_of(options.networks) if options.networks is not None else None
     checkpoint = load_checkpoint(options.run)
     if translates(checkpoint):
         images = translated(checkpoint, options, device)
     else:
         with refusing(options.run):
-            generator = load_generator(checkpoint)
+            generator = load_generator(checkpoint, networks=networks)
         images = draw(generator, points(checkpoint["options"]["z_dim"], options), device)
     if not output.suffix:
         write_folder(output, images)
