@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch._functorch import config as functorch_config
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
+from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common.data import batches, lasting, seed_for, to_uint8
@@ -28,11 +29,11 @@ from common.images.pictures import grid, png
 from common.images.streaming import StreamedImages
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, take_up
 from common.run.command_line import BadInput, Stopped
-from common.run.curves import TAGS, check_numbers_by_name, stacked
+from common.run.curves import charts, check_numbers_by_name, stacked, tag_of
 from common.run.folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
 from common.run.markdown import table
 from common.run.option_values import as_typed, check_numbers, flag, kept
-from common.run.options import GanOptions, RunOptions, check_resumable, pick_device
+from common.run.options import RunOptions, check_resumable, pick_device
 from common.run.ranks import Ranks
 from common.run.signals import Interrupted, told_of_signals
 
@@ -75,6 +76,12 @@ class TrainingRun:
         self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
         self.measures: dict[str, Callable[[], Tensor]] = {}
         self.measured: dict[str, float] = {}
+        self.config: dict[str, object] = {}
+        self.board: SummaryWriter | None = None  # of rank 0, within `steps`
+        self.bar: tqdm | None = None
+        self.logged_at = 0.0, 0  # time in seconds, and step
+        self.signals: list[int] = []  # those that have come to this process
+        self.signal = 0  # the one that ends the run, in whichever process it came
         self.stepping = False
         torch.manual_seed(options.seed)
         self.random_generators = [torch.default_generator]
@@ -95,9 +102,6 @@ class TrainingRun:
     def keep(self, **state: Stateful) -> None:
         """Name what the checkpoint holds: networks, optimizers, and all else that a step changes."""
         self.state = state
-        for part in state.values():
-            if isinstance(part, Optimizer):
-                part.register_step_pre_hook(self.ranks.average_gradients)
 
     def networks(self) -> dict[str, nn.Module]:
         """Return the networks among what `keep` named."""
@@ -130,6 +134,14 @@ class TrainingRun:
             raise ValueError(f"noise({count}) within a step: this process has {len(share)} images of the batch")
         return share
 
+    def precision(self) -> torch.autocast:
+        """Return the context to compute a step in: autocast to bfloat16 with `--precision bf16`, else float32.
+
+        Without a cache of casted weights: a step changes the weights between two passes through the same network.
+        """
+        enabled = self.options.precision == "bf16"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
+
     def steps(self, *datasets: Tensor | StreamedImages) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for step 1, 2, ..., and keep the books between the steps.
 
@@ -143,6 +155,7 @@ class TrainingRun:
         options = self.options
         shapes = [list(images.shape) for images in datasets]
         check_alike(self.ranks, dataset=shapes)
+        self.check_averaged()
         start = self.restore(shapes) if options.resume else 0
         if start == options.steps:
             self.say_goodbye(start)
@@ -156,10 +169,7 @@ class TrainingRun:
             self.folder = make_run_folder(options.runs_dir / self.script)
         self.folder = self.ranks.gather(self.folder)[0]
         self.ranks.start_alike(self.networks().values())
-        # Without a cache: around a whole run it would go on giving the networks the weights of their first pass.
-        enabled = options.precision == "bf16"
-        bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
-        with ExitStack() as opened, told_of_signals() as self.signals, bf16, ExitStack() as audited:
+        with ExitStack() as opened, told_of_signals() as self.signals, ExitStack() as audited:
             for stream in streams:
                 opened.callback(stream.close)  # and with it the processes that read its images
             if leads:
@@ -184,7 +194,6 @@ class TrainingRun:
                 audit = audited.enter_context(GradientAudit(**trained))
             audited_step = start + AUDITED_STEPS
             self.logged_at = time.perf_counter(), start
-            self.stepping = True
             for step in range(start + 1, options.steps + 1):
                 # Noise, and whatever else a step draws, is a function of (seed, step). Not torch.manual_seed: where
                 # CUDA is idle, that takes half a millisecond and keeps a stack trace each time.
@@ -194,7 +203,9 @@ class TrainingRun:
                     reals = [next(stream) for stream in streams]
                 except (BadInput, Stopped) as error:
                     raise self.unread(step - 1, error) from error
+                self.stepping = True
                 yield step, *reals
+                self.stepping = False
                 self.bar.update()
                 last = self.ends(step)
                 with self.telling():
@@ -213,6 +224,16 @@ class TrainingRun:
         self.say_goodbye(step)
         if step < options.steps:
             raise Interrupted(self.signal)
+
+    def check_averaged(self) -> None:
+        """Raise BadInput for an optimizer whose step would let the weights of several processes drift apart."""
+        for name, part in self.state.items():
+            averages = isinstance(part, Optimizer) and self.ranks.average_gradients
+            if self.ranks.count > 1 and averages and averages not in part._optimizer_step_pre_hooks.values():
+                raise BadInput(
+                    f"{name}: its gradients are not averaged over the processes; before the loop, call "
+                    f"{name}.register_step_pre_hook(run.ranks.average_gradients)"
+                )
 
     def ends(self, step: int) -> bool:
         """Return whether `step` is the last, because all are done or a signal has come.
@@ -260,13 +281,6 @@ class TrainingRun:
 
     def introduce(self) -> None:
         """Write what a new run shows before its first step."""
-        # Curves that are read together, for TensorBoard's tab of custom scalars.
-        charts = {"losses": ["^loss/"]}
-        if isinstance(self.options, GanOptions):
-            charts["D(x) and D(G(z))"] = ["^probability/"]
-        if self.measures:
-            charts["held-out images"] = [f"^{tag}$" for tag in self.measures]
-        self.board.add_custom_scalars({"training": {title: ["Multiline", tags] for title, tags in charts.items()}})
         options = table(["option", "value"], [[name, str(value)] for name, value in asdict(self.options).items()])
         # The name of a folder may hold bytes that are no text.
         self.board.add_text("options", options.encode(errors="backslashreplace").decode())
@@ -285,8 +299,8 @@ class TrainingRun:
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take what a step returned: by name, numbers or tensors of one element. Each becomes a curve.
 
-        Under its name, or its tag in TAGS; what ends in `loss` also stands beside the progress bar. The run reads the
-        numbers when this step's books are kept. Raises Stopped for anything else.
+        Under the tag of `tag_of`; what ends in `loss` also stands beside the progress bar. The run reads the numbers
+        at the end of this step, if it logs that. Raises Stopped for anything else.
         """
         check_numbers_by_name(step, values)
         self.latest = step, values
@@ -300,7 +314,9 @@ class TrainingRun:
         self.logged_at = now, step
         speed = (step - before) * self.options.batch_size / (now - then)
         for name, number in numbers.items():
-            self.board.add_scalar(TAGS.get(name, name), number, step)
+            self.board.add_scalar(tag_of(name), number, step)
+        if step == 1:
+            self.board.add_custom_scalars(charts([*map(tag_of, numbers), *self.measures]))
         self.board.add_scalar("throughput/images_per_second", speed, step)
         losses = " ".join(f"{name} {number:.3f}" for name, number in numbers.items() if name.endswith("loss"))
         self.bar.set_postfix_str(f"{losses}, {speed:,.0f} images/s", refresh=False)
@@ -322,13 +338,14 @@ class TrainingRun:
         """Write the pictures as they are after `step`."""
         if not self.ranks.leads:
             return
+        modes = {module: module.training for network in self.networks().values() for module in network.modules()}
         for network in self.networks().values():
             network.eval()
         with torch.no_grad():
             drawn = {name: make() for name, make in self.pictures.items() if callable(make)}
             self.measured = {name: measure().item() for name, measure in self.measures.items()}
-        for network in self.networks().values():
-            network.train()
+        for module, mode in modes.items():
+            module.training = mode
         for name, images in drawn.items():
             self.show_on_board(name, images, step)
         for name, number in self.measured.items():

@@ -1,6 +1,7 @@
 """What a step returns, as the numbers that TensorBoard's curves are made of."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from numbers import Real
 
 import torch
@@ -8,16 +9,23 @@ from torch import Tensor
 
 from common.run.command_line import Stopped
 
-# Where TensorBoard shows what the scripts here return. Any other name is a tag as it is.
 TAGS = {
     "d_loss": "loss/discriminator",
     "g_loss": "loss/generator",
     "d_real": "probability/real",
     "d_fake": "probability/fake",
-    "adversarial_loss": "loss/adversarial",
-    "cycle_loss": "loss/cycle",
-    "identity_loss": "loss/identity",
 }
+
+
+def tag_of(name: str) -> str:
+    """Return TensorBoard's tag for a result: that in TAGS, `loss/cycle` for `cycle_loss`, else the name itself."""
+    return TAGS.get(name) or (f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name)
+
+
+def charts(tags: Iterable[str]) -> dict[str, dict[str, list]]:
+    """Return the layout of TensorBoard's custom scalars: one chart for all tags with the same text before the `/`."""
+    groups = dict.fromkeys(tag.partition("/")[0] for tag in tags if "/" in tag)
+    return {"training": {group: ["Multiline", [f"^{re.escape(group)}/"]] for group in groups}}
 
 
 def check_numbers_by_name(step: int, values: object) -> None:
