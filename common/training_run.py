@@ -15,7 +15,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from tensorboard.compat.proto.summary_pb2 import Summary
 from torch import Tensor, nn
 from torch._functorch import config as functorch_config
 from torch.optim import Optimizer
@@ -27,13 +26,13 @@ from common.data import batches, lasting, seed_for, to_uint8
 from common.gradient_audit import GradientAudit
 from common.images.pictures import grid, png
 from common.images.streaming import StreamedImages
+from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, take_up
 from common.run.command_line import BadInput, Stopped
-from common.run.curves import charts, check_numbers_by_name, stacked, tag_of
 from common.run.folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
 from common.run.markdown import table
 from common.run.option_values import as_typed, check_numbers, flag, kept
-from common.run.options import RunOptions, check_resumable, pick_device
+from common.run.options import RunOptions, check_alike, check_resumable, pick_device
 from common.run.ranks import Ranks
 from common.run.signals import Interrupted, told_of_signals
 
@@ -50,7 +49,6 @@ class TrainingRun:
         or that are not those of the run to resume.
         """
         check_numbers(options)
-        kept(options)  # refuses at once what no checkpoint could keep
         self.script = Path(script).stem
         self.options = options
         self.folder = options.resume
@@ -64,13 +62,11 @@ class TrainingRun:
             for name in kept(options).keys() - self.checkpoint["options"].keys() - {"resume"}:
                 print(f"The run was made without {flag(name)}: it goes on with {as_typed(getattr(options, name))}.")
         self.device = pick_device(options.device)
-        if options.batch_size < self.ranks.count:
-            raise BadInput(
-                f"--batch-size {options.batch_size}: leaves some of {self.ranks.count} processes without an image; "
-                "raise it or start fewer"
-            )
         # Rank 0 alone makes a folder.
         check_alike(self.ranks, **asdict(options) | {"device": self.device.type, "runs_dir": None})
+        if options.batch_size < self.ranks.count:
+            told = f"leaves some of {self.ranks.count} processes without an image; raise it or start fewer"
+            raise BadInput(f"--batch-size {options.batch_size}: {told}")
         self.state: dict[str, Stateful] = {}
         self.latest: tuple[int, dict[str, Tensor | float]] = 0, {}
         self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
@@ -185,7 +181,7 @@ class TrainingRun:
                     # What the events of an earlier process say about steps after the checkpoint, TensorBoard forgets.
                     self.board = opened.enter_context(events(self.folder, start + 1 if options.resume else None))
                 if options.resume:
-                    self.save(start)  # with the --steps raised, which must hold though this process be killed, too
+                    self.save(start)  # with the new --steps, which must hold even if this process is killed
                 elif leads:
                     self.introduce()
             audits = options.audit and leads
@@ -286,15 +282,8 @@ class TrainingRun:
         self.board.add_text("options", options.encode(errors="backslashreplace").decode())
         for name, picture in self.pictures.items():
             if isinstance(picture, Tensor):
-                self.show_on_board(name, picture, 0)
+                add_picture(self.board, name, picture, 0)
         self.sample(0)
-
-    def show_on_board(self, name: str, images: Tensor, step: int) -> None:
-        """Show images in TensorBoard. Its own `add_image` takes twice as long, as much as ten steps of the MLP."""
-        picture = grid(to_uint8(images))
-        colours, height, width = picture.shape
-        image = Summary.Image(colorspace=colours, height=height, width=width, encoded_image_string=png(picture))
-        self.board.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=image)]), step)
 
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take what a step returned: by name, numbers or tensors of one element. Each becomes a curve.
@@ -347,7 +336,7 @@ class TrainingRun:
         for module, mode in modes.items():
             module.training = mode
         for name, images in drawn.items():
-            self.show_on_board(name, images, step)
+            add_picture(self.board, name, images, step)
         for name, number in self.measured.items():
             self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)
@@ -413,14 +402,3 @@ class TrainingRun:
         print(f"Samples:     {shown(self.sample_path(step))}")
         print(f"More images: python scripts/tools/sample.py {shlex.quote(str(shown(self.folder)))}")
         print(f"TensorBoard: tensorboard --logdir {shlex.quote(str(shown(self.folder.parent)))}")
-
-
-def check_alike(ranks: Ranks, **settings: object) -> None:
-    """Raise BadInput unless all processes have the same settings."""
-    everyone = ranks.gather(settings)
-    for name, value in settings.items():
-        for other in everyone:
-            if other[name] != value:
-                raise BadInput(
-                    f"--{name.replace('_', '-')}: {value} here and {other[name]} in another process; start all alike"
-                )

