@@ -1,7 +1,7 @@
-"""A training run: what would be dull to read twice in the scripts.
+"""The bookkeeping of a training run, which is the same in all scripts.
 
-Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and going on from them, and a clean end on
-Ctrl-C. The training itself, networks, optimizers and steps, stays in the scripts.
+Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and resuming, and a clean end on Ctrl-C.
+Networks, optimizers, the step and whatever else changes the weights stay in the scripts.
 """
 
 import json
@@ -120,30 +120,30 @@ class TrainingRun:
     def noise(self, count: int) -> Tensor:
         """Return (count, z_dim) standard normal noise; within a step it is a function of (seed, step).
 
-        Within a step and under torchrun, `count` must be the size of this process's share of the batch, and its rows
-        of the noise for the whole batch come back. Raises ValueError for another.
+        Within a step and under torchrun it is this process's rows of the noise for the global batch. Raises ValueError
+        if those are not `count`.
         """
         if not self.stepping or self.ranks.count == 1:
             return torch.randn(count, self.options.z_dim, device=self.device)
-        share = self.ranks.share(torch.randn(self.options.batch_size, self.options.z_dim, device=self.device))
-        if len(share) != count:
-            raise ValueError(f"noise({count}) within a step: this process has {len(share)} images of the batch")
-        return share
+        noise = self.ranks.share(torch.randn(self.options.batch_size, self.options.z_dim, device=self.device))
+        if len(noise) != count:
+            raise ValueError(f"noise({count}) within a step: this process has {len(noise)} images of the batch")
+        return noise
 
     def precision(self) -> torch.autocast:
-        """Return the context to compute a step in: autocast to bfloat16 with `--precision bf16`, else float32.
+        """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one that changes nothing.
 
-        Without a cache of casted weights: a step changes the weights between two passes through the same network.
+        Its cache of cast weights is off: a step changes the weights between two passes through the same network.
         """
         enabled = self.options.precision == "bf16"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     def steps(self, *datasets: Tensor | StreamedImages) -> Iterator[tuple]:
-        """Yield (step, batch of each data set) for step 1, 2, ..., and keep the books between the steps.
+        """Yield (step, batch of each data set) for step 1, 2, ..., and log, sample and save between them.
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
-        [-1, 1], under torchrun this process's share of it. A run that is resumed takes up its state here and starts
-        with the step after its checkpoint. Raises BadInput where the run's folder cannot be written or another process
+        [-1, 1], under torchrun this process's rows of it. A resumed run loads its state here and starts with the step
+        after its checkpoint. Raises BadInput where the run's folder cannot be written or another process
         trains in it, the data are not the same in all processes or a checkpoint is not that of these networks and data;
         Stopped where the run's files cannot be written any more, a streamed image cannot be read or a loss is not
         finite; Interrupted, all being saved, after Ctrl-C or SIGTERM.
@@ -223,13 +223,12 @@ class TrainingRun:
 
     def check_averaged(self) -> None:
         """Raise BadInput for an optimizer whose step would let the weights of several processes drift apart."""
-        for name, part in self.state.items():
-            averages = isinstance(part, Optimizer) and self.ranks.average_gradients
-            if self.ranks.count > 1 and averages and averages not in part._optimizer_step_pre_hooks.values():
-                raise BadInput(
-                    f"{name}: its gradients are not averaged over the processes; before the loop, call "
-                    f"{name}.register_step_pre_hook(run.ranks.average_gradients)"
-                )
+        average = self.ranks.average_gradients
+        optimizers = {name: part for name, part in self.state.items() if isinstance(part, Optimizer)}
+        for name, optimizer in optimizers.items() if self.ranks.count > 1 else ():
+            if average not in optimizer._optimizer_step_pre_hooks.values():
+                cure = f"before the loop, call {name}.register_step_pre_hook(run.ranks.average_gradients)"
+                raise BadInput(f"{name}: its gradients are not averaged over the processes; {cure}")
 
     def ends(self, step: int) -> bool:
         """Return whether `step` is the last, because all are done or a signal has come.
@@ -258,14 +257,12 @@ class TrainingRun:
         return Stopped(told)
 
     def restore(self, shapes: list[list[int]]) -> int:
-        """Take up the state of the checkpoint, all of it or, with BadInput, nothing, and return its step."""
+        """Load the state of the checkpoint, all of it or, with BadInput, nothing, and return its step."""
         run, checkpoint = self.options.resume, self.checkpoint
         made_with = [list(shape) for shape in checkpoint["data_shapes"]]
         if made_with != shapes:
-            raise BadInput(
-                f"--dataset {self.options.dataset}: holds images of shape {shapes}, but the run {run} was made with "
-                f"{made_with}; bring those back"
-            )
+            told = f"holds images of shape {shapes}, but the run {run} was made with {made_with}; bring those back"
+            raise BadInput(f"--dataset {self.options.dataset}: {told}")
         with refusing(run / "checkpoint.pt"):
             for name, part in self.state.items():
                 if wrong := mismatch(part, checkpoint.get(name)):
@@ -364,8 +361,7 @@ class TrainingRun:
 
     def write_config(self, shapes: list[list[int]]) -> None:
         """Write `config.json`: the script, its options, the data's shapes, and what it ran on."""
-        options = kept(self.options)
-        del options["resume"]
+        options = {name: value for name, value in kept(self.options).items() if name != "resume"}
         if isinstance(options.get("dataset"), str):
             options["dataset"] = lasting(options["dataset"])
         self.config = {

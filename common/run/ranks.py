@@ -41,8 +41,8 @@ class Ranks:
         self.part = (last - first) / batch_size
 
     def share(self, whole: Tensor) -> Tensor:
-        """Return this rank's rows of what was drawn for the whole batch, (batch_size, ...)."""
-        return whole[self.rows]
+        """Return this rank's rows of what was drawn for the global batch, (batch_size, ...)."""
+        return whole if self.count == 1 else whole[self.rows]
 
     def whole(self, share: Tensor) -> Tensor:
         """Return all ranks' rows of the batch, (batch_size, ...), given this rank's, detached: undoes `share`."""
