@@ -1,7 +1,7 @@
-"""A training run: what would be dull to read twice in the scripts.
+"""The bookkeeping of a training run, which is the same in all scripts.
 
-Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and going on from them, and a clean end on
-Ctrl-C. The training itself, networks, optimizers and steps, stays in the scripts.
+Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and resuming, and a clean end on Ctrl-C.
+Networks, optimizers, the step and whatever else changes the weights stay in the scripts.
 """
 
 import json
@@ -15,24 +15,24 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from tensorboard.compat.proto.summary_pb2 import Summary
 from torch import Tensor, nn
 from torch._functorch import config as functorch_config
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
+from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common.data import batches, lasting, seed_for, to_uint8
 from common.gradient_audit import GradientAudit
 from common.images.pictures import grid, png
 from common.images.streaming import StreamedImages
+from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, take_up
 from common.run.command_line import BadInput, Stopped
-from common.run.curves import TAGS, check_numbers_by_name, stacked
 from common.run.folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
 from common.run.markdown import table
 from common.run.option_values import as_typed, check_numbers, flag, kept
-from common.run.options import GanOptions, RunOptions, check_resumable, pick_device
+from common.run.options import RunOptions, check_alike, check_resumable, pick_device
 from common.run.ranks import Ranks
 from common.run.signals import Interrupted, told_of_signals
 
@@ -49,7 +49,6 @@ class TrainingRun:
         or that are not those of the run to resume.
         """
         check_numbers(options)
-        kept(options)  # refuses at once what no checkpoint could keep
         self.script = Path(script).stem
         self.options = options
         self.folder = options.resume
@@ -63,18 +62,22 @@ class TrainingRun:
             for name in kept(options).keys() - self.checkpoint["options"].keys() - {"resume"}:
                 print(f"The run was made without {flag(name)}: it goes on with {as_typed(getattr(options, name))}.")
         self.device = pick_device(options.device)
-        if options.batch_size < self.ranks.count:
-            raise BadInput(
-                f"--batch-size {options.batch_size}: leaves some of {self.ranks.count} processes without an image; "
-                "raise it or start fewer"
-            )
         # Rank 0 alone makes a folder.
         check_alike(self.ranks, **asdict(options) | {"device": self.device.type, "runs_dir": None})
+        if options.batch_size < self.ranks.count:
+            told = f"leaves some of {self.ranks.count} processes without an image; raise it or start fewer"
+            raise BadInput(f"--batch-size {options.batch_size}: {told}")
         self.state: dict[str, Stateful] = {}
         self.latest: tuple[int, dict[str, Tensor | float]] = 0, {}
         self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
         self.measures: dict[str, Callable[[], Tensor]] = {}
         self.measured: dict[str, float] = {}
+        self.config: dict[str, object] = {}
+        self.board: SummaryWriter | None = None  # of rank 0, within `steps`
+        self.bar: tqdm | None = None
+        self.logged_at = 0.0, 0  # time in seconds, and step
+        self.signals: list[int] = []  # those that have come to this process
+        self.signal = 0  # the one that ends the run, in whichever process it came
         self.stepping = False
         torch.manual_seed(options.seed)
         self.random_generators = [torch.default_generator]
@@ -95,9 +98,6 @@ class TrainingRun:
     def keep(self, **state: Stateful) -> None:
         """Name what the checkpoint holds: networks, optimizers, and all else that a step changes."""
         self.state = state
-        for part in state.values():
-            if isinstance(part, Optimizer):
-                part.register_step_pre_hook(self.ranks.average_gradients)
 
     def networks(self) -> dict[str, nn.Module]:
         """Return the networks among what `keep` named."""
@@ -120,22 +120,30 @@ class TrainingRun:
     def noise(self, count: int) -> Tensor:
         """Return (count, z_dim) standard normal noise; within a step it is a function of (seed, step).
 
-        Within a step and under torchrun, `count` must be the size of this process's share of the batch, and its rows
-        of the noise for the whole batch come back. Raises ValueError for another.
+        Within a step and under torchrun it is this process's rows of the noise for the global batch. Raises ValueError
+        if those are not `count`.
         """
         if not self.stepping or self.ranks.count == 1:
             return torch.randn(count, self.options.z_dim, device=self.device)
-        share = self.ranks.share(torch.randn(self.options.batch_size, self.options.z_dim, device=self.device))
-        if len(share) != count:
-            raise ValueError(f"noise({count}) within a step: this process has {len(share)} images of the batch")
-        return share
+        noise = self.ranks.share(torch.randn(self.options.batch_size, self.options.z_dim, device=self.device))
+        if len(noise) != count:
+            raise ValueError(f"noise({count}) within a step: this process has {len(noise)} images of the batch")
+        return noise
+
+    def precision(self) -> torch.autocast:
+        """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one that changes nothing.
+
+        Its cache of cast weights is off: a step changes the weights between two passes through the same network.
+        """
+        enabled = self.options.precision == "bf16"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     def steps(self, *datasets: Tensor | StreamedImages) -> Iterator[tuple]:
-        """Yield (step, batch of each data set) for step 1, 2, ..., and keep the books between the steps.
+        """Yield (step, batch of each data set) for step 1, 2, ..., and log, sample and save between them.
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
-        [-1, 1], under torchrun this process's share of it. A run that is resumed takes up its state here and starts
-        with the step after its checkpoint. Raises BadInput where the run's folder cannot be written or another process
+        [-1, 1], under torchrun this process's rows of it. A resumed run loads its state here and starts with the step
+        after its checkpoint. Raises BadInput where the run's folder cannot be written or another process
         trains in it, the data are not the same in all processes or a checkpoint is not that of these networks and data;
         Stopped where the run's files cannot be written any more, a streamed image cannot be read or a loss is not
         finite; Interrupted, all being saved, after Ctrl-C or SIGTERM.
@@ -143,6 +151,7 @@ class TrainingRun:
         options = self.options
         shapes = [list(images.shape) for images in datasets]
         check_alike(self.ranks, dataset=shapes)
+        self.check_averaged()
         start = self.restore(shapes) if options.resume else 0
         if start == options.steps:
             self.say_goodbye(start)
@@ -156,10 +165,7 @@ class TrainingRun:
             self.folder = make_run_folder(options.runs_dir / self.script)
         self.folder = self.ranks.gather(self.folder)[0]
         self.ranks.start_alike(self.networks().values())
-        # Without a cache: around a whole run it would go on giving the networks the weights of their first pass.
-        enabled = options.precision == "bf16"
-        bf16 = torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
-        with ExitStack() as opened, told_of_signals() as self.signals, bf16, ExitStack() as audited:
+        with ExitStack() as opened, told_of_signals() as self.signals, ExitStack() as audited:
             for stream in streams:
                 opened.callback(stream.close)  # and with it the processes that read its images
             if leads:
@@ -175,7 +181,7 @@ class TrainingRun:
                     # What the events of an earlier process say about steps after the checkpoint, TensorBoard forgets.
                     self.board = opened.enter_context(events(self.folder, start + 1 if options.resume else None))
                 if options.resume:
-                    self.save(start)  # with the --steps raised, which must hold though this process be killed, too
+                    self.save(start)  # with the new --steps, which must hold even if this process is killed
                 elif leads:
                     self.introduce()
             audits = options.audit and leads
@@ -184,7 +190,6 @@ class TrainingRun:
                 audit = audited.enter_context(GradientAudit(**trained))
             audited_step = start + AUDITED_STEPS
             self.logged_at = time.perf_counter(), start
-            self.stepping = True
             for step in range(start + 1, options.steps + 1):
                 # Noise, and whatever else a step draws, is a function of (seed, step). Not torch.manual_seed: where
                 # CUDA is idle, that takes half a millisecond and keeps a stack trace each time.
@@ -194,7 +199,9 @@ class TrainingRun:
                     reals = [next(stream) for stream in streams]
                 except (BadInput, Stopped) as error:
                     raise self.unread(step - 1, error) from error
+                self.stepping = True
                 yield step, *reals
+                self.stepping = False
                 self.bar.update()
                 last = self.ends(step)
                 with self.telling():
@@ -213,6 +220,15 @@ class TrainingRun:
         self.say_goodbye(step)
         if step < options.steps:
             raise Interrupted(self.signal)
+
+    def check_averaged(self) -> None:
+        """Raise BadInput for an optimizer whose step would let the weights of several processes drift apart."""
+        average = self.ranks.average_gradients
+        optimizers = {name: part for name, part in self.state.items() if isinstance(part, Optimizer)}
+        for name, optimizer in optimizers.items() if self.ranks.count > 1 else ():
+            if average not in optimizer._optimizer_step_pre_hooks.values():
+                cure = f"before the loop, call {name}.register_step_pre_hook(run.ranks.average_gradients)"
+                raise BadInput(f"{name}: its gradients are not averaged over the processes; {cure}")
 
     def ends(self, step: int) -> bool:
         """Return whether `step` is the last, because all are done or a signal has come.
@@ -241,14 +257,12 @@ class TrainingRun:
         return Stopped(told)
 
     def restore(self, shapes: list[list[int]]) -> int:
-        """Take up the state of the checkpoint, all of it or, with BadInput, nothing, and return its step."""
+        """Load the state of the checkpoint, all of it or, with BadInput, nothing, and return its step."""
         run, checkpoint = self.options.resume, self.checkpoint
         made_with = [list(shape) for shape in checkpoint["data_shapes"]]
         if made_with != shapes:
-            raise BadInput(
-                f"--dataset {self.options.dataset}: holds images of shape {shapes}, but the run {run} was made with "
-                f"{made_with}; bring those back"
-            )
+            told = f"holds images of shape {shapes}, but the run {run} was made with {made_with}; bring those back"
+            raise BadInput(f"--dataset {self.options.dataset}: {told}")
         with refusing(run / "checkpoint.pt"):
             for name, part in self.state.items():
                 if wrong := mismatch(part, checkpoint.get(name)):
@@ -260,33 +274,19 @@ class TrainingRun:
 
     def introduce(self) -> None:
         """Write what a new run shows before its first step."""
-        # Curves that are read together, for TensorBoard's tab of custom scalars.
-        charts = {"losses": ["^loss/"]}
-        if isinstance(self.options, GanOptions):
-            charts["D(x) and D(G(z))"] = ["^probability/"]
-        if self.measures:
-            charts["held-out images"] = [f"^{tag}$" for tag in self.measures]
-        self.board.add_custom_scalars({"training": {title: ["Multiline", tags] for title, tags in charts.items()}})
         options = table(["option", "value"], [[name, str(value)] for name, value in asdict(self.options).items()])
         # The name of a folder may hold bytes that are no text.
         self.board.add_text("options", options.encode(errors="backslashreplace").decode())
         for name, picture in self.pictures.items():
             if isinstance(picture, Tensor):
-                self.show_on_board(name, picture, 0)
+                add_picture(self.board, name, picture, 0)
         self.sample(0)
-
-    def show_on_board(self, name: str, images: Tensor, step: int) -> None:
-        """Show images in TensorBoard. Its own `add_image` takes twice as long, as much as ten steps of the MLP."""
-        picture = grid(to_uint8(images))
-        colours, height, width = picture.shape
-        image = Summary.Image(colorspace=colours, height=height, width=width, encoded_image_string=png(picture))
-        self.board.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=image)]), step)
 
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take what a step returned: by name, numbers or tensors of one element. Each becomes a curve.
 
-        Under its name, or its tag in TAGS; what ends in `loss` also stands beside the progress bar. The run reads the
-        numbers when this step's books are kept. Raises Stopped for anything else.
+        Under the tag of `tag_of`; what ends in `loss` also stands beside the progress bar. The run reads the numbers
+        at the end of this step, if it logs that. Raises Stopped for anything else.
         """
         check_numbers_by_name(step, values)
         self.latest = step, values
@@ -300,7 +300,9 @@ class TrainingRun:
         self.logged_at = now, step
         speed = (step - before) * self.options.batch_size / (now - then)
         for name, number in numbers.items():
-            self.board.add_scalar(TAGS.get(name, name), number, step)
+            self.board.add_scalar(tag_of(name), number, step)
+        if step == 1:
+            self.board.add_custom_scalars(charts([*map(tag_of, numbers), *self.measures]))
         self.board.add_scalar("throughput/images_per_second", speed, step)
         losses = " ".join(f"{name} {number:.3f}" for name, number in numbers.items() if name.endswith("loss"))
         self.bar.set_postfix_str(f"{losses}, {speed:,.0f} images/s", refresh=False)
@@ -322,15 +324,16 @@ class TrainingRun:
         """Write the pictures as they are after `step`."""
         if not self.ranks.leads:
             return
+        modes = {module: module.training for network in self.networks().values() for module in network.modules()}
         for network in self.networks().values():
             network.eval()
         with torch.no_grad():
             drawn = {name: make() for name, make in self.pictures.items() if callable(make)}
             self.measured = {name: measure().item() for name, measure in self.measures.items()}
-        for network in self.networks().values():
-            network.train()
+        for module, mode in modes.items():
+            module.training = mode
         for name, images in drawn.items():
-            self.show_on_board(name, images, step)
+            add_picture(self.board, name, images, step)
         for name, number in self.measured.items():
             self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)
@@ -358,8 +361,7 @@ class TrainingRun:
 
     def write_config(self, shapes: list[list[int]]) -> None:
         """Write `config.json`: the script, its options, the data's shapes, and what it ran on."""
-        options = kept(self.options)
-        del options["resume"]
+        options = {name: value for name, value in kept(self.options).items() if name != "resume"}
         if isinstance(options.get("dataset"), str):
             options["dataset"] = lasting(options["dataset"])
         self.config = {
@@ -396,14 +398,3 @@ class TrainingRun:
         print(f"Samples:     {shown(self.sample_path(step))}")
         print(f"More images: python scripts/tools/sample.py {shlex.quote(str(shown(self.folder)))}")
         print(f"TensorBoard: tensorboard --logdir {shlex.quote(str(shown(self.folder.parent)))}")
-
-
-def check_alike(ranks: Ranks, **settings: object) -> None:
-    """Raise BadInput unless all processes have the same settings."""
-    everyone = ranks.gather(settings)
-    for name, value in settings.items():
-        for other in everyone:
-            if other[name] != value:
-                raise BadInput(
-                    f"--{name.replace('_', '-')}: {value} here and {other[name]} in another process; start all alike"
-                )

@@ -167,6 +167,8 @@ def main(options: Options) -> None:
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
     optimizer_g = fused_adam(generators, options.lr, options.betas)
     optimizer_d = fused_adam(discriminators, options.lr, options.betas)
+    for optimizer in (optimizer_g, optimizer_d):
+        optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
     )
@@ -207,7 +209,9 @@ def main(options: Options) -> None:
         lr = options.lr * rate(step - 1)  # from the step alone, so that a resumed run may be given more steps
         for group in optimizer_g.param_groups + optimizer_d.param_groups:
             group["lr"] = lr
-        run.log(step, train_step(*players, *reals, *weights) | {"learning_rate": lr})
+        with run.precision():
+            results = train_step(*players, *reals, *weights)
+        run.log(step, results | {"learning_rate": lr})
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
 

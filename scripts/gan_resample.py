@@ -5,7 +5,7 @@ just learned from. The price is a second forward pass of G.
 
     x ── D ─────────────────── d_loss
     z ── G (no_grad) ── D ──── d_loss     backward: through D; there is no graph beyond; D steps
-    z' ─ G ──────────── D ──── g_loss     backward: through D without its weights, then G; G steps
+    z_g ─ G ─────────── D ──── g_loss     backward: through D without its weights, then G; G steps
 
     python scripts/gan_resample.py
 """
@@ -31,13 +31,16 @@ from common.run.options import GanOptions
 from common.training_run import TrainingRun
 
 
-def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, z_g=None):
     """One update of each network.
 
-    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim). Returns
-    0-d tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
-    real and the fake samples.
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from for D, (N, z_dim).
+    z_g: the same for G's loss; None draws normal noise of the shape of z. Returns 0-d tensors, detached, still on the
+    device: the two losses, and the mean probability of being real that D gave the real and the fake samples.
     """
+    if z_g is None:
+        z_g = torch.randn_like(z)
+
     # D: max log D(x) + log(1 - D(G(z))). Under no_grad() the fakes are plain data.
     with torch.no_grad():
         fake = generator(z)
@@ -47,9 +50,9 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     d_loss.backward()
     optimizer_d.step()
 
-    # G: max log D(G(z')) on noise of its own. `inputs` names the leaves this loss is for, so that D's weights get no
+    # G: max log D(G(z_g)) on other noise. `inputs` names the leaves this loss is for, so that D's weights get no
     # gradient that the next zero_grad() would only throw away.
-    g_loss = generator_loss(discriminator(generator(torch.randn_like(z))))
+    g_loss = generator_loss(discriminator(generator(z_g)))
     optimizer_g.zero_grad()
     g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
     optimizer_g.step()
@@ -70,6 +73,8 @@ def main(options: GanOptions) -> None:
     lr_d = options.lr_d or options.lr / 2
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    for optimizer in (optimizer_g, optimizer_d):
+        optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     z = run.noise(64)
@@ -82,7 +87,10 @@ def main(options: GanOptions) -> None:
         average=average,
     )
     for step, real in run.steps(images):
-        run.log(step, train_step(generator, discriminator, optimizer_g, optimizer_d, real, run.noise(len(real))))
+        noise = run.noise(len(real)), run.noise(len(real))
+        with run.precision():
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, *noise)
+        run.log(step, results)
         average.update_parameters(generator)
 
 

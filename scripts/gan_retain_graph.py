@@ -78,6 +78,8 @@ def main(options: GanOptions) -> None:
     lr_d = options.lr_d or options.lr / 2
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    for optimizer in (optimizer_g, optimizer_d):
+        optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     z = run.noise(64)
@@ -90,7 +92,9 @@ def main(options: GanOptions) -> None:
         average=average,
     )
     for step, real in run.steps(images):
-        run.log(step, train_step(generator, discriminator, optimizer_g, optimizer_d, real, run.noise(len(real))))
+        with run.precision():
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, run.noise(len(real)))
+        run.log(step, results)
         average.update_parameters(generator)
 
 

@@ -24,7 +24,7 @@ def bce(logits, label):
     return F.binary_cross_entropy(probability, torch.full_like(probability, label))
 
 
-def step(order, generator, discriminator, optimizer_g, optimizer_d, real, z):
+def step(order, generator, discriminator, optimizer_g, optimizer_d, real, z, z_g=None):
     """Do one step of the update order; return the losses and mean probabilities that its script returns."""
     fake = generator(z)
 
@@ -49,7 +49,9 @@ def step(order, generator, discriminator, optimizer_g, optimizer_d, real, z):
     else:
         d_loss, d_real, d_fake = judged()
         apply(discriminator, optimizer_d, gradients(discriminator, d_loss))
-        g_loss = fooled(torch.randn_like(z) if order == "resample" else z)
+        if order == "resample":
+            z = torch.randn_like(z) if z_g is None else z_g
+        g_loss = fooled(z)
         apply(generator, optimizer_g, gradients(generator, g_loss))
     results = {"d_loss": d_loss, "g_loss": g_loss, "d_real": d_real, "d_fake": d_fake}
     return {name: value.detach() for name, value in results.items()}

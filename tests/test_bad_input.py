@@ -50,6 +50,7 @@ BAD_OPTIONS = {
     "--device cuda:99": "--device cuda:99",
     "--device tpu": "--device tpu",
     "--device meta": "--device meta",
+    "--device hpu": "--device hpu",
     "--no-such-option 1": "--no-such-option",
 }
 

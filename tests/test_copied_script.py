@@ -76,11 +76,6 @@ def test_a_script_of_any_name_trains_resumes_and_is_sampled(name, tmp_path, star
 
 
 OWN_OPTIONS = '''
-class Paint(Enum):
-    RED = "ff0000"
-    BLUE = "0000ff"
-
-
 @dataclass(frozen=True)
 class Options(GanOptions):
     """Options of this script."""
@@ -95,8 +90,8 @@ class Options(GanOptions):
     noise: Annotated[float, Range(0, below=2)] = 0.0
     clip: float | None = 0
     mask: Path | None = None
-    paint: Paint = Paint.RED
-    names: dict[str, int] = field(default_factory=lambda: {"one": 1})
+    paint: Literal["red", "blue"] = "red"
+    sizes: list[int] = field(default_factory=lambda: [1])
 
 
 SEEN = []
@@ -108,11 +103,11 @@ def main(options: Options) -> None:
 WITH_OWN_OPTIONS = [
     ("def main(options: GanOptions) -> None:\n", OWN_OPTIONS),
     ("launch(main, GanOptions)", "launch(main, Options)"),
-    ("import sys\n", "import sys\nfrom dataclasses import dataclass, field\nfrom enum import Enum\n"),
+    ("import sys\n", "import sys\nfrom dataclasses import dataclass, field\n"),
     ("from pathlib import Path\n", "from pathlib import Path\nfrom typing import Annotated, Literal\n"),
     ("from common.run.options", "from common.run.option_values import Range\nfrom common.run.options"),
 ]
-OWN = "--no-augment --tags a b --shift 0 --noise 1.5 --clip -2.5 --paint BLUE --one 7"
+OWN = "--no-augment --tags a b --shift 0 --noise 1.5 --clip -2.5 --paint blue --sizes 7"
 
 
 def seen():
@@ -176,7 +171,7 @@ def test_an_option_that_no_checkpoint_could_keep_is_refused_before_the_run_begin
     script = copied(tmp_path, "gan_mine", IMPORT_TORCH, (WITH_OWN_OPTIONS[0][0], own), *WITH_OWN_OPTIONS[1:])
     with pytest.raises(SystemExit, match="2"):
         start(script, *TINY, "--runs-dir", tmp_path / "runs")
-    assert "--shift torch.float32: no checkpoint can keep this option" in capsys.readouterr().err
+    assert "--shift torch.float32: no checkpoint can keep an option of the type dtype" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 

@@ -47,6 +47,7 @@ NUMBERS = {
     "one element": (torch.tensor([[0.75]]), 0.75),
     "with a graph": (torch.tensor(1.5, requires_grad=True) * 2, 3),
     "r1_loss": (torch.tensor(4.5), 4.5),
+    "a group/of its own": (0.5, 0.5),
 }
 
 
@@ -55,7 +56,7 @@ def test_every_number_is_a_curve_and_every_loss_stands_beside_the_bar(tmp_path, 
     status, curves, printed = train(values, tmp_path, monkeypatch, capsys)
     assert status == 0
     for name, (_, expected) in NUMBERS.items():
-        assert curves[name] == [expected, expected]
+        assert curves["loss/r1" if name == "r1_loss" else name] == [expected, expected]
     assert {"loss/discriminator", "loss/generator", "probability/real", "probability/fake"} < curves.keys()
     assert "r1_loss 4.500" in printed
     assert "penalty" not in printed

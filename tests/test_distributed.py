@@ -33,7 +33,7 @@ from common.data import batches, load_images
 from common.run.command_line import launch
 from common.run.folder import locked
 from common.run.options import pick_device
-from common.run.ranks import Ranks, Share, one_before_the_others
+from common.run.ranks import Ranks, one_before_the_others
 from common.training_run import TrainingRun
 
 SCRIPTS = {
@@ -454,21 +454,6 @@ class Counted:
         return self.read(path)
 
 
-@pytest.mark.numerics
-@pytest.mark.parametrize("draw", [torch.randn_like, torch.rand_like])
-def test_more_noise_like_a_share_is_that_share_of_more_noise(draw):
-    whole = torch.zeros(7, 5)
-    torch.manual_seed(0)
-    expected = draw(whole), draw(whole)
-    for rows in (slice(0, 3), slice(3, 7)):
-        torch.manual_seed(0)
-        share = Share.of(whole, rows)
-        again = draw(share)
-        assert again.equal(expected[0][rows])
-        assert draw(again).equal(expected[1][rows])
-        assert type(share + 1) is type(torch.nn.Linear(5, 2)(share)) is torch.Tensor
-
-
 def test_all_processes_start_with_the_weights_of_rank_0(start, tmp_path):
     assert ended(start(2, tmp_path, start_with_the_rank_as_weights, tmp_path)) == [0, 0], logs(tmp_path, 2)
 
@@ -482,6 +467,22 @@ def start_with_the_rank_as_weights(folder):
     run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
     for _ in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
         assert (network.weight == 0).all()
+
+
+def test_an_optimizer_whose_gradients_are_not_averaged_is_refused(start, tmp_path):
+    assert ended(start(2, tmp_path, train_without_averaging, tmp_path)) == [1, 1]
+    for log in logs(tmp_path, 2):
+        assert "BadInput: optimizer_d: its gradients are not averaged over the processes; before the loop, call" in log
+
+
+def train_without_averaging(folder):
+    module = module_of("gan_detach")
+    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    optimizer_g, optimizer_d = (torch.optim.SGD(torch.nn.Linear(2, 3).parameters()) for _ in range(2))
+    optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
+    run.keep(optimizer_g=optimizer_g, optimizer_d=optimizer_d)
+    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
+    next(run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)))
 
 
 def test_one_process_downloads_while_the_others_wait(start, tmp_path):

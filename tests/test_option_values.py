@@ -2,25 +2,15 @@
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, make_dataclass
-from enum import Enum
+from dataclasses import make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NewType
+from typing import Annotated, Literal
 
 import pytest
+import torch
 
 from common.run.command_line import BadInput
 from common.run.option_values import Count, Range, check_numbers, kept, restored
-
-
-class Colour(Enum):
-    RED = 1
-
-
-@dataclass(frozen=True)
-class Part:
-    size: Count = 3
 
 
 def options(hint, *value):
@@ -36,20 +26,14 @@ ROUND_TRIPS = [
     (str, ""),
     (Path, Path("/a/b")),
     (Path | None, None),
-    (Colour, Colour.RED),
     (Literal["a", 1], 1),
     (tuple[float, float], (0.5, 1.0)),
     (tuple[str, ...], ("a", "b")),
     (tuple[str, ...], ()),
     (tuple[Path, ...] | None, (Path("/a"),)),
-    (tuple, (1, "a")),
+    (tuple[Literal["a", "b"], int | None], ("b", None)),
+    (tuple[tuple[int, int], ...], ((1, 2), (3, 4))),
     (list[int], [1, 2]),
-    (set[str], {"a"}),
-    (Sequence[int], (1, 2)),
-    (dict[str, tuple[int, ...]], {"a": (1, 2)}),
-    (NewType("Metres", float), 2.5),
-    (Part, Part(7)),
-    (Any, 3),
     (Annotated[int | None, Range(1, 5)], None),
     (Count | None, 10**9),
 ]
@@ -77,14 +61,14 @@ REFUSED = [
     (float, "fast", "must be of the type float"),
     (str, None, "must be of the type str"),
     (Path, 3, "must be of the type"),
-    (Colour, "BLUE", "must be of the type Colour"),
+    (torch.dtype, torch.float32, "no checkpoint can keep an option of the type dtype"),
+    (dict[str, int], {"a": 1}, "no checkpoint can keep an option of the type dict"),
+    (int | set[str], {"a"}, "must be of the type int"),
     (Literal["a", 1], True, "must be one of a, 1"),
     (tuple[float, float], [1.0], "must be 2 values"),
     (tuple[str, ...], "ab", "must be of the type"),
     (list[int], [1, "a"], "must be of the type int"),
-    (dict[str, int], {"a": "b"}, "must be of the type int"),
-    (Part, {"size": 0}, "--size 0: must be at least 1"),
-    (Part, {"other": 0}, "--other 0: there is no such option"),
+    (tuple[float, float], 0.5, "must be of the type tuple"),
     (Annotated[float, Range(above=0)], 0.0, "must be more than 0"),
     (Annotated[tuple[float, float], Range(0, below=1)], [0.5, 1.0], "must be at least 0 and below 1"),
     (Count | None, 0, "must be at least 1 and at most 1000000000"),
@@ -100,9 +84,4 @@ def test_a_value_that_does_not_fit_is_refused_by_name(hint, value, told):
 
 @pytest.mark.parametrize("value", [0, -3, 10**400, -0.5, (0, -1), None, "text", False])
 def test_without_a_range_any_finite_number_is_taken(value):
-    check_numbers(options(type(value), value))
-
-
-def test_what_has_no_value_and_no_default_is_named():
-    with pytest.raises(BadInput, match="--x: has no value, and no default"):
-        restored(options(int), {})
+    check_numbers(options(tuple[int, ...] if isinstance(value, tuple) else type(value), value))

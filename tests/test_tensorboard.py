@@ -84,10 +84,10 @@ def test_curves_that_are_read_together_share_a_chart(board):
     layout = get(address, "plugin/custom_scalars/layout")
     (category,) = layout["category"]
     charts = {chart["title"]: chart["multiline"]["tag"] for chart in category["chart"]}
-    assert set(charts) == {"losses", "D(x) and D(G(z))"}
+    assert set(charts) == {"loss", "probability"}
     for title, tags in {
-        "losses": {"loss/discriminator", "loss/generator"},
-        "D(x) and D(G(z))": {"probability/real", "probability/fake"},
+        "loss": {"loss/discriminator", "loss/generator"},
+        "probability": {"probability/real", "probability/fake"},
     }.items():
         (expression,) = charts[title]
         answer = get(address, "plugin/custom_scalars/scalars", run=run_named(address, "detach"), tag=expression)

@@ -86,39 +86,33 @@ class Stateful(Protocol):
 def mismatch(part: Stateful, state: object) -> str | None:
     """Return what is wrong with `state` for this part of a run, in a few words, or None; changes neither.
 
-    Names, shapes and dtypes must be those of a network or optimizer. An optimizer has no state for a parameter that it
-    has not stepped yet, one that is frozen or unused. For anything else, `load_state_dict` has to see to it.
+    Names, shapes and dtypes must be those of a network or optimizer; a state of another structure may also raise, so
+    call it within `refusing`. For anything else, `load_state_dict` has to see to it.
     """
     if not isinstance(state, dict):
         return "no state of one"
-    if isinstance(part, nn.Module):
-        return difference(part.state_dict(), state)
     if isinstance(part, Optimizer):
         return optimizer_mismatch(part, state)
-    return None
+    return difference(part.state_dict(), state) if isinstance(part, nn.Module) else None
 
 
 def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
     """Return what is wrong with `state` for an optimizer, in a few words, or None.
 
-    What each parameter's state must be is seen on a copy of the optimizer and its parameters, which takes a step.
+    A copy of the optimizer takes a step, which shows what the state of each parameter must be. One that has not been
+    stepped, because it is frozen or unused, has none.
     """
-    groups, found = state.get("param_groups"), state.get("state")
-    numbers = [group["params"] for group in optimizer.state_dict()["param_groups"]]
-    if not isinstance(groups, list) or [dict(group).get("params") for group in groups] != numbers:
-        return "other groups of parameters"
     twin = copy.deepcopy(optimizer)
-    for group in twin.param_groups:
-        for parameter in group["params"]:
-            parameter.grad = torch.zeros_like(parameter)
+    for parameter in (parameter for group in twin.param_groups for parameter in group["params"]):
+        parameter.grad = torch.zeros_like(parameter)
     twin.step()
-    expected = twin.state_dict()["state"]
-    if not isinstance(found, dict) or not found.keys() <= expected.keys():
-        return "state of other parameters"
-    for number, entry in found.items():
-        if wrong := difference(expected[number], entry):
+    expected = twin.state_dict()
+    if [group["params"] for group in state["param_groups"]] != [group["params"] for group in expected["param_groups"]]:
+        return "other groups of parameters"
+    for number, entry in state["state"].items():
+        if wrong := difference(expected["state"][number], entry):
             return f"parameter {number}: {wrong}"
-    twin.load_state_dict({"state": {}, "param_groups": groups})  # adds settings that only a newer PyTorch has
+    twin.load_state_dict({"state": {}, "param_groups": state["param_groups"]})  # adds what only a newer PyTorch has
     for group, loaded in zip(optimizer.param_groups, twin.param_groups, strict=True):
         for name in group.keys() - {"params", *IMPLEMENTATION}:
             if type(loaded.get(name)) is not type(group[name]):

@@ -12,6 +12,7 @@ from common.data import DATASETS
 from common.run.checkpoint import load_checkpoint, stored_options
 from common.run.command_line import BadInput
 from common.run.option_values import Count, Range, as_typed, flag, kept
+from common.run.ranks import Ranks
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,14 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
             raise BadInput(f"{told} {as_typed(getattr(stored, name))}; leave the option out")
 
 
+def check_alike(ranks: Ranks, **settings: object) -> None:
+    """Raise BadInput unless all processes have the same settings."""
+    for other in ranks.gather(settings):
+        for name, value in settings.items():
+            if other[name] != value:
+                raise BadInput(f"{flag(name)}: {value} here and {other[name]} in another process; start all alike")
+
+
 def pick_device(name: str | None) -> torch.device:
     """Return the device called `name`, by default CUDA where it is available; raises BadInput if it is not there.
 
@@ -138,7 +147,7 @@ def pick_device(name: str | None) -> torch.device:
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         torch.zeros(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         found = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
         raise BadInput(f"--device {name}: not on this machine, which has {', '.join(found)}") from error
     return torch.device(name)

@@ -19,11 +19,11 @@ class LostRank(Exception):
 class Ranks:
     """The processes that share a run's batches, as one of them sees them; for a single one nothing here does anything.
 
-    Every rank holds all the weights and computes on its rows of the batch, which is the very batch, with the very
-    noise, that one process would see. A hook on each optimizer replaces the rank's gradients by those of the whole
-    batch before the step: exactly the gradients that are stepped on travel, once. A loss is a mean over samples and no
-    layer looks across the batch, so the gradient of the whole is the sum of the ranks' gradients, each times its part
-    of the batch, and the shares may differ in size. What remembers samples, as a pool of fakes does, asks for `whole`.
+    Every rank holds all the weights. `--batch-size` is the global batch; each rank computes on its rows of it, with its
+    rows of the noise. `average_gradients`, a hook on each optimizer, replaces the rank's gradients by those of the
+    global batch before the step: one all-reduce per optimizer step. A loss is a mean over samples and no layer looks
+    across the batch, so the gradient of the global batch is the sum of the ranks' gradients, each times its part of
+    the batch, and the ranks may have different numbers of rows. A pool of past fakes needs the fakes of all: `whole`.
     """
 
     def __init__(self, batch_size: int):
@@ -41,8 +41,8 @@ class Ranks:
         self.part = (last - first) / batch_size
 
     def share(self, whole: Tensor) -> Tensor:
-        """Return this rank's rows of what was drawn for the whole batch, (batch_size, ...)."""
-        return whole if self.count == 1 else Share.of(whole, self.rows)
+        """Return this rank's rows of what was drawn for the global batch, (batch_size, ...)."""
+        return whole if self.count == 1 else whole[self.rows]
 
     def whole(self, share: Tensor) -> Tensor:
         """Return all ranks' rows of the batch, (batch_size, ...), given this rank's, detached: undoes `share`."""
@@ -92,31 +92,6 @@ class Ranks:
                 for network in networks:
                     for tensor in network.state_dict().values():
                         dist.broadcast(tensor, 0)
-
-
-class Share(Tensor):
-    """Some rows of a tensor that holds the whole batch. All operations see a plain tensor, but for `randn_like`.
-
-    That draws for the whole batch and returns the same rows, so that a step which draws more noise like its `z` draws
-    what one process would. So does `rand_like`.
-    """
-
-    @staticmethod
-    def of(whole: Tensor, rows: slice) -> "Share":
-        """Return these rows of `whole`."""
-        share = whole[rows].as_subclass(Share)
-        share.whole_shape, share.rows = whole.shape, rows
-        return share
-
-    @classmethod
-    def __torch_function__(cls, function, types, args=(), kwargs=None):
-        """Do what `function` does to a plain tensor, or draw for the whole batch."""
-        kwargs = kwargs or {}
-        with torch._C.DisableTorchFunctionSubclass():
-            if function in (torch.randn_like, torch.rand_like):
-                share = args[0]
-                return Share.of(function(share.new_empty(share.whole_shape), **kwargs), share.rows)
-            return function(*args, **kwargs)
 
 
 @contextmanager

@@ -1,23 +1,35 @@
-"""What a step returns, as the numbers that TensorBoard's curves are made of."""
+"""What TensorBoard shows of a run: the numbers that its steps return, as curves, and pictures."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from numbers import Real
 
 import torch
+from tensorboard.compat.proto.summary_pb2 import Summary
 from torch import Tensor
+from torch.utils.tensorboard import SummaryWriter
 
+from common.data import to_uint8
+from common.images.pictures import grid, png
 from common.run.command_line import Stopped
 
-# Where TensorBoard shows what the scripts here return. Any other name is a tag as it is.
 TAGS = {
     "d_loss": "loss/discriminator",
     "g_loss": "loss/generator",
     "d_real": "probability/real",
     "d_fake": "probability/fake",
-    "adversarial_loss": "loss/adversarial",
-    "cycle_loss": "loss/cycle",
-    "identity_loss": "loss/identity",
 }
+
+
+def tag_of(name: str) -> str:
+    """Return TensorBoard's tag for a result: that in TAGS, `loss/cycle` for `cycle_loss`, else the name itself."""
+    return TAGS.get(name) or (f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name)
+
+
+def charts(tags: Iterable[str]) -> dict[str, dict[str, list]]:
+    """Return the layout of TensorBoard's custom scalars: one chart for all tags with the same text before the `/`."""
+    groups = dict.fromkeys(tag.partition("/")[0] for tag in tags if "/" in tag)
+    return {"training": {group: ["Multiline", [f"^{re.escape(group)}/"]] for group in groups}}
 
 
 def check_numbers_by_name(step: int, values: object) -> None:
@@ -56,3 +68,11 @@ def stacked(values: Mapping[str, Tensor | float], device: torch.device) -> Tenso
             for value in values.values()
         ]
     )
+
+
+def add_picture(board: SummaryWriter, name: str, images: Tensor, step: int) -> None:
+    """Show images (N, C, H, W) in [-1, 1] as one picture, in half the time of TensorBoard's own `add_image`."""
+    picture = grid(to_uint8(images))
+    colours, height, width = picture.shape
+    image = Summary.Image(colorspace=colours, height=height, width=width, encoded_image_string=png(picture))
+    board.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=image)]), step)

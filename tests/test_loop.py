@@ -1,0 +1,78 @@
+"""What a script's loop shows, and what the run does between two of its iterations."""
+
+import pytest
+import torch
+from helpers import TRAINING, module_of
+
+from common.run.options import GanOptions
+from common.training_run import TrainingRun
+
+TINY = {"batch_size": 2, "device": "cpu", "image_size": 8, "log_every": 1, "sample_every": 1, "checkpoint_every": 1}
+IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("script", TRAINING)
+def test_the_step_alone_computes_in_the_precision_asked_for(script, tmp_path, monkeypatch):
+    """Pictures and whatever else a main does between two steps are in float32."""
+    module = module_of(script)
+    train_step, log, seen = module.train_step, TrainingRun.log, []
+
+    def precision_here():
+        enabled = torch.is_autocast_enabled("cpu")
+        return enabled and torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()
+
+    def watched_step(*arguments):
+        seen.append(("step", *precision_here()))
+        return train_step(*arguments)
+
+    def watched_log(*arguments):
+        seen.append(("log", *precision_here()))
+        log(*arguments)
+
+    before = precision_here()
+    monkeypatch.setattr(module, "train_step", watched_step)
+    monkeypatch.setattr(TrainingRun, "log", watched_log)
+    small = {"width": 2, "blocks": 1, "halvings": 1} if script == "cyclegan" else {"model": "mlp"}
+    options = module.main.__annotations__["options"]
+    module.main(options(**TINY, **small, steps=2, precision="bf16", runs_dir=tmp_path))
+    assert seen == [("step", torch.bfloat16, False), ("log", False, True)] * 2
+    assert precision_here() == before
+
+
+def test_a_loop_that_is_left_early_leaves_the_precision_as_it_was(tmp_path):
+    run = TrainingRun("script.py", GanOptions(**TINY, steps=3, precision="bf16", runs_dir=tmp_path))
+    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
+    for _ in run.steps(IMAGES):
+        assert not torch.is_autocast_enabled("cpu")
+        with run.precision():
+            assert torch.is_autocast_enabled("cpu")
+        break
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_pictures_are_made_in_eval_mode_and_each_module_gets_its_own_mode_back(tmp_path):
+    frozen, trained = torch.nn.BatchNorm2d(1).eval(), torch.nn.Dropout()
+    network = torch.nn.Sequential(frozen, trained)
+    modes = []
+
+    def picture():
+        modes.append([module.training for module in network.modules()])
+        return torch.zeros(1, 1, 8, 8)
+
+    run = TrainingRun("script.py", GanOptions(**TINY, steps=2, runs_dir=tmp_path))
+    run.show(picture=picture)
+    run.keep(network=network)
+    for step, _ in run.steps(IMAGES):
+        assert (network.training, frozen.training, trained.training) == (True, False, True)
+        run.log(step, {})
+    assert modes == [[False] * 3] * 3
+
+
+def test_every_attribute_of_a_run_is_there_from_the_start(tmp_path):
+    run = TrainingRun("script.py", GanOptions(**TINY, steps=2, audit=True, runs_dir=tmp_path))
+    declared = set(vars(run))
+    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
+    run.keep(network=torch.nn.Linear(2, 2))
+    for step, _ in run.steps(IMAGES):
+        run.log(step, {"d_loss": 0.5})
+    assert set(vars(run)) == declared
