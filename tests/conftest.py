@@ -1,7 +1,10 @@
-"""Settings and a finished run for all tests."""
+"""Settings, a finished run, and the command line of a script in this process, for all tests."""
+
+from typing import NamedTuple
 
 import pytest
 import torch
+from helpers import call
 from hypothesis import HealthCheck, settings
 from torch._functorch import config as functorch_config
 from torch.optim.swa_utils import AveragedModel
@@ -36,3 +39,40 @@ def run(tmp_path):
     (tmp_path / "run").mkdir()
     torch.save(checkpoint, tmp_path / "run" / "checkpoint.pt")
     return tmp_path / "run"
+
+
+class Outcome(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def outcome(capsys):
+    """Return a function that does what a script's command line does, and returns its exit status and its output."""
+
+    def outcome(script, *arguments):
+        capsys.readouterr()
+        status = 0
+        try:
+            call(script, *arguments)
+        except SystemExit as end:
+            status = end.code
+        printed = Outcome(status, *capsys.readouterr())
+        assert "Traceback" not in printed.err
+        return printed
+
+    return outcome
+
+
+@pytest.fixture
+def refusal(outcome):
+    """Return a function that returns the one line with which a script refuses its command line."""
+
+    def refusal(script, *arguments):
+        status, out, err = outcome(script, *arguments)
+        assert (status, out) == (2, ""), err
+        (line,) = err.splitlines()
+        return line
+
+    return refusal
