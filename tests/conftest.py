@@ -10,6 +10,8 @@ from torch._functorch import config as functorch_config
 from torch.optim.swa_utils import AveragedModel
 
 from common.models import mlp
+from common.run.options import GanOptions
+from scripts import gan_detach
 
 # The first call into torch takes as long as it likes, and everything does on a starved machine.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +24,15 @@ def donated_buffers():
     before = functorch_config.donated_buffer
     yield
     functorch_config.donated_buffer = before
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """The folder of a run of three steps, which no test may change."""
+    runs = tmp_path_factory.mktemp("finished")
+    gan_detach.main(GanOptions(model="mlp", image_size=8, batch_size=4, steps=3, device="cpu", runs_dir=runs))
+    (run,) = runs.glob("gan_detach/*")
+    return run
 
 
 @pytest.fixture

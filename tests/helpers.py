@@ -44,3 +44,10 @@ def saved(runs):
     """Return the one checkpoint below `runs`."""
     (path,) = runs.glob("*/*/checkpoint.pt")
     return torch.load(path, weights_only=True)
+
+
+def change(run, make):
+    """Change the run's checkpoint with `make`, in place."""
+    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    make(checkpoint)
+    torch.save(checkpoint, run / "checkpoint.pt")

@@ -28,9 +28,9 @@ FORKS.set_forkserver_preload(IMPORTED.split())
 
 
 @contextmanager
-def program(command, **options):
-    """Start `command` with its output captured as text; yield the process, which does not outlive the block."""
-    command = [str(part) for part in command]
+def program(*command, **options):
+    """Start `python *command` with its output captured as text; yield the process, which does not outlive the block."""
+    command = [sys.executable, *map(str, command)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
         try:
             yield process
@@ -153,6 +153,6 @@ def logs(folder, count):
 
 
 def torchrun(*arguments):
-    """Return the command that starts two processes with these arguments."""
-    elastic = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    """Return what follows `python` in the command that starts a script, with its arguments, in two processes."""
+    elastic = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     return [*elastic, *map(str, arguments)]

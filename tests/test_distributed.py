@@ -7,7 +7,6 @@ that take torchrun itself and longer than the suite has, signals and the death o
 """
 
 import os
-import subprocess
 from collections import Counter
 from functools import partial
 
@@ -16,7 +15,7 @@ import torch
 import torch.distributed as dist
 from helpers import GANS, call, module_of, path_of, saved
 from PIL import Image
-from processes import ended, logs, start_ranks, torchrun
+from processes import ended, logs, python, start_ranks, torchrun
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common import data
@@ -222,9 +221,7 @@ def test_torchrun_trains_as_one_process_does(tmp_path):
     """The gradients of a step in float32, to a hundred roundings: weights would differ by what Adam makes of those."""
     arguments = ["--model", "mlp", "--steps", 1, "--device", "cpu"]
     script = path_of("gan_simultaneous")
-    done = subprocess.run(
-        torchrun(script, *arguments, "--runs-dir", tmp_path / "two"), cwd=tmp_path, capture_output=True, text=True
-    )
+    done = python(*torchrun(script, *arguments, "--runs-dir", tmp_path / "two"), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["Done:", "Samples:", "More", "TensorBoard:"]
 

@@ -127,7 +127,7 @@ def test_a_process_that_dies_ends_the_others_with_a_message(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_torchrun_ends_the_run_with_its_checkpoint_written(number, tmp_path):
     arguments = torchrun(path_of("gan_detach"), *ENDLESS, "--runs-dir", tmp_path)
-    with program(arguments) as process:
+    with program(*arguments) as process:
         running(tmp_path)
         process.send_signal(number)
         output, _ = process.communicate(timeout=PATIENCE)
@@ -139,7 +139,7 @@ def test_a_signal_to_torchrun_ends_the_run_with_its_checkpoint_written(number, t
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_process_takes_torchruns_job_down_with_a_message(victim, tmp_path):
     arguments = torchrun(path_of("gan_detach"), *ENDLESS, "--runs-dir", tmp_path)
-    with program(arguments) as process:
+    with program(*arguments) as process:
         running(tmp_path)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         ranks = {Path(f"/proc/{pid}/environ").read_bytes().split(b"\0LOCAL_RANK=")[1][:1]: int(pid) for pid in children}
