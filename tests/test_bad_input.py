@@ -2,16 +2,13 @@
 
 import io
 import sys
-from unittest import mock
 
 import pytest
 import torch
-from helpers import GANS, module_of
+from helpers import GANS, call
 from PIL import Image
 
 from common import data
-from common.run.command_line import launch
-from scripts import gan_detach
 
 BAD_OPTIONS = {
     "--dataset no/such/folder": "no/such/folder: neither mnist5k",
@@ -56,8 +53,8 @@ def test_a_bad_option_is_refused_by_name(script, arguments, named, tmp_path, ref
 )
 def test_a_terminal_without_box_drawing_gets_the_same_line(arguments, line, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
-    with pytest.raises(SystemExit, match="2"), mock.patch.object(sys, "argv", ["gan_detach", *arguments.split()]):
-        launch(gan_detach.main, gan_detach.GanOptions)
+    with pytest.raises(SystemExit, match="2"):
+        call("gan_detach", *arguments.split())
     assert capsys.readouterr().err.splitlines() == [line]
 
 
@@ -106,14 +103,12 @@ def test_an_unreadable_image_is_refused_by_its_path(tmp_path, refusal):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_refused_download_is_told_with_a_way_out(tmp_path, capsys, monkeypatch):
+def test_a_refused_download_is_told_with_a_way_out(tmp_path, outcome, monkeypatch):
     monkeypatch.setattr(data, "DOWNLOADS", tmp_path / "data")
     monkeypatch.setattr(data.MNIST, "mirrors", ["http://127.0.0.1:9/"])
-    module = module_of("gan_detach")
-    monkeypatch.setattr(sys, "argv", ["gan_detach", "--dataset", "mnist", "--runs-dir", str(tmp_path / "runs")])
-    with pytest.raises(SystemExit, match="2"):
-        launch(module.main, module.GanOptions)
-    last = capsys.readouterr().err.splitlines()[-1]
+    status, _, errors = outcome("gan_detach", "--dataset", "mnist", "--runs-dir", tmp_path / "runs")
+    last = errors.splitlines()[-1]
+    assert status == 2
     assert "--dataset mnist:" in last
     assert "--dataset mnist5k ships" in last
     assert list(tmp_path.iterdir()) == []
