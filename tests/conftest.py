@@ -1,5 +1,6 @@
 """Settings, a finished run, and the command line of a script in this process, for all tests."""
 
+import gc
 from typing import NamedTuple
 
 import pytest
@@ -24,6 +25,18 @@ def donated_buffers():
     before = functorch_config.donated_buffer
     yield
     functorch_config.donated_buffer = before
+
+
+@pytest.fixture(scope="module")
+def few_objects():
+    """Hide the objects that exist already from `gc.get_objects()`.
+
+    Every audit searches them for optimizers, and the modules of torch hold some 300,000.
+    """
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,6 @@
-"""More processes, the same step: what torchrun starts ends with the weights of one process, and ends together.
+"""More processes, the same step: what torchrun starts ends with the weights of one process.
 
-Processes forked from a warm server, with the environment that torchrun gives its own, stand for most of its runs. Those
-that take torchrun itself and longer than the suite has, signals and the death of a process, are run by
-
-    pytest -m torchrun
+Forked processes, with the environment that torchrun gives its own, stand for most of its runs.
 """
 
 import os

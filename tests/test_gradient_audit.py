@@ -27,6 +27,8 @@ from common.losses import discriminator_loss, generator_loss
 from common.models import mlp
 from scripts import cyclegan, gan_one_stage
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 # The update orders of the scripts, and the textbook forms of two of them.
 
 TABLES = {

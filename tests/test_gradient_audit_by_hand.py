@@ -7,6 +7,7 @@ of the parameter's optimizer marks them as used. The audit's table and findings 
 the sum is also compared with `.grad`. Hypothesis draws which optimizer holds which parameter, and up to 25 calls.
 """
 
+import pytest
 import torch
 from audited import cells, found
 from hypothesis import given, settings
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from common.gradient_audit import GradientAudit
+
+pytestmark = pytest.mark.usefixtures("few_objects")
 
 ONE = st.integers(0, 2)  # a network, or an optimizer
 CALLS = st.one_of(

@@ -20,6 +20,8 @@ from helpers import module_of
 
 from common.gradient_audit import GradientAudit
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 torch_optimizer = importlib.import_module("torch.optim.optimizer")
 
 

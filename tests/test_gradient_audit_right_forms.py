@@ -9,6 +9,8 @@ from torch.utils.checkpoint import checkpoint
 
 from common.gradient_audit import GradientAudit
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 
 def accumulated(generator, discriminator, optimizer_g, optimizer_d, real, z):
     for network, optimizer, data in ((generator, optimizer_g, z), (discriminator, optimizer_d, real)):
