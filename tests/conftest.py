@@ -1,12 +1,18 @@
-"""Settings and a finished run for all tests."""
+"""Settings, a finished run, and the command line of a script in this process, for all tests."""
+
+import gc
+from typing import NamedTuple
 
 import pytest
 import torch
+from helpers import call
 from hypothesis import HealthCheck, settings
 from torch._functorch import config as functorch_config
 from torch.optim.swa_utils import AveragedModel
 
 from common.models import mlp
+from common.run.options import GanOptions
+from scripts import gan_detach
 
 # The first call into torch takes as long as it likes, and everything does on a starved machine.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -19,6 +25,27 @@ def donated_buffers():
     before = functorch_config.donated_buffer
     yield
     functorch_config.donated_buffer = before
+
+
+@pytest.fixture(scope="module")
+def few_objects():
+    """Hide the objects that exist already from `gc.get_objects()`.
+
+    Every audit searches them for optimizers, and the modules of torch hold some 300,000.
+    """
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """The folder of a run of three steps, which no test may change."""
+    runs = tmp_path_factory.mktemp("finished")
+    gan_detach.main(GanOptions(model="mlp", image_size=8, batch_size=4, steps=3, device="cpu", runs_dir=runs))
+    (run,) = runs.glob("gan_detach/*")
+    return run
 
 
 @pytest.fixture
@@ -36,3 +63,40 @@ def run(tmp_path):
     (tmp_path / "run").mkdir()
     torch.save(checkpoint, tmp_path / "run" / "checkpoint.pt")
     return tmp_path / "run"
+
+
+class Outcome(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def outcome(capsys):
+    """Return a function that does what a script's command line does, and returns its exit status and its output."""
+
+    def outcome(script, *arguments):
+        capsys.readouterr()
+        status = 0
+        try:
+            call(script, *arguments)
+        except SystemExit as end:
+            status = end.code
+        printed = Outcome(status, *capsys.readouterr())
+        assert "Traceback" not in printed.err
+        return printed
+
+    return outcome
+
+
+@pytest.fixture
+def refusal(outcome):
+    """Return a function that returns the one line with which a script refuses its command line."""
+
+    def refusal(script, *arguments):
+        status, out, err = outcome(script, *arguments)
+        assert (status, out) == (2, ""), err
+        (line,) = err.splitlines()
+        return line
+
+    return refusal

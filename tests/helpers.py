@@ -1,7 +1,13 @@
-"""What the tests share: the scripts by name, and where each of them is."""
+"""What the tests share: the scripts by name, where each of them is, and its command line run in this process."""
 
 import importlib
+import sys
 from pathlib import Path
+from unittest import mock
+
+import torch
+
+from common.run.command_line import launch
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample", "one_stage"]
@@ -17,3 +23,31 @@ def path_of(script):
 def module_of(script):
     """Return a script as a module."""
     return importlib.import_module(".".join(path_of(script).relative_to(ROOT).with_suffix("").parts))
+
+
+def options_of(script):
+    """Return the dataclass of a script's options."""
+    return module_of(script).main.__annotations__["options"]
+
+
+def call(script, *arguments):
+    """Do in this process what the command line `script *arguments` does; raises SystemExit where it ends the process.
+
+    script: a name, or a module.
+    """
+    module = module_of(script) if isinstance(script, str) else script
+    with mock.patch.object(sys, "argv", [module.__name__.split(".")[-1], *map(str, arguments)]):
+        launch(module.main, module.main.__annotations__["options"])
+
+
+def saved(runs):
+    """Return the one checkpoint below `runs`."""
+    (path,) = runs.glob("*/*/checkpoint.pt")
+    return torch.load(path, weights_only=True)
+
+
+def change(run, make):
+    """Change the run's checkpoint with `make`, in place."""
+    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    make(checkpoint)
+    torch.save(checkpoint, run / "checkpoint.pt")

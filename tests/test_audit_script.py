@@ -1,12 +1,16 @@
-"""Strangers' scripts under the audit, unchanged: each in a process of its own, as a user would run it."""
+"""Strangers' scripts under the audit, unchanged: each in a process of its own, as a user would run it.
+
+Most of these processes are forked after torch is imported. The first, and one whose children import the script again,
+are started as a user starts them.
+"""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from helpers import path_of
+from processes import forked, python
 
 from scripts.tools import audit_script
 
@@ -14,9 +18,8 @@ AUDIT = path_of("audit_script")
 STRANGERS = Path(__file__).parent / "strangers"
 
 
-def run(*arguments, cwd=None):
-    command = [sys.executable, str(AUDIT), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, check=False)
+def run(*arguments, folder=None):
+    return forked(AUDIT, *arguments, folder=folder)
 
 
 def table(done):
@@ -45,7 +48,7 @@ def write(folder, text):
 
 def test_work_at_import_time():
     script = "at_import_time.py"
-    done = run(STRANGERS / script)
+    done = python(AUDIT, STRANGERS / script)
     assert table(done) == (
         ["generator", "discriminator"],
         [
@@ -89,7 +92,7 @@ def test_a_trainer_that_catches_every_exception():
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
 def test_three_optimizers_and_loader_workers(start_method):
     """Under spawn the workers import the script again, as `__mp_main__`: they must not be audited, too."""
-    done = run(STRANGERS / "several_optimizers.py", start_method)
+    done = (forked if start_method == "fork" else python)(AUDIT, STRANGERS / "several_optimizers.py", start_method)
     columns, rows = table(done)
     assert columns == ["encoder", "decoder", "critic"]
     assert [row[1:] for row in rows] == [("3x", "used", "used", "-"), ("3x", "-", "-", "used")]
@@ -143,7 +146,7 @@ def test_two_networks_in_one_module_and_d_not_frozen():
 
 def test_own_folder_own_arguments_own_module_called_common(tmp_path):
     """The script runs as `__main__` in its folder, from wherever the audit was started, and ends by itself."""
-    done = run(STRANGERS / "own_common" / "train.py", "--flag", "-x", "1", cwd=tmp_path)
+    done = run(STRANGERS / "own_common" / "train.py", "--flag", "-x", "1", folder=tmp_path)
     assert "arguments: ['--flag', '-x', '1'] name: __main__" in done.stdout
     assert table(done)[0] == ["net"]
     assert table(done)[1][0][1:] == ("2x", "used")
@@ -167,9 +170,8 @@ while True:
     assert done.returncode == 0
 
 
-def test_copied_networks_are_found_too(tmp_path, monkeypatch):
+def test_copied_networks_are_found_too(tmp_path):
     """Printed on a terminal that has ASCII alone."""
-    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     script = """
 import copy, torch; 输入 = torch.randn(1, 2, 4)
 first = torch.nn.TransformerEncoderLayer(4, 1, 4)
@@ -180,7 +182,7 @@ for _ in range(9):
     second(first(输入)).square().sum().backward()
     optimizer.step()
 """
-    done = run(write(tmp_path, script))
+    done = python(AUDIT, write(tmp_path, script), PYTHONIOENCODING="ascii")
     assert table(done) == (["first", "second"], [("train.py:8", "3x", "used", "used")])
     assert done.returncode == 0
 
@@ -197,7 +199,7 @@ def test_compiled_scripts_run_as_they_do_alone(form):
     assert "Stopped after 3 steps" in done.stdout
     assert done.returncode == 0
     if form == "networks":
-        alone = subprocess.run([sys.executable, script, form], capture_output=True, text=True, timeout=120, check=True)
+        alone = forked(script, form)
         assert alone.stdout.splitlines()[0] == done.stdout.splitlines()[0]  # the weights, to the bit
 
 
@@ -225,7 +227,7 @@ def test_scripts_that_train_nothing(tmp_path, script, status, said):
     ],
 )
 def test_bad_input_is_refused_in_one_line(arguments, named, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["audit_script.py", *arguments])
+    monkeypatch.setattr(sys, "argv", ["audit_script.py", *arguments])  # which has a parser of its own
     with pytest.raises(SystemExit) as exit:
         audit_script.main()
     assert exit.value.code == 2

@@ -2,32 +2,13 @@
 
 import io
 import sys
-from unittest import mock
 
 import pytest
 import torch
-from helpers import GANS, module_of
+from helpers import GANS, call
 from PIL import Image
 
 from common import data
-from common.run.command_line import launch
-from scripts import gan_detach
-
-
-def refusal(script, arguments, capsys, monkeypatch):
-    """Return the one line with which the script's own command line refuses `arguments`."""
-    module = module_of(script)
-    options = module.main.__annotations__["options"]
-    monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
-    with pytest.raises(SystemExit) as exit:
-        launch(module.main, options)
-    assert exit.value.code == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    lines = printed.err.splitlines()
-    assert len(lines) == 1, printed.err
-    return lines[0]
-
 
 BAD_OPTIONS = {
     "--dataset no/such/folder": "no/such/folder: neither mnist5k",
@@ -57,9 +38,9 @@ BAD_OPTIONS = {
 
 @pytest.mark.parametrize(("arguments", "named"), BAD_OPTIONS.items())
 @pytest.mark.parametrize("script", ["gan_detach", "cyclegan"])
-def test_a_bad_option_is_refused_by_name(script, arguments, named, tmp_path, capsys, monkeypatch):
+def test_a_bad_option_is_refused_by_name(script, arguments, named, tmp_path, refusal):
     runs = tmp_path / "runs"
-    line = refusal(script, ["--steps", 2, "--runs-dir", runs, *arguments.split()], capsys, monkeypatch)
+    line = refusal(script, "--steps", 2, "--runs-dir", runs, *arguments.split())
     assert named in line
     assert not runs.exists()
 
@@ -73,16 +54,16 @@ def test_a_bad_option_is_refused_by_name(script, arguments, named, tmp_path, cap
 )
 def test_a_terminal_without_box_drawing_gets_the_same_line(arguments, line, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
-    with pytest.raises(SystemExit, match="2"), mock.patch.object(sys, "argv", ["gan_detach", *arguments.split()]):
-        launch(gan_detach.main, gan_detach.GanOptions)
+    with pytest.raises(SystemExit, match="2"):
+        call("gan_detach", *arguments.split())
     assert capsys.readouterr().err.splitlines() == [line]
 
 
 @pytest.mark.parametrize("script", GANS)
 @pytest.mark.parametrize("arguments", ["--z-dim 0", "--model gan", "--image-size 60"])
-def test_every_gan_refuses_what_its_networks_cannot_be(script, arguments, tmp_path, capsys, monkeypatch):
+def test_every_gan_refuses_what_its_networks_cannot_be(script, arguments, tmp_path, refusal):
     runs = tmp_path / "runs"
-    line = refusal(script, ["--steps", 2, "--runs-dir", runs, *arguments.split()], capsys, monkeypatch)
+    line = refusal(script, "--steps", 2, "--runs-dir", runs, *arguments.split())
     assert arguments.split()[0] in line
     assert not runs.exists()
 
@@ -90,70 +71,68 @@ def test_every_gan_refuses_what_its_networks_cannot_be(script, arguments, tmp_pa
 @pytest.mark.parametrize(
     "arguments", ["--identity-weight -1", "--decay-from 3", "--load-size 30", "--ema 1", "--halvings 4", "--width 0"]
 )
-def test_cyclegan_refuses_what_its_training_cannot_be(arguments, tmp_path, capsys, monkeypatch):
+def test_cyclegan_refuses_what_its_training_cannot_be(arguments, tmp_path, refusal):
     runs = tmp_path / "runs"
-    line = refusal("cyclegan", ["--steps", 2, "--runs-dir", runs, *arguments.split()], capsys, monkeypatch)
+    line = refusal("cyclegan", "--steps", 2, "--runs-dir", runs, *arguments.split())
     assert arguments.split()[0] in line
     assert not runs.exists()
 
 
 @pytest.mark.parametrize("script", ["gan_detach", "cyclegan"])
-def test_an_empty_name_is_not_the_current_folder(script, tmp_path, capsys, monkeypatch):
+def test_an_empty_name_is_not_the_current_folder(script, tmp_path, monkeypatch, refusal):
     for domain in "AB":
         (tmp_path / f"train{domain}").mkdir()
         Image.new("L", (28, 28)).save(tmp_path / f"train{domain}" / "image.png")
     monkeypatch.chdir(tmp_path)
     arguments = ["--dataset", "", "--steps", 1, "--runs-dir", tmp_path / "runs"]
-    assert refusal(script, arguments, capsys, monkeypatch).startswith("error: --dataset '': name mnist5k, ")
+    assert refusal(script, *arguments).startswith("error: --dataset '': name mnist5k, ")
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_folder_without_images_is_refused(tmp_path, capsys, monkeypatch):
+def test_a_folder_without_images_is_refused(tmp_path, refusal):
     (tmp_path / "empty").mkdir()
     arguments = ["--dataset", tmp_path / "empty", "--runs-dir", tmp_path / "runs"]
-    assert f"{tmp_path / 'empty'}: no images in it" in refusal("gan_detach", arguments, capsys, monkeypatch)
+    assert f"{tmp_path / 'empty'}: no images in it" in refusal("gan_detach", *arguments)
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_unreadable_image_is_refused_by_its_path(tmp_path, capsys, monkeypatch):
+def test_an_unreadable_image_is_refused_by_its_path(tmp_path, refusal):
     Image.new("L", (28, 28)).save(tmp_path / "good.png")
     (tmp_path / "bad.png").write_text("not a picture")
     arguments = ["--dataset", tmp_path, "--image-size", 28, "--runs-dir", tmp_path / "runs"]
-    assert str(tmp_path / "bad.png") in refusal("gan_detach", arguments, capsys, monkeypatch)
+    assert str(tmp_path / "bad.png") in refusal("gan_detach", *arguments)
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_refused_download_is_told_with_a_way_out(tmp_path, capsys, monkeypatch):
+def test_a_refused_download_is_told_with_a_way_out(tmp_path, outcome, monkeypatch):
     monkeypatch.setattr(data, "DOWNLOADS", tmp_path / "data")
     monkeypatch.setattr(data.MNIST, "mirrors", ["http://127.0.0.1:9/"])
-    module = module_of("gan_detach")
-    monkeypatch.setattr(sys, "argv", ["gan_detach", "--dataset", "mnist", "--runs-dir", str(tmp_path / "runs")])
-    with pytest.raises(SystemExit, match="2"):
-        launch(module.main, module.GanOptions)
-    last = capsys.readouterr().err.splitlines()[-1]
+    status, _, errors = outcome("gan_detach", "--dataset", "mnist", "--runs-dir", tmp_path / "runs")
+    last = errors.splitlines()[-1]
+    assert status == 2
     assert "--dataset mnist:" in last
     assert "--dataset mnist5k ships" in last
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_runs_folder_that_cannot_be_written_is_named(tmp_path, capsys, monkeypatch):
+def test_a_runs_folder_that_cannot_be_written_is_named(tmp_path, refusal):
     (tmp_path / "file").touch()
     arguments = ["--model", "mlp", "--runs-dir", tmp_path / "file"]
-    assert f"--runs-dir: {tmp_path / 'file'}" in refusal("gan_detach", arguments, capsys, monkeypatch)
+    assert f"--runs-dir: {tmp_path / 'file'}" in refusal("gan_detach", *arguments)
 
 
 @pytest.mark.parametrize("content", [b"", b"random bytes", None])
-def test_sample_refuses_what_is_no_checkpoint(content, tmp_path, capsys, monkeypatch):
+def test_sample_refuses_what_is_no_checkpoint(content, tmp_path, refusal):
     if content is None:
         torch.save({"a": 1}, tmp_path / "checkpoint.pt")
     else:
         (tmp_path / "checkpoint.pt").write_bytes(content)
-    assert "checkpoint.pt: not a checkpoint" in refusal("sample", [tmp_path], capsys, monkeypatch)
+    assert "checkpoint.pt: not a checkpoint" in refusal("sample", tmp_path)
 
 
-def test_sample_refuses_a_missing_run_and_bad_outputs(tmp_path, capsys, monkeypatch):
-    assert "checkpoint.pt: not found" in refusal("sample", [tmp_path], capsys, monkeypatch)
-    assert "images.jpg" in refusal("sample", [tmp_path, "--output", "images.jpg"], capsys, monkeypatch)
+def test_sample_refuses_a_missing_run_and_bad_outputs(tmp_path, refusal):
+    assert "checkpoint.pt: not found" in refusal("sample", tmp_path)
+    assert "images.jpg" in refusal("sample", tmp_path, "--output", "images.jpg")
     output = tmp_path / "missing" / "grid.png"
-    assert str(output.parent) in refusal("sample", [tmp_path, "--output", output], capsys, monkeypatch)
-    assert "--count 0" in refusal("sample", [tmp_path, "--count", 0], capsys, monkeypatch)
+    assert str(output.parent) in refusal("sample", tmp_path, "--output", output)
+    assert "--count 0" in refusal("sample", tmp_path, "--count", 0)

@@ -1,62 +1,26 @@
-"""What the disk and the loss do to a run; and what is no checkpoint of it: refused in one line, nothing executed."""
+"""What is no checkpoint of a run is refused in one line, changes nothing, and nothing in it is executed."""
 
-import errno
 import os
 import pickle
-import resource
 import shutil
-import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from helpers import module_of
+from helpers import change
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.run.command_line import BadInput, launch
-from common.run.options import GanOptions
-from common.training_run import TrainingRun
-from scripts import cyclegan, gan_detach
+from common.run.command_line import BadInput
+from scripts import cyclegan
 from scripts.tools import sample
-
-TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"
-
-
-def ending(script, arguments, capsys, monkeypatch):
-    """Run a script's command line; return its exit status, what it wrote on stderr last, and whether no more."""
-    module = module_of(script)
-    monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as exit:
-        launch(module.main, module.main.__annotations__["options"])
-    lines = capsys.readouterr().err.splitlines()
-    assert "Traceback" not in " ".join(lines)
-    return exit.value.code, lines[-1], len(lines) == 1
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A run of three steps."""
-    runs = tmp_path_factory.mktemp("finished")
-    gan_detach.main(GanOptions(model="mlp", image_size=8, batch_size=4, steps=3, device="cpu", runs_dir=runs))
-    (run,) = runs.glob("gan_detach/*")
-    return run
 
 
 @pytest.fixture
 def run(finished, tmp_path):
-    """A copy of it."""
+    """A copy of a finished run, to be changed."""
     return shutil.copytree(finished, tmp_path / "run")
-
-
-def change(run, make):
-    """Change the run's checkpoint with `make`, in place."""
-    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
-    make(checkpoint)
-    torch.save(checkpoint, run / "checkpoint.pt")
 
 
 class Attack:
@@ -86,17 +50,16 @@ FILES = {
 
 @pytest.mark.parametrize("script", ["gan_detach", "sample"])
 @pytest.mark.parametrize("what", FILES)
-def test_a_file_that_is_no_checkpoint_is_refused(what, script, run, capsys, monkeypatch):
+def test_a_file_that_is_no_checkpoint_is_refused(what, script, run, refusal):
     (run / "checkpoint.pt").write_bytes(FILES[what](run))
-    assert refused(script, run, capsys, monkeypatch).startswith(f"error: {run / 'checkpoint.pt'}: not a checkpoint of")
+    assert refused(script, run, refusal).startswith(f"error: {run / 'checkpoint.pt'}: not a checkpoint of")
 
 
-def refused(script, run, capsys, monkeypatch):
+def refused(script, run, refusal):
     """Return the one line that refuses the run's checkpoint; nothing else happens."""
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
     arguments = ["--resume", run, "--steps", 9] if script != "sample" else [run, "--device", "cpu"]
-    status, line, alone = ending(script, arguments, capsys, monkeypatch)
-    assert (status, alone) == (2, True)
+    line = refusal(script, *arguments)
     assert str(run) in line
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
     return line
@@ -107,9 +70,9 @@ ANOTHER_PROGRAMS = [{"model": {"weight": torch.zeros(3)}, "epoch": 3}, {"weight"
 
 @pytest.mark.parametrize("script", ["gan_detach", "sample"])
 @pytest.mark.parametrize("content", ANOTHER_PROGRAMS, ids=["checkpoint", "weights", "tensor", "list"])
-def test_another_programs_torch_file_is_refused(content, script, run, capsys, monkeypatch):
+def test_another_programs_torch_file_is_refused(content, script, run, refusal):
     torch.save(content, run / "checkpoint.pt")
-    assert "checkpoint.pt: not a checkpoint of these scripts" in refused(script, run, capsys, monkeypatch)
+    assert "checkpoint.pt: not a checkpoint of these scripts" in refused(script, run, refusal)
 
 
 OTHERS = {
@@ -126,15 +89,15 @@ OTHERS = {
 
 @pytest.mark.parametrize("script", ["gan_detach", "sample"])
 @pytest.mark.parametrize("what", OTHERS)
-def test_a_checkpoint_that_does_not_say_what_it_is_is_refused(what, script, run, capsys, monkeypatch):
+def test_a_checkpoint_that_does_not_say_what_it_is_is_refused(what, script, run, refusal):
     change(run, OTHERS[what])
-    assert "checkpoint.pt: not a checkpoint of these scripts" in refused(script, run, capsys, monkeypatch)
+    assert "checkpoint.pt: not a checkpoint of these scripts" in refused(script, run, refusal)
 
 
-def test_code_in_a_checkpoint_is_not_run(run, capsys, monkeypatch):
+def test_code_in_a_checkpoint_is_not_run(run, refusal):
     change(run, lambda c: c.update(options=Attack(run / "executed")))
     for script in ("gan_detach", "sample"):
-        assert "not a checkpoint" in refused(script, run, capsys, monkeypatch)
+        assert "not a checkpoint" in refused(script, run, refusal)
     assert not (run / "executed").exists()
 
 
@@ -170,12 +133,10 @@ WRONG_OPTIONS = {
 
 
 @pytest.mark.parametrize("named", WRONG_OPTIONS)
-def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run, capsys, monkeypatch):
+def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run, refusal):
     change(run, WRONG_OPTIONS[named])
-    arguments = ["--resume", run]
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
-    status, line, alone = ending("gan_detach", arguments, capsys, monkeypatch)
-    assert (status, alone) == (2, True)
+    line = refusal("gan_detach", "--resume", run)
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
     expected = {"more images": "4000"}.get(named, named)
     assert expected.strip(" -") in line
@@ -199,9 +160,9 @@ def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run,
         lambda c: c.update(a_to_b={}, average_a_to_b={}, options={"width": 2**40, "blocks": 1}),
     ],
 )
-def test_sampling_refuses_options_and_shapes_that_are_not_those_of_the_weights(make, run, capsys, monkeypatch):
+def test_sampling_refuses_options_and_shapes_that_are_not_those_of_the_weights(make, run, refusal):
     change(run, make)
-    refused("sample", run, capsys, monkeypatch)
+    refused("sample", run, refusal)
 
 
 def first(state):
@@ -236,9 +197,9 @@ WRONG_STATES = {
 
 
 @pytest.mark.parametrize("name", WRONG_STATES)
-def test_a_state_of_other_names_shapes_or_dtypes_is_refused_before_anything_is_changed(name, run, capsys, monkeypatch):
+def test_a_state_of_other_names_shapes_or_dtypes_is_refused_before_anything_is_changed(name, run, refusal):
     change(run, WRONG_STATES[name])
-    line = refused("gan_detach", run, capsys, monkeypatch)
+    line = refused("gan_detach", run, refusal)
     assert f"does not hold this {name.strip()}: " in line or "not a checkpoint of these scripts" in line
 
 
@@ -265,10 +226,10 @@ WRONG_CYCLEGAN_STATES = {
 
 
 @pytest.mark.parametrize("name", WRONG_CYCLEGAN_STATES)
-def test_a_wrong_pool_is_refused(name, finished_cyclegan, tmp_path, capsys, monkeypatch):
+def test_a_wrong_pool_is_refused(name, finished_cyclegan, tmp_path, refusal):
     run = shutil.copytree(finished_cyclegan, tmp_path / "run")
     change(run, WRONG_CYCLEGAN_STATES[name])
-    line = refused("cyclegan", run, capsys, monkeypatch)
+    line = refused("cyclegan", run, refusal)
     assert f"does not hold this {name.strip()}: " in line or "not a checkpoint of these scripts" in line
 
 
@@ -284,159 +245,3 @@ def test_a_flipped_byte_is_refused_in_words_or_does_no_harm(place, flipped, fini
         assert np.load(path.with_name("images.npz"))["images"].shape == (2, 1, 8, 8)
     except BadInput as error:
         assert str(error).startswith(str(path))
-
-
-def stop_in_the_middle(arguments, tmp_path, capsys, monkeypatch):
-    """Train with checkpoints every 4 steps to 1; return the line that it ends with and the run's folder."""
-    arguments = [*TINY.split(), *arguments.split(), "--checkpoint-every", 4, "--runs-dir", tmp_path]
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        status, line, _ = ending("gan_detach", arguments, capsys, monkeypatch)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)  # pytest writes on, perhaps into a larger file
-    assert status == 1
-    (run,) = tmp_path.glob("gan_detach/*")
-    assert not list(run.rglob(".*"))
-    return line, run
-
-
-def step_with(monkeypatch, **after):
-    """Make what `after` names happen in the train step of that number and in all later ones."""
-    train_step, steps = gan_detach.train_step, []
-
-    def broken(*arguments):
-        steps.append(None)
-        values = train_step(*arguments)
-        for event, number in after.items():
-            if len(steps) >= number:
-                values = EVENTS[event](values, *arguments)
-        return values
-
-    monkeypatch.setattr(gan_detach, "train_step", broken)
-
-
-def inf_in_a_weight(values, generator, *_):
-    with torch.no_grad():
-        next(generator.parameters()).view(-1)[0] = float("inf")
-    return values
-
-
-EVENTS = {"nan": lambda values, *_: values | {"d_loss": values["d_loss"] * float("nan")}, "inf": inf_in_a_weight}
-
-
-def saved_step(run):
-    return torch.load(run / "checkpoint.pt", weights_only=True)["step"]
-
-
-def test_a_loss_that_is_not_finite_stops_the_run_at_the_next_log(tmp_path, capsys, monkeypatch):
-    step_with(monkeypatch, nan=5)
-    line, run = stop_in_the_middle("--steps 20 --log-every 3", tmp_path, capsys, monkeypatch)
-    assert "error: step 6: d_loss is nan; the last checkpoint, of step 4, is " in line
-    assert str(run / "checkpoint.pt") in line
-    assert saved_step(run) == 4
-
-
-def test_no_checkpoint_is_taken_after_a_loss_that_is_not_finite(tmp_path, capsys, monkeypatch):
-    step_with(monkeypatch, nan=7)
-    line, run = stop_in_the_middle("--steps 20", tmp_path, capsys, monkeypatch)
-    assert "error: step 8: d_loss is nan; the last checkpoint, of step 4" in line
-    assert saved_step(run) == 4
-
-
-def test_no_checkpoint_is_taken_of_weights_that_are_not_finite(tmp_path, capsys, monkeypatch):
-    step_with(monkeypatch, inf=4)
-    line, run = stop_in_the_middle("--steps 20", tmp_path, capsys, monkeypatch)
-    assert line.startswith("error: step 4: generator holds a number that is not finite; ")
-    assert "has no checkpoint yet" in line
-    assert not (run / "checkpoint.pt").exists()
-
-
-def after_the_first_checkpoint(monkeypatch, event):
-    save = TrainingRun.save
-
-    def saved(self, step):
-        save(self, step)
-        if step == 4:
-            event(self)
-
-    monkeypatch.setattr(TrainingRun, "save", saved)
-
-
-def limit(size):
-    """Let files grow no further than so many bytes: as close to a full disk as a test gets without one."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-
-
-def test_no_room_for_a_checkpoint_is_told_and_the_old_one_stays_whole(tmp_path, capsys, monkeypatch):
-    after_the_first_checkpoint(monkeypatch, lambda run: limit(1_000_000))
-    line, run = stop_in_the_middle("--steps 20", tmp_path, capsys, monkeypatch)
-    told = f"error: {run / 'checkpoint.pt'}: {os.strerror(errno.EFBIG)}; the last checkpoint, of step 4, is "
-    assert line.startswith(told)
-    assert saved_step(run) == 4
-
-
-def test_no_room_for_a_curve_is_told_without_the_traceback_of_tensorboards_thread(tmp_path, capsys, monkeypatch):
-    def no_more_events(run):
-        run.board.flush()
-        (events,) = run.folder.glob("events*")
-        limit(events.stat().st_size + 10)
-
-    after_the_first_checkpoint(monkeypatch, no_more_events)
-    hook = threading.excepthook
-    arguments = "--steps 7 --log-every 1 --sample-every 1000"
-    line, run = stop_in_the_middle(arguments, tmp_path, capsys, monkeypatch)
-    assert f"{os.strerror(errno.EFBIG)}; the last checkpoint, of step 4, is " in line
-    assert str(run) in line.split(";")[0]
-    assert saved_step(run) == 4
-    assert threading.excepthook is hook
-
-
-@pytest.mark.parametrize("what", ["checkpoint.pt", "samples/step-000006.png"])
-def test_a_disk_that_is_full_is_told(what, tmp_path, capsys, monkeypatch):
-    def full(run):
-        monkeypatch.setattr(os, "fsync", lambda file: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
-
-    after_the_first_checkpoint(monkeypatch, full)
-    every = 6 if "samples" in what else 1000
-    line, run = stop_in_the_middle(f"--steps 20 --sample-every {every}", tmp_path, capsys, monkeypatch)
-    assert line.startswith(f"error: {run / what}: No space left; the last checkpoint, of step 4, is ")
-    assert saved_step(run) == 4
-
-
-def test_a_folder_that_turns_read_only_is_told_and_the_checkpoint_stays_whole(tmp_path, capsys, monkeypatch):
-    def read_only(run):
-        run.folder.chmod(0o500)
-        if os.geteuid() == 0:  # whom no permission stops
-            os.seteuid(65534)
-
-    after_the_first_checkpoint(monkeypatch, read_only)
-    user = os.geteuid()
-    try:
-        arguments = [*TINY.split(), "--steps", 20, "--checkpoint-every", 4, "--runs-dir", tmp_path]
-        status, line, _ = ending("gan_detach", arguments, capsys, monkeypatch)
-    finally:
-        os.seteuid(user)
-    (run,) = tmp_path.glob("gan_detach/*")
-    assert status == 1
-    assert f"{os.strerror(errno.EACCES)}; the last checkpoint, of step 4, is " in line
-    assert saved_step(run) == 4
-
-
-def test_a_folder_that_is_moved_away_is_told(tmp_path, capsys, monkeypatch):
-    after_the_first_checkpoint(monkeypatch, lambda run: run.folder.rename(tmp_path / "moved"))
-    arguments = [*TINY.split(), "--steps", 20, "--checkpoint-every", 4, "--runs-dir", tmp_path]
-    status, line, _ = ending("gan_detach", arguments, capsys, monkeypatch)
-    assert status == 1
-    assert os.strerror(errno.ENOENT) in line
-    assert saved_step(tmp_path / "moved") == 4
-
-
-def test_the_files_of_a_write_that_was_killed_are_removed_and_no_others(run, monkeypatch):
-    unfinished = [run / ".checkpoint.pt.123", run / ".config.json.4", run / "samples" / ".step-000003.png.56"]
-    kept = [run / ".notes", run / "notes.123", run / ".hidden.txt"]
-    for path in (*unfinished, *kept):
-        path.touch()
-    monkeypatch.setattr(sys, "argv", ["gan_detach", "--resume", str(run), "--steps", "4"])
-    launch(gan_detach.main, GanOptions)
-    assert [path.exists() for path in unfinished] == [False] * 3
-    assert [path.exists() for path in kept] == [True] * 3

@@ -3,16 +3,16 @@
 import json
 import re
 import signal
-import sys
 
 import pytest
 import torch
+from helpers import call
 from torchvision.datasets import MNIST
 
 from common import data
 from common.measure.step_cost import count_flops
 from common.models import MODELS
-from common.run.command_line import BadInput, launch
+from common.run.command_line import BadInput
 from common.run.signals import Interrupted
 from scripts import gan_detach, gan_generator_first
 from scripts.tools import compare_updates
@@ -161,17 +161,12 @@ def test_ctrl_c_during_a_whole_loop_ends_the_comparison(tmp_path, monkeypatch):
         compare_updates.as_here(Options(model="mlp", batch_size=2, loop_steps=3), CPU, tmp_path)
 
 
-def compare(arguments, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["compare_updates", *arguments.split()])
-    launch(compare_updates.main, Options)
-
-
 def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(compare_updates, "GROWTH_REPEATS", 1)
     files = tmp_path / "table.md", tmp_path / "table.json"
     monkeypatch.chdir(tmp_path)
     options = "--model mlp --batch-size 2 --repeats 2 --doublings 1 --loop-steps 2 --device cpu"
-    compare(f"{options} --output table.md table.json", monkeypatch)
+    call("compare_updates", *options.split(), "--output", "table.md", "table.json")
     text, result = files[0].read_text(), json.loads(files[1].read_text())
     assert text in capsys.readouterr().out
     assert sorted(tmp_path.iterdir()) == sorted(files)
@@ -191,8 +186,9 @@ def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys)
     assert "| as usually scripted " in text
 
 
-def test_parts_can_be_left_out(monkeypatch, capsys):
-    compare("--model mlp --batch-size 2 --repeats 1 --doublings None --loop-steps None", monkeypatch)
+def test_parts_can_be_left_out(capsys):
+    options = "--model mlp --batch-size 2 --repeats 1 --doublings None --loop-steps None"
+    call("compare_updates", *options.split())
     printed = capsys.readouterr().out
     assert printed.count("| one_stage ") == 1
     assert "whole loop" not in printed
@@ -212,15 +208,9 @@ BAD_OPTIONS = {
 
 
 @pytest.mark.parametrize(("arguments", "named"), BAD_OPTIONS.items())
-def test_bad_options_are_refused_in_one_line_before_anything_is_measured(arguments, named, monkeypatch, capsys):
+def test_bad_options_are_refused_in_one_line_before_anything_is_measured(arguments, named, monkeypatch, refusal):
     monkeypatch.setattr(compare_updates, "measure", None)
-    with pytest.raises(SystemExit) as exit:
-        compare(arguments, monkeypatch)
-    assert exit.value.code == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    assert named in printed.err
+    assert named in refusal("compare_updates", *arguments.split())
 
 
 def test_a_file_that_exists_is_refused_and_stays(tmp_path, monkeypatch):

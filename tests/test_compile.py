@@ -5,17 +5,15 @@ pytest -m compile
 which takes some minutes.
 """
 
-import subprocess
-import sys
 from functools import partialmethod
 
 import pytest
 import torch
-from helpers import GANS, module_of, path_of
+from helpers import GANS, call, module_of, path_of
+from processes import python
 from torch import nn
 
 from common.models import mlp
-from common.run.command_line import parse
 
 MLP = "--model mlp --image-size 8 --batch-size 4"
 DCGAN = "--model dcgan --batch-size 2"
@@ -35,9 +33,7 @@ def as_new():
 def test_a_script_trains_compiled(script, arguments, tmp_path, monkeypatch, as_new):
     # AOTAutograd is where a backward pass is compiled, and refuses or not; its code is then run as it is.
     monkeypatch.setattr(nn.Module, "compile", partialmethod(nn.Module.compile, backend="aot_eager"))
-    module = module_of(script)
-    given = [*arguments.split(), "--compile", "--steps", "2", "--device", "cpu", "--runs-dir", str(tmp_path)]
-    module.main(parse(module.main.__annotations__["options"], "", given))
+    call(script, *arguments.split(), "--compile", "--steps", 2, "--device", "cpu", "--runs-dir", tmp_path)
     (checkpoint,) = tmp_path.glob("*/*/checkpoint.pt")
     assert torch.load(checkpoint, weights_only=True)["step"] == 2
 
@@ -57,8 +53,8 @@ def test_without_the_setting_two_of_them_fail_so_the_test_above_can(script, as_n
 @pytest.mark.compile
 @pytest.mark.parametrize(("script", "arguments"), RUNS)
 def test_a_script_trains_compiled_by_inductor_as_a_process_of_its_own(script, arguments, tmp_path):
-    command = [sys.executable, path_of(script), *arguments.split(), "--compile", "--steps", "3"]
-    done = subprocess.run([*command, "--runs-dir", tmp_path], cwd=tmp_path, capture_output=True, text=True)
+    arguments = [*arguments.split(), "--compile", "--steps", 3, "--runs-dir", tmp_path]
+    done = python(path_of(script), *arguments, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     (checkpoint,) = tmp_path.glob("*/*/checkpoint.pt")
     assert torch.load(checkpoint, weights_only=True)["step"] == 3

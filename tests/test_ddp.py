@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from helpers import ORDERS, module_of
+from processes import ended, logs, start_ranks
 from reference import step
 from test_any_networks import images, networks, sgd
 from torch.nn.parallel import DistributedDataParallel
@@ -24,9 +25,9 @@ def train(order, train_step, pair, rows):
     return [torch.cat([p.detach().flatten() for p in network.parameters()]) for network in pair]
 
 
-def as_rank(rank, folder):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", store=dist.FileStore(str(folder / "store"), 2), rank=rank, world_size=2)
+def train_every_order(folder):
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
     rows = slice(rank * BATCH // 2, (rank + 1) * BATCH // 2)
     weights = {}
     for order in ORDERS:
@@ -40,7 +41,7 @@ def as_rank(rank, folder):
 def ranks(tmp_path_factory):
     """What each of two processes ends with, by update order."""
     folder = tmp_path_factory.mktemp("ranks")
-    torch.multiprocessing.spawn(as_rank, (folder,), nprocs=2)
+    assert ended(start_ranks(2, folder, train_every_order, folder)) == [0, 0], logs(folder, 2)
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 

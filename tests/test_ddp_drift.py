@@ -5,14 +5,16 @@ import json
 import pytest
 import torch
 import torch.distributed as dist
+from processes import ended, logs, start_ranks
 from torch.nn.parallel import DistributedDataParallel
 
 from common.pitfalls import one_weight_gan
 
 
-def step(rank, folder):
-    """One update of G in each of the two ways by the process `rank`, whose noise is 1 + rank; notes G's weights."""
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+def step(folder):
+    """One update of G in each of the two ways, with noise of 1 + rank; writes G's weights into a file of `folder`."""
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
     weights = []
     for detached in (False, True):
         generator, discriminator, optimizer_g, _ = one_weight_gan()
@@ -29,7 +31,7 @@ def step(rank, folder):
 
 
 def test_two_processes_drift_apart_only_where_the_loss_of_d_reaches_g(tmp_path):
-    torch.multiprocessing.spawn(step, (tmp_path,), nprocs=2)
+    assert ended(start_ranks(2, tmp_path, step, tmp_path)) == [0, 0], logs(tmp_path, 2)
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
     # By hand: G's gradients are -0.91 for the noise 1 and -0.84 for 2, and -0.875 on average.
     assert first == pytest.approx([1.41, 1.375])

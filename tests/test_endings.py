@@ -3,15 +3,13 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from helpers import path_of
+from processes import PATIENCE, program, python
 
-from common.run.command_line import launch
 from scripts import gan_detach
 
 TINY = "--model mlp --image-size 8 --batch-size 4 --steps 1 --device cpu"
@@ -20,58 +18,47 @@ TINY = "--model mlp --image-size 8 --batch-size 4 --steps 1 --device cpu"
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_torch_is_loaded_ends_the_process_without_a_word(number, tmp_path):
-    command = [sys.executable, path_of("cyclegan"), "--runs-dir", tmp_path / "runs"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with program(path_of("cyclegan"), "--runs-dir", tmp_path / "runs") as process:
         while "libtorch" not in Path(f"/proc/{process.pid}/maps").read_text():
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(number)
-        output, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == -number  # for a shell, 128 + number
     assert output == errors == ""
     assert not (tmp_path / "runs").exists()
 
 
-def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_path, monkeypatch, capsys):
+def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_path, monkeypatch, outcome):
     def interrupted(*_):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(60)
 
     monkeypatch.setattr(gan_detach, "load_images", interrupted)
-    monkeypatch.setattr(sys, "argv", ["gan_detach", *TINY.split(), "--runs-dir", str(tmp_path / "runs")])
-    with pytest.raises(SystemExit) as exit:
-        launch(gan_detach.main, gan_detach.GanOptions)
-    assert exit.value.code == 130
-    assert capsys.readouterr() == ("", "")
+    assert outcome("gan_detach", *TINY.split(), "--runs-dir", tmp_path / "runs") == (130, "", "")
     assert not (tmp_path / "runs").exists()
 
 
 def test_letters_that_the_terminal_does_not_have_are_escaped(tmp_path):
-    environment = os.environ | {"PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, path_of("gan_detach"), *TINY.split(), "--runs-dir", tmp_path / "Läufe-图"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    arguments = [*TINY.split(), "--runs-dir", tmp_path / "Läufe-图"]
+    done = python(path_of("gan_detach"), *arguments, folder=tmp_path, PYTHONUTF8="1", PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Done: 1 steps.\nSamples:     L\\")
     assert done.stdout.isascii()
 
 
-def test_a_folder_whose_name_tensorboard_cannot_take_is_refused_before_it_is_made(tmp_path, monkeypatch, capsys):
+def test_a_folder_whose_name_tensorboard_cannot_take_is_refused_before_it_is_made(tmp_path, refusal):
     runs = tmp_path / "caf\udce9"  # a byte that is no UTF-8
-    monkeypatch.setattr(sys, "argv", ["gan_detach", *TINY.split(), "--runs-dir", str(runs)])
-    with pytest.raises(SystemExit) as exit:
-        launch(gan_detach.main, gan_detach.GanOptions)
-    assert exit.value.code == 2
-    assert re.fullmatch(
-        r"error: --runs-dir: .* \(the name is not UTF-8, .*\); choose another\n", capsys.readouterr().err
-    )
+    line = refusal("gan_detach", *TINY.split(), "--runs-dir", runs)
+    assert re.fullmatch(r"error: --runs-dir: .* \(the name is not UTF-8, .*\); choose another", line)
     assert not runs.exists()
 
 
 def test_a_reader_that_has_gone_is_no_error_of_the_script(tmp_path):
-    command = [sys.executable, path_of("gan_detach"), *TINY.split(), "--runs-dir", tmp_path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with program(path_of("gan_detach"), *TINY.split(), "--runs-dir", tmp_path) as process:
         process.stdout.close()
         errors = process.stderr.read()
+        process.wait()
     assert process.returncode == 128 + signal.SIGPIPE
     assert "Error" not in errors
     assert len(list(tmp_path.glob("*/*/checkpoint.pt"))) == 1

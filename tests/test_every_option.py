@@ -1,16 +1,12 @@
 """Every option of every training script has a run that asks for it, with another value than its default."""
 
-import sys
 from dataclasses import fields
 
 import pytest
 import torch
-from helpers import GANS, TRAINING, module_of
+from helpers import GANS, TRAINING, call, options_of
 from PIL import Image
 
-from common.run.command_line import launch
-
-SCRIPTS = TRAINING
 ALL = (
     "--dataset {images} --image-size 8 --batch-size 3 --steps 2 --lr 1e-3 --betas 0.5 0.9 --ema 0.9 --seed 7 "
     "--device cpu --precision bf16 --runs-dir {runs} --log-every 1 --sample-every 1 --checkpoint-every 1 --audit"
@@ -23,29 +19,20 @@ RUNS = dict.fromkeys(GANS, f"{ALL} --model mlp --z-dim 5 --lr-d 2e-4") | {
 ELSEWHERE = {"--compile": "takes a minute: test_compile.py", "--resume": "the second run here"}
 
 
-def options_of(script):
-    return module_of(script).main.__annotations__["options"]
-
-
-def start(script, arguments, monkeypatch):
-    monkeypatch.setattr(sys, "argv", [script, *arguments])
-    launch(module_of(script).main, options_of(script))
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", TRAINING)
 def test_a_run_asks_for_every_option(script):
     published = {f"--{field.name.replace('_', '-')}" for field in fields(options_of(script))}
     assert {part for part in RUNS[script].split() if part.startswith("--")} | ELSEWHERE.keys() == published
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_runs_with_all_its_options_and_goes_on(script, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("script", TRAINING)
+def test_a_script_runs_with_all_its_options_and_goes_on(script, tmp_path, capsys):
     for part in ("trainA", "trainB", "testA", "testB"):
         (tmp_path / "images" / part).mkdir(parents=True)
         for number in range(3):
             Image.new("L", (12, 12), 80 * number).save(tmp_path / "images" / part / f"{number}.png")
     arguments = RUNS[script].format(images=tmp_path / "images", runs=tmp_path / "runs").split()
-    start(script, arguments, monkeypatch)
+    call(script, *arguments)
     assert capsys.readouterr().out.count("Gradients of the first") == 1
     (run,) = (tmp_path / "runs" / script).iterdir()
     assert len(list((run / "samples").iterdir())) == 3
@@ -62,7 +49,7 @@ def test_a_script_runs_with_all_its_options_and_goes_on(script, tmp_path, capsys
         given = arguments[where + 1 : where + 1 + len(texts)]
         assert value is True or list(map(as_number, texts)) == list(map(as_number, given)), flag
 
-    start(script, ["--resume", str(run), "--steps", "3"], monkeypatch)
+    call(script, "--resume", run, "--steps", 3)
     assert torch.load(run / "checkpoint.pt", weights_only=True)["step"] == 3
 
 

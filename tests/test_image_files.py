@@ -7,7 +7,6 @@ file goes through the folder that is read into memory and the one that is stream
 import io
 import os
 import struct
-import sys
 import tempfile
 import zlib
 from itertools import islice
@@ -23,8 +22,7 @@ from PIL import Image
 from common import data
 from common.data import batches, load_images, to_uint8
 from common.images.files import ENDINGS, read_image
-from common.run.command_line import BadInput, launch
-from scripts import gan_detach
+from common.run.command_line import BadInput
 
 
 @pytest.fixture(params=["in memory", "streamed"])
@@ -207,17 +205,12 @@ BAD_AT_THE_START = {
 
 
 @pytest.mark.parametrize("name", BAD_AT_THE_START)
-def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(name, load, tmp_path, capsys, monkeypatch):
+def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(name, load, tmp_path, refusal):
     images, runs = tmp_path / "images", tmp_path / "runs"
     images.mkdir()
     Image.new("L", (2, 2)).save(images / "good.png")
     (images / name).write_bytes(BAD_AT_THE_START[name])
-    monkeypatch.setattr(
-        sys, "argv", ["gan_detach", "--dataset", str(images), "--model", "mlp", "--runs-dir", str(runs)]
-    )
-    with pytest.raises(SystemExit, match="2"):
-        launch(gan_detach.main, gan_detach.GanOptions)
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refusal("gan_detach", "--dataset", images, "--model", "mlp", "--runs-dir", runs)
     assert line.startswith(f"error: {images}/{name} cannot be read as an image (".replace("\n", "\\n"))
     assert not runs.exists()
 

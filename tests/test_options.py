@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 import torch
-from helpers import GANS, module_of
+from helpers import GANS, call, module_of, options_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -132,11 +132,6 @@ def outcome(script, kind, arguments):
     return taken[0], errors.getvalue().splitlines()
 
 
-def options_of(script):
-    module = module_of(script)
-    return module.main.__annotations__["options"]
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_option_is_honoured_to_the_letter_or_refused_in_one_line(script):
     kind = options_of(script)
@@ -177,9 +172,8 @@ def test_every_option_is_honoured_to_the_letter_or_refused_in_one_line(script):
 def test_help_fits_on_a_screen_and_shows_a_training_run_s_options_in_groups(script, monkeypatch):
     terminal = io.TextIOWrapper(io.BytesIO(), "utf-8")
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(sys, "argv", [script, "--help"])
     with pytest.raises(SystemExit), contextlib.redirect_stdout(terminal):
-        launch(module_of(script).main, options_of(script))
+        call(script, "--help")
     terminal.seek(0)
     lines = terminal.read().splitlines()
     assert len(lines) <= (40 if script in GANS else 48)

@@ -2,15 +2,15 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.run.command_line import BadInput, launch
+from common.run.command_line import BadInput
 from common.run.options import GanOptions
 from scripts import gan_detach
 from scripts.tools import publish_runs
@@ -70,18 +70,13 @@ def strange(folder, run):
     return ["runs", "published", "nested", "linked", "file", "not_a_folder"]
 
 
-def test_what_was_not_published_is_refused_before_anything_runs(finished, tmp_path, monkeypatch, capsys):
+def test_what_was_not_published_is_refused_before_anything_runs(finished, tmp_path, monkeypatch, refusal):
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a script was run"))
     names = strange(tmp_path, finished)
     before = contents(tmp_path)
     for name in names:
         output = tmp_path / name
-        monkeypatch.setattr(sys, "argv", ["publish_runs.py", "--scripts", "gan_detach", "--output", str(output)])
-        with pytest.raises(SystemExit) as exit:
-            launch(publish_runs.main, publish_runs.Options)
-        assert exit.value.code == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert str(output) in line
+        assert str(output) in refusal("publish_runs", "--scripts", "gan_detach", "--output", output)
     assert contents(tmp_path) == before
 
 
@@ -93,8 +88,8 @@ def test_the_users_other_runs_stay_and_what_was_published_is_replaced(finished, 
     (users / "checkpoint.pt").write_text("precious")
     publish_runs.publish("gan_detach", finished, output)
     before = contents(output / "gan_detach")
-    command = [sys.executable, publish_runs.__file__, "--scripts", "gan_detach", "--output", "runs", "--steps", "2"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    arguments = ["--scripts", "gan_detach", "--output", "runs", "--steps", 2]
+    done = forked(publish_runs.__file__, *arguments, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     after = contents(output / "gan_detach")
     assert before.keys() == after.keys() == publish_runs.PUBLISHED

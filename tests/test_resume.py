@@ -9,12 +9,10 @@ kills each script's process SOAK_KILLS times and prints the kills and the resume
 
 import io
 import itertools
-import multiprocessing
 import os
 import random
 import shutil
 import signal
-import sys
 import threading
 import time
 from functools import partial
@@ -22,13 +20,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import GANS, TRAINING, module_of
+from helpers import GANS, call
+from processes import fork
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.run.command_line import launch
 from common.training_run import TrainingRun
 
-SCRIPTS = TRAINING
 SOAK_KILLS = 20
 EVERY = "--log-every 3 --sample-every 5 --checkpoint-every 4"
 MLP = f"--model mlp --image-size 8 --batch-size 4 {EVERY}"
@@ -37,33 +34,21 @@ DCGAN = f"--model dcgan --batch-size 4 {EVERY}"
 CYCLEGAN = f"--image-size 12 --width 4 --blocks 1 --batch-size 8 --identity-weight 5 --ema 0.5 {EVERY}"
 DEVICE = "--device cpu"
 
-# Processes fork from a server that has imported all that is slow, but has started no threads.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["torch.utils.tensorboard", *(f"scripts.{script}" for script in SCRIPTS)])
 
-
-def child(script, arguments, log, sabotage):
-    """Run a script's command line in this process, its output in the file `log`."""
-    for stream in (1, 2):
-        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
-    sys.stdout.reconfigure(line_buffering=True)
-    torch.set_num_threads(1)
-    sys.argv = [script, *arguments]
+def child(script, arguments, sabotage):
     if sabotage:
         sabotage()
-    main = module_of(script).main
-    launch(main, main.__annotations__["options"])
+    call(script, *arguments)
 
 
 def start(script, arguments, folder, sabotage=None):
+    """Start a script's command line in a forked process; its output goes into `log` in `folder`."""
     folder.mkdir(exist_ok=True)
     arguments = [*arguments.split(), *DEVICE.split()]
     if "--resume" not in arguments:
         arguments += ["--runs-dir", str(folder / "runs")]
     daemon = "--dataset" not in arguments  # a daemon may not start the processes that read images
-    process = FORKS.Process(target=child, args=(script, arguments, folder / "log", sabotage), daemon=daemon)
-    process.start()
-    return process
+    return fork(child, script, arguments, sabotage, output=folder / "log", daemon=daemon)
 
 
 def finish(process, folder, status=0):

@@ -4,11 +4,11 @@ import multiprocessing
 import os
 import shutil
 import signal
-import time
 from contextlib import suppress
 from functools import partial
 
 from PIL import Image
+from processes import wait_until
 from test_resume import MLP, assert_same, finish, resume, start, train, weights
 
 from common import data
@@ -23,18 +23,10 @@ def waiting(folder):
 
     def waiting_log(*arguments):
         (folder / "waits").touch()
-        until((folder / "go").exists)
+        wait_until((folder / "go").exists)
         log(*arguments)
 
     TrainingRun.log = waiting_log
-
-
-def until(condition):
-    for _ in range(6000):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("waited for five minutes")
 
 
 def contents(run):
@@ -49,7 +41,7 @@ def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     whole, run = train("gan_detach", f"{MLP} --steps 9", tmp_path / "whole"), train("gan_detach", MLP_OF_4, ours)
     first = resume("gan_detach", ours, "--steps 9", partial(waiting, tmp_path))
-    until((tmp_path / "waits").exists)
+    wait_until((tmp_path / "waits").exists)
     (run / ".checkpoint.pt.1").touch()  # as the first has it while it writes
     before = contents(run)
     finish(start("gan_detach", f"--resume {run} --steps 9", theirs), theirs, 2)
@@ -66,7 +58,7 @@ def test_of_two_that_resume_a_run_at_once_one_does(tmp_path):
     processes = [
         start("gan_detach", f"--resume {run} --steps 9", folder, partial(waiting, tmp_path)) for folder in folders
     ]
-    until(lambda: any(process.exitcode is not None for process in processes))
+    wait_until(lambda: any(process.exitcode is not None for process in processes))
     (tmp_path / "go").touch()
     for process in processes:
         process.join()

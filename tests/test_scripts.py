@@ -1,18 +1,18 @@
-"""Every training script as its users run it: another process, another folder, two steps; and what it leaves."""
+"""Every training script as its users run it: another process, another folder, two steps; and what it leaves.
+
+One of the processes is started as a user starts it; the others are forked after torch and TensorBoard are imported.
+"""
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from helpers import TRAINING, path_of
 from PIL import Image
-from processes import PATIENCE, program, wait_until
+from processes import PATIENCE, forked, program, python, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from scripts.tools import sample
@@ -23,22 +23,22 @@ CYCLE_MEASURES = {"translation/error", "translation/error_of_identity"}
 CYCLE_IMAGES = {"a_to_b_to_a", "b_to_a_to_b", "identity_of_b_and_of_a"}
 
 
-def run(script, *arguments, folder):
-    command = [sys.executable, path_of(script), *map(str, arguments)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+def run(script, *arguments, folder, start=forked):
+    done = start(path_of(script), *arguments, folder=folder)
     assert done.returncode == 0, done.stderr
     return done
 
 
-def train(script, folder, *arguments):
-    done = run(script, "--steps", 2, "--batch-size", 4, "--runs-dir", folder / "runs", *arguments, folder=folder)
+def train(script, folder, *arguments, start=forked):
+    arguments = ["--steps", 2, "--batch-size", 4, "--runs-dir", folder / "runs", *arguments]
+    done = run(script, *arguments, folder=folder, start=start)
     (run_folder,) = (folder / "runs" / script).iterdir()
     return done, run_folder
 
 
 @pytest.mark.parametrize("script", TRAINING)
 def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
-    done, folder = train(script, tmp_path)
+    done, folder = train(script, tmp_path, start=python if script == "gan_detach" else forked)
     assert re.fullmatch(r"\d{8}-\d{6}", folder.name)
 
     events = EventAccumulator(str(folder)).Reload()
@@ -118,17 +118,8 @@ def test_a_folder_of_colour_images_trains_whatever_its_name(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_between_two_steps_with_its_checkpoint_written(number, tmp_path):
-    command = [
-        sys.executable,
-        path_of("gan_detach"),
-        "--model",
-        "mlp",
-        "--steps",
-        "1000000",
-        "--runs-dir",
-        tmp_path,
-    ]
-    with program(command, cwd=tmp_path) as process:
+    arguments = ["--model", "mlp", "--steps", 1000000, "--runs-dir", tmp_path]
+    with program(path_of("gan_detach"), *arguments, cwd=tmp_path) as process:
         wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/step-000250.png")))
         process.send_signal(number)
         output, errors = process.communicate(timeout=PATIENCE)
@@ -143,9 +134,8 @@ def test_a_signal_ends_the_run_between_two_steps_with_its_checkpoint_written(num
     assert (folder / "samples" / f"step-{step:06d}.png").exists()
 
 
-def test_scripts_need_nothing_installed_and_nothing_in_the_environment(tmp_path):
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [sys.executable, path_of("gan_detach"), "--help"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+def test_scripts_need_nothing_installed_and_nothing_in_the_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    done = python(path_of("gan_detach"), "--help", folder=tmp_path)
     assert done.returncode == 0
     assert "--sample-every" in done.stdout

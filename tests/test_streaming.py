@@ -6,15 +6,14 @@ import random
 import re
 import shutil
 import signal
-import sys
 import time
 from itertools import islice
 from multiprocessing import active_children
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers import ROOT, call
 from PIL import Image, ImageOps
 from processes import PATIENCE, program, wait_until
 
@@ -22,7 +21,6 @@ from common import data
 from common.data import batch_order, batches, load_images, seed_for
 from common.images import streaming
 from common.images.streaming import BatchReader, StreamedImages
-from common.run.command_line import launch
 from scripts import gan_detach
 
 COUNT = 80
@@ -112,17 +110,10 @@ def test_a_worker_gets_how_to_read_but_not_the_paths(folder, monkeypatch):
 STEPS, BATCH = 6, 20
 
 
-def train(arguments, monkeypatch, capsys):
+def train(arguments, monkeypatch, outcome):
     """Run `gan_detach.py` on a stream; return its exit status and what it has written on stderr."""
     monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
-    monkeypatch.setattr(sys, "argv", ["gan_detach", *map(str, arguments)])
-    status = 0
-    try:
-        launch(gan_detach.main, gan_detach.GanOptions)
-    except SystemExit as exit:
-        status = exit.code
-    printed = capsys.readouterr().err
-    assert "Traceback" not in printed
+    status, _, printed = outcome("gan_detach", *arguments)
     assert "DataLoader" not in printed
     assert active_children() == []
     return status, printed
@@ -157,13 +148,12 @@ def never_stopped(folder, tmp_path_factory):
     runs = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data, "MEMORY_LIMIT", 0)
-        patch.setattr(sys, "argv", ["gan_detach", *map(str, arguments(folder, runs))])
-        launch(gan_detach.main, gan_detach.GanOptions)
+        call("gan_detach", *arguments(folder, runs))
     return saved(runs)
 
 
 def test_a_run_whose_image_goes_bad_is_saved_and_goes_on_with_it_mended(
-    folder, never_stopped, tmp_path, monkeypatch, capsys
+    folder, never_stopped, tmp_path, monkeypatch, outcome
 ):
     images, runs = shutil.copytree(folder, tmp_path / "images"), tmp_path / "runs"
     order = batch_order(COUNT, BATCH, seed_for(0, 0))
@@ -171,7 +161,7 @@ def test_a_run_whose_image_goes_bad_is_saved_and_goes_on_with_it_mended(
     bad = sorted(images.iterdir())[min(set(next(order).tolist()) - seen)]  # so that a worker meets it for step 3
     whole = spoil(bad)
 
-    status, printed = train(arguments(images, runs), monkeypatch, capsys)
+    status, printed = train(arguments(images, runs), monkeypatch, outcome)
     (run,) = (runs / "gan_detach").iterdir()
     assert status == 1
     assert re.fullmatch(
@@ -182,31 +172,31 @@ def test_a_run_whose_image_goes_bad_is_saved_and_goes_on_with_it_mended(
     assert saved(runs)["step"] == 2
 
     bad.unlink()
-    status, printed = train(["--resume", run], monkeypatch, capsys)
+    status, printed = train(["--resume", run], monkeypatch, outcome)
     assert status == 2
     assert (
         f"[[{COUNT - 1}, 3, 8, 8]], but the run {run} was made with [[{COUNT}, 3, 8, 8]]; bring those back" in printed
     )
 
     bad.write_bytes(whole)
-    assert train(["--resume", run], monkeypatch, capsys)[0] == 0
+    assert train(["--resume", run], monkeypatch, outcome)[0] == 0
     assert_same_bits(saved(runs), never_stopped)
 
 
 def test_an_image_that_is_bad_from_the_start_leaves_nothing_to_resume_and_does_not_speak_of_it(
-    folder, tmp_path, monkeypatch, capsys
+    folder, tmp_path, monkeypatch, outcome
 ):
     images, runs = shutil.copytree(folder, tmp_path / "images"), tmp_path / "runs"
     shown = set(next(batch_order(COUNT, 64, 0)).tolist())
     bad = sorted(images.iterdir())[min(set(next(batch_order(COUNT, BATCH, seed_for(0, 0))).tolist()) - shown)]
     spoil(bad)
-    status, printed = train(arguments(images, runs), monkeypatch, capsys)
+    status, printed = train(arguments(images, runs), monkeypatch, outcome)
     assert status == 2
     assert re.fullmatch(rf"error: {bad} cannot be read as an image \(.*\); mend or replace it", last(printed))
 
 
 def test_a_killed_worker_ends_the_run_between_two_steps_in_one_line(
-    folder, never_stopped, tmp_path, monkeypatch, capsys
+    folder, never_stopped, tmp_path, monkeypatch, outcome
 ):
     step, made = gan_detach.train_step, []
 
@@ -222,7 +212,7 @@ def test_a_killed_worker_ends_the_run_between_two_steps_in_one_line(
         patch.setattr(gan_detach, "train_step", killing)
         patch.setattr(streaming, "BATCHES_AHEAD", 1)  # fewer than the steps that are left
         patch.setattr(streaming, "MAX_WORKERS", 1)
-        status, printed = train(arguments(folder, tmp_path), patch, capsys)
+        status, printed = train(arguments(folder, tmp_path), patch, outcome)
     (run,) = (tmp_path / "gan_detach").iterdir()
     assert status == 1
     told = "error: a process that reads images has ended (SIGKILL, as the system sends it where memory is short); "
@@ -231,7 +221,7 @@ def test_a_killed_worker_ends_the_run_between_two_steps_in_one_line(
         f"{told}the last checkpoint, of step {step}, is {run}/checkpoint.pt; --resume goes on from it"
     )
     assert step == len(made)
-    assert train(["--resume", run], monkeypatch, capsys)[0] == 0
+    assert train(["--resume", run], monkeypatch, outcome)[0] == 0
     assert_same_bits(saved(tmp_path), never_stopped)
 
 
@@ -259,12 +249,11 @@ def test_a_script_trains_on_a_stream_as_on_the_images_in_memory_and_leaves_no_wo
 def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(number, folder, tmp_path):
     """Ctrl-C in a terminal reaches every process of the group, and so does what ends a job."""
     code = (
-        "from common import command_line, data; from scripts import gan_detach; data.MEMORY_LIMIT = 0; "
-        "command_line.launch(gan_detach.main, gan_detach.GanOptions)"
+        "from common import data; from common.run.command_line import launch; from scripts import gan_detach; "
+        "data.MEMORY_LIMIT = 0; launch(gan_detach.main, gan_detach.GanOptions)"
     )
     arguments = f"--dataset {folder} --image-size 28 --model mlp --steps 1000000 --sample-every 5 --runs-dir {tmp_path}"
-    command = [sys.executable, "-c", code, *arguments.split()]
-    with program(command, cwd=Path(__file__).parents[1], start_new_session=True) as process:
+    with program("-c", code, *arguments.split(), cwd=ROOT, start_new_session=True) as process:
         wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/step-000005.png")))
         os.killpg(process.pid, number)
         output, errors = process.communicate(timeout=PATIENCE)

@@ -2,13 +2,12 @@
 
 import errno
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from processes import forked
 from torch.optim.swa_utils import AveragedModel
 
 from common.cyclegan_models import resnet_generator
@@ -133,19 +132,13 @@ def test_a_folder_that_cannot_be_written_is_named(run, images, tmp_path):
         main(Options(run, images, tmp_path / "file" / "out"))
 
 
-def command(*arguments):
-    """Run the script as its users do."""
-    line = [sys.executable, translate_module.__file__, *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, timeout=100, check=False)
-
-
 def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(run, images, tmp_path):
     (images / "a.png").write_text("not a picture")
     os.mkfifo(images / "pipe.png")
     (images / "gone\n.png").symlink_to("nowhere")
     Image.new("L", (17000, 1)).save(images / "wide.png")
     (images / "wide.png").rename(images / "wide.webp")  # which holds at most 16,383 pixels a side
-    done = command(run, images, "--output", tmp_path / "out")
+    done = forked(translate_module.__file__, run, images, "--output", tmp_path / "out")
     assert done.returncode == 1
     *_, broken, gone, pipe, wide, last = done.stderr.splitlines()
     for line, name in ((broken, "a.png"), (gone, r"gone\n.png"), (pipe, "pipe.png"), (wide, "wide.webp")):

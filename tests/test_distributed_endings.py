@@ -1,0 +1,151 @@
+"""How several processes end together: at bad input, a signal, a bad image, or the death of one of them.
+
+Forked processes with the environment of torchrun stand for most runs. Those that take torchrun itself are run by
+
+    pytest -m torchrun
+"""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from helpers import call, path_of, saved
+from PIL import Image
+from processes import PATIENCE, ended, logs, program, start_ranks, torchrun, wait_until
+
+from common import data
+from common.run.folder import locked
+
+REFUSED = {
+    "--batch-size 2": "--batch-size 2: leaves some of 3 processes without an image",
+    "--steps 1.5": "--steps",
+    "--model gan": "--model",
+    "--image-size 60": "--image-size 60",
+    "--device cuda:0": "--device cuda:0: several processes cannot share it",
+}
+
+
+@pytest.mark.parametrize(("arguments", "named"), REFUSED.items())
+def test_bad_input_is_told_once_and_ends_all_processes(arguments, named, tmp_path):
+    processes = start_ranks(3, tmp_path, call, "gan_detach", "--runs-dir", tmp_path / "runs", *arguments.split())
+    assert ended(processes) == [2, 2, 2]
+    (line,) = "".join(logs(tmp_path, 3)).splitlines()
+    assert line.startswith("error: ")
+    assert named in line
+    assert not (tmp_path / "runs").exists()
+
+
+def contradict(folder):
+    call("gan_detach", "--model", "mlp", "--runs-dir", folder / "runs", "--steps", 3 + int(os.environ["RANK"]))
+
+
+def test_processes_with_different_options_are_refused_in_one_line(tmp_path):
+    assert ended(start_ranks(2, tmp_path, contradict, tmp_path)) == [2, 2]
+    assert re.fullmatch(
+        r"error: --steps: [34] here and [34] in another process; start all alike\n", "".join(logs(tmp_path, 2))
+    )
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_one_process_alone_meets_is_told_once_and_ends_the_others(tmp_path):
+    (tmp_path / "file").touch()
+    processes = start_ranks(2, tmp_path, call, "gan_detach", "--model", "mlp", "--runs-dir", tmp_path / "file")
+    assert ended(processes) == [2, 1]
+    (line,) = "".join(logs(tmp_path, 2)).splitlines()
+    assert line.startswith(f"error: --runs-dir: {tmp_path / 'file'}")
+
+
+ENDLESS = ["--model=mlp", "--steps=1000000", "--log-every=5", "--sample-every=5", "--checkpoint-every=5"]
+
+
+def running(folder, step=15):
+    """Wait until the run in `folder` has shown its samples of `step`."""
+    wait_until(lambda: list(folder.glob(f"*/*/samples/step-{step:06d}.png")))
+
+
+def test_a_signal_to_one_process_ends_all_at_the_same_step(tmp_path):
+    processes = start_ranks(2, tmp_path, call, "gan_detach", *ENDLESS, "--runs-dir", tmp_path / "runs")
+    running(tmp_path / "runs")
+    os.kill(processes[1].pid, signal.SIGTERM)
+    assert ended(processes) == [128 + signal.SIGTERM] * 2
+    step = int(re.search(r"Interrupted after step (\d+)\.", logs(tmp_path, 2)[0]).group(1))
+    assert saved(tmp_path / "runs")["step"] == step
+    assert step % 5 == 0
+
+
+def test_an_image_that_goes_bad_in_one_process_ends_all_with_its_name_and_the_last_checkpoint(tmp_path):
+    images = tmp_path / "images"
+    images.mkdir()
+    for number in range(80):
+        Image.effect_noise((8, 8), 100).save(images / f"{number:02}.png")
+    order = data.batch_order(80, 8, data.seed_for(0, 0))
+    seen = {*next(data.batch_order(80, 64, 0)).tolist(), *(number for _ in range(6) for number in next(order).tolist())}
+    bad = images / f"{min(set(next(order).tolist()) - seen):02}.png"
+    png = bad.read_bytes()
+    bad.write_bytes(png[:60] + bytes(len(png) - 72) + png[-12:])  # which neither its header nor its end shows
+
+    arguments = ["--dataset", images, "--image-size", 8, *ENDLESS, "--batch-size", 8, "--runs-dir", tmp_path / "runs"]
+    processes = start_ranks(2, tmp_path, stream_everything, "gan_detach", *arguments, daemon=False)
+    assert ended(processes) == [1, 1]
+    told = "".join(logs(tmp_path, 2))
+    assert "Traceback" not in told
+    (line,) = [line for line in told.splitlines() if line.startswith("error: ")]
+    assert line.startswith(f"error: {bad} cannot be read as an image (")
+    assert "; the last checkpoint, of step 5, is " in line
+
+
+def test_a_run_that_another_process_trains_is_refused_once_and_ends_all(tmp_path):
+    arguments = ["--model", "mlp", "--image-size", 8, "--steps", 1, "--device", "cpu", "--runs-dir", tmp_path / "runs"]
+    assert ended(start_ranks(1, tmp_path, call, "gan_detach", *arguments)) == [0]
+    (run,) = tmp_path.glob("runs/*/*")
+    with locked(run):
+        assert ended(start_ranks(2, tmp_path, call, "gan_detach", "--resume", run, "--steps", 2)) == [2, 1]
+    assert "".join(logs(tmp_path, 2)) == (
+        f"error: {run}: another process is training this run; wait for it, or end it first\n"
+    )
+
+
+def stream_everything(*arguments):
+    data.MEMORY_LIMIT = 0
+    call(*arguments)
+
+
+def test_a_process_that_dies_ends_the_others_with_a_message(tmp_path):
+    processes = start_ranks(3, tmp_path, call, "gan_detach", *ENDLESS, "--runs-dir", tmp_path / "runs")
+    running(tmp_path / "runs")
+    processes[1].kill()
+    assert ended(processes) == [1, -signal.SIGKILL, 1]
+    told = "".join(logs(tmp_path, 3))
+    assert told.count("error: another process of this run has ended, so this one ends too (") == 1
+    assert "Traceback" not in told
+    assert saved(tmp_path / "runs")["step"] % 5 == 0
+
+
+@pytest.mark.torchrun
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_torchrun_ends_the_run_with_its_checkpoint_written(number, tmp_path):
+    arguments = torchrun(path_of("gan_detach"), *ENDLESS, "--runs-dir", tmp_path)
+    with program(*arguments) as process:
+        running(tmp_path)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=PATIENCE)
+    step = int(re.search(r"Interrupted after step (\d+)\.", output).group(1))
+    assert saved(tmp_path)["step"] == step
+
+
+@pytest.mark.torchrun
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_process_takes_torchruns_job_down_with_a_message(victim, tmp_path):
+    arguments = torchrun(path_of("gan_detach"), *ENDLESS, "--runs-dir", tmp_path)
+    with program(*arguments) as process:
+        running(tmp_path)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        ranks = {Path(f"/proc/{pid}/environ").read_bytes().split(b"\0LOCAL_RANK=")[1][:1]: int(pid) for pid in children}
+        os.kill(ranks[str(victim).encode()], signal.SIGKILL)
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert f"rank      : {victim} (local_rank: {victim})" in errors
+    assert "Signal 9 (SIGKILL) received" in errors
+    assert saved(tmp_path)["step"] % 5 == 0
