@@ -329,7 +329,7 @@ class GradientAudit:
             if not self._steps:
                 cure = "No optimizer stepped during the audit: audit whole steps."
             elif left_over.issuperset(unused):
-                cure += " They were left at the end of the audit: if their step was to follow, audit whole steps."
+                cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
             yield Finding("wasted", (network,), what, (line,), cure)
 
 
