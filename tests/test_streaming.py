@@ -259,8 +259,8 @@ def test_a_script_trains_on_a_stream_as_on_the_images_in_memory_and_leaves_no_wo
 def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(number, folder, tmp_path):
     """Ctrl-C in a terminal reaches every process of the group, and so does what ends a job."""
     code = (
-        "from common import data; from common.run import command_line; from scripts import gan_detach; data.MEMORY_LIMIT = 0; "
-        "command_line.launch(gan_detach.main, gan_detach.GanOptions)"
+        "from common import data; from common.run.command_line import launch; from scripts import gan_detach; "
+        "data.MEMORY_LIMIT = 0; launch(gan_detach.main, gan_detach.GanOptions)"
     )
     arguments = f"--dataset {folder} --image-size 28 --model mlp --steps 1000000 --sample-every 5 --runs-dir {tmp_path}"
     command = [sys.executable, "-c", code, *arguments.split()]

@@ -1,6 +1,6 @@
 """What CycleGAN's step gains over its plain arrangement; all arrangements train the same networks, in turns.
 
-"plain" computes translation, identity and cycle in separate passes, and D's real images and fakes likewise. Its plain
+"plain" computes translation, identity and cycle in separate passes, and D's real images and fakes, too. Its plain
 `backward()` leaves gradients of the generators' loss in the discriminators. "plain, nothing wasted" does not compute
 those gradients. `cyclegan.py` does not either, and inputs share passes.
 
