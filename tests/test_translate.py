@@ -183,7 +183,7 @@ def test_a_full_disk_ends_the_translation_and_says_how_to_go_on(run, images, tmp
 
     monkeypatch.setattr(translate_module, "write_whole", full)
     with pytest.raises(
-        Stopped, match=r"c\.webp: cannot be written \(No space left.*3 images before it are there.*skip"
+        Stopped, match=r"c\.webp: cannot be written \(No space left.*3 images before it are written.*skip"
     ):
         main(Options(run, images, output))
     monkeypatch.undo()
