@@ -1,6 +1,6 @@
-"""Images for training: uint8 in memory, on the device, or streamed from a big folder; floats one batch at a time.
+"""Images for training: uint8 in the device's memory, or streamed from a big folder; a batch is converted to floats.
 
-The order of the batches is a function of (seed, step) alone, so a step sees the same images however the run got there.
+The order of the batches is a function of (seed, step) alone, so a resumed run sees the same images at the same steps.
 """
 
 import os
@@ -26,19 +26,19 @@ from common.run.ranks import one_before_the_others
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
-DATASETS = ("mnist5k", *TORCHVISION)  # by name; any other is a folder's path
+DATASETS = ("mnist5k", *TORCHVISION)  # by name; any other value is the path of a folder
 FOLDER_IMAGE_SIZE = 64
-MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, three channels each; a folder of more is streamed
+MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, at three channels; a bigger folder is streamed
 
 
 def load_images(dataset: str, image_size: int | None = None) -> Tensor | StreamedImages:
     """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3; a big folder as a stream.
 
     dataset: `mnist5k` (shipped), `mnist`, `fashion-mnist`, `cifar10` (downloaded once) or a path to a folder of images.
-    image_size: pixels a side; None keeps a data set's own size and makes the images of a folder 64x64.
-    Raises BadInput where there are no such images.
+    image_size: pixels a side; None keeps a data set's own size, and scales the images of a folder to 64x64.
+    Raises BadInput if there are no such images.
     """
-    if not dataset:  # which Path takes for the current folder
+    if not dataset:  # Path("") is the current folder
         raise BadInput(f"--dataset '': name {', '.join(['mnist5k', *TORCHVISION])} or a folder that holds images")
     if dataset == "mnist5k":
         return resized(load_mnist5k()[0], image_size)
@@ -48,14 +48,14 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
 
 
 def lasting(dataset: str) -> str:
-    """Return `dataset` so that it means the same from any folder: the path of one becomes absolute."""
+    """Return `dataset` with a folder's path made absolute, so that it is the same from any current folder."""
     if dataset in DATASETS or not os.path.isdir(dataset):  # noqa: PTH112 (Path.is_dir raises for long names)
         return dataset
     return os.path.abspath(dataset)  # noqa: PTH100 (Path.resolve follows links)
 
 
 def resized(images: Tensor, size: int | None) -> Tensor:
-    """Return square images (N, C, S, S) at `size` pixels a side, by default their own."""
+    """Return square images (N, C, S, S) scaled to `size` pixels a side; None keeps their size."""
     if size in (None, images.shape[-1]):
         return images
     return torch.cat([resize(part, [size, size]) for part in images.split(1000)])
@@ -64,7 +64,7 @@ def resized(images: Tensor, size: int | None) -> Tensor:
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
     """Return images, uint8 (N, 1, 28, 28), and labels, int64 (N,), of the digits that ship with the repository.
 
-    N is 4,000 for training, 400 of each digit, or the other 1,000 with `held_out`: no script trains on those.
+    N is 4,000 for training, 400 of each digit. With `held_out` it is the other 1,000, on which no script trains.
     """
     sheet = torch.from_numpy(np.array(Image.open(ASSETS / "mnist5k.png")))  # 50 x 100 tiles, five rows to a digit
     tiles = sheet.view(50, 28, 100, 28).transpose(1, 2)
@@ -74,12 +74,12 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
 
 
 def load_torchvision(dataset: str) -> Tensor:
-    """Return a torchvision data set's training images, uint8 (N, C, H, W), downloading them where they are missing."""
+    """Return a torchvision data set's training images, uint8 (N, C, H, W); downloads them if they are missing."""
     factory = TORCHVISION[dataset]
     with one_before_the_others():
         try:
             images = factory(DOWNLOADS, train=True).data
-        except RuntimeError:  # torchvision's word for files that are missing or damaged
+        except RuntimeError:  # torchvision raises this for files that are missing or damaged
             download(dataset)
             images = factory(DOWNLOADS, train=True).data
     images = torch.as_tensor(images)
@@ -87,7 +87,7 @@ def load_torchvision(dataset: str) -> Tensor:
 
 
 def download(dataset: str) -> None:
-    """Fetch a torchvision data set into `data/`, whole or not at all."""
+    """Download a torchvision data set into `data/`; raises BadInput, and leaves no partial files, if that fails."""
     try:
         with tempfile.TemporaryDirectory(dir=DOWNLOADS.parent, prefix=".download-") as folder:
             TORCHVISION[dataset](folder, train=True, download=True)
@@ -108,10 +108,10 @@ def download(dataset: str) -> None:
 def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
-    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; more are streamed from their files, after a look at
-    every file's header. mode: `L` for C 1, `RGB` for C 3; None makes C 1 if all images are greyscale, else 3, and with
-    another the headers are not looked at. Raises BadInput, naming the path, where `folder` is missing or empty or a
-    file cannot be read; what the headers do not show, a stream raises when its batch is due.
+    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; a bigger folder is streamed.
+    mode: `L` for C 1, `RGB` for C 3. None makes C 1 if all images are greyscale, else 3; for a stream this reads and
+    checks the header of every file. Raises BadInput, naming the path, if `folder` is missing or empty or a file cannot
+    be read. A stream raises it for damage that the headers do not show when the image's batch is read.
     """
     if not folder.is_dir():
         raise BadInput(
@@ -146,8 +146,8 @@ def batches(
 ) -> Iterator[Tensor]:
     """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end.
 
-    rows: the part of every batch to yield; no other image is touched. Streamed or not, the batches are the same.
-    Raises BadInput for a streamed image that cannot be read.
+    rows: the slice of every batch to yield; no other image is read. Streamed images give the same batches. Raises
+    BadInput for a streamed image that cannot be read.
     """
     order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
     if isinstance(images, StreamedImages):
@@ -161,7 +161,7 @@ def batches(
 def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
     """Yield the indices of each step's batch from `first_step` on, without end: int64 (batch_size,) in [0, count).
 
-    Every epoch is a shuffle of its own, and the epochs are laid end to end, so that every batch is full.
+    Every epoch has its own permutation. A batch may cross from one epoch into the next, so every batch is full.
     """
 
     def shuffled(epoch: int) -> Tensor:
@@ -178,8 +178,8 @@ def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> 
 
 
 def seed_for(*key: int) -> int:
-    """Return a seed for torch that is a function of `key`; near keys give unrelated seeds.
+    """Return a seed for torch that is a function of `key`; keys that differ by little give unrelated seeds.
 
-    torch's CPU generator keeps 32 bits of a seed, so seed + step would repeat itself from one seed to the next.
+    torch's CPU generator keeps 32 bits of a seed. With seed + step, run 1 at step 0 would repeat run 0 at step 1.
     """
     return int(np.random.SeedSequence(key).generate_state(1)[0])

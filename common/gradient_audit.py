@@ -1,4 +1,4 @@
-"""Where every gradient of a training step goes: used by an optimizer, thrown away, or mixed with another's."""
+"""Where every gradient of a training step goes: used by an optimizer, wasted, or mixed with another network's."""
 
 import gc
 import inspect
@@ -16,14 +16,14 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 CURES = {
-    "mixed": "If this loss is for all of them, as an autoencoder's is, all is well; if not, name the leaves it is for, "
+    "mixed": "If this loss is for all of them, as an autoencoder's is, this is right. If not, name its leaves, "
     "`loss.backward(inputs=list(network.parameters()))`, or clear the gradients that are not for the next step.",
     "stale": "Call `optimizer.zero_grad()` between its step and the next `backward()`.",
     "unreached": "See whether `detach()` or `no_grad()` cuts them off, whether `zero_grad()` comes between "
     "`backward()` and `step()`, and whether the forward pass uses them at all.",
-    "ownerless": "Give them to an optimizer, or freeze them with `requires_grad_(False)` if they shall stay.",
-    "wasted": "Name the leaves the loss is for, `loss.backward(inputs=list(network.parameters()))`, or `detach()` what "
-    "it shall not learn through.",
+    "ownerless": "Give them to an optimizer, or freeze them with `requires_grad_(False)` if they must not change.",
+    "wasted": "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`, or `detach()` the "
+    "tensor at which its gradient must stop.",
 }
 
 
@@ -33,9 +33,9 @@ class GradientFlowError(RuntimeError):
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wasteful or wrong: in which networks, what happens, by which lines (`file:line`), and the cure.
+    """Something wasteful or wrong: its kind (`name`), the networks, what happens, the lines (`file:line`), the cure.
 
-    `wasted`: gradients that no optimizer used. `mixed`: one backward pass moved networks of two optimizers.
+    `wasted`: gradients that no optimizer used. `mixed`: one backward pass gave gradients to networks of two optimizers.
     `stale`: an optimizer stepped on gradients older than its own last step. `unreached`: a parameter whose optimizer
     stepped and never found a gradient for it. `ownerless`: a parameter of a watched network that no optimizer holds.
     """
@@ -48,7 +48,7 @@ class Finding:
 
     @property
     def wrong(self) -> bool:
-        """Whether the networks may learn something else than intended; `wasted` only costs time and memory."""
+        """Whether the weights may differ from those intended; `wasted` only costs time and memory."""
         return self.name != "wasted"
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Finding:
 
 @dataclass
 class Pass:
-    """A backward pass: the `file:line` and the code that called it, and a cell for each network.
+    """A backward pass: the `file:line` and the code that called it, and a cell of the table for each network.
 
     A cell is "-" (no gradient), "used" (an optimizer stepped on it) or "wasted" (cleared, or left over without a
     step). If only some of the network's parameters were used, the cell says "used" and a finding counts the others.
@@ -75,7 +75,10 @@ class Pass:
 
 @dataclass
 class _Account:
-    """What one parameter's `.grad` holds. The gradient itself is referred to weakly: the audit keeps no memory."""
+    """The backward passes that one parameter's `.grad` is the sum of.
+
+    The gradient is held by a weak reference, so the audit needs no memory for it.
+    """
 
     parameter: Tensor
     passes: set[int] = field(default_factory=set)
@@ -83,12 +86,12 @@ class _Account:
     version: int = 0
     zero: bool = False
     asked: bool = False  # its optimizer stepped while it required a gradient
-    fed: bool = False  # and once at least found one
+    fed: bool = False  # and found one at least once
 
     def add(self, number: int) -> None:
-        """Write down that pass `number` has added to the gradient."""
+        """Record that pass `number` has added to the gradient."""
         grad = self.parameter.grad
-        if grad is None:  # a hook of the user's has used and dropped it already
+        if grad is None:  # a hook of the user's has used and cleared it already
             self.passes.clear()
             return
         self.passes.add(number)
@@ -97,8 +100,8 @@ class _Account:
     def look(self, *, stepping: bool = False) -> None:
         """Forget the passes if the gradient has been cleared since the last look.
 
-        Zeros where there were others before were cleared. Zeros that were zeros before, but written to since, were
-        cleared if a backward pass comes next, and clipped or unscaled if a step does.
+        A gradient that has become all zeros was cleared. One that was all zeros before and has been written to since
+        was cleared if a backward pass comes next, and clipped or unscaled if a step comes next.
         """
         if self.passes:
             grad = self.parameter.grad
@@ -109,7 +112,7 @@ class _Account:
 
 @dataclass
 class _Steps:
-    """The steps of one optimizer: their lines, how many passes there were before the last, and what was stale."""
+    """The steps of one optimizer: their lines, the number of passes before the last step, and what was stale."""
 
     optimizer: Optimizer
     lines: dict[str, None] = field(default_factory=dict)
@@ -118,31 +121,31 @@ class _Steps:
 
 
 class GradientAudit:
-    """Watch the gradients of the named networks, from `with` to its end; no number changes, and nothing stays behind.
+    """Watch the gradients of the named networks inside a `with` block; it changes no number and removes its hooks.
 
         with GradientAudit(generator=generator, discriminator=discriminator) as audit:
             train_step(...)                # any code, any number of steps
         print(audit)                       # a row for each backward pass, a column for each network
         audit.check()                      # GradientFlowError if something is wrong
 
-    After the end, also when the code inside raised: `passes` are the backward passes in order, `findings` what is
-    wasteful or wrong, and `str(audit)` is a Markdown table of both, in which passes alike share a row and are counted.
+    After the block, also if the code inside raised, `passes` are the backward passes in order and `findings` what is
+    wasteful or wrong. `str(audit)` is a Markdown table of both, in which equal passes share a row and are counted.
     Raises TypeError if a network is not an `nn.Module`.
 
-    What it cannot see: a backward pass by a `backward` imported under its own name before the audit began, the origin
-    of a gradient put into `.grad` by hand, a step that is not a `torch.optim.Optimizer`'s, and what is computed without
-    reaching any `.grad`: a compiled network computes the gradients of all its parameters, also those that
+    It does not see: a backward pass by a function `backward` that was imported by name before the audit began; the
+    origin of a gradient assigned to `.grad`; a step of anything but a `torch.optim.Optimizer`; and gradients that reach
+    no `.grad`. A compiled network computes such: those of all its parameters, also of the ones that
     `backward(inputs=...)` leaves out.
     """
 
     # Each parameter has an account of the backward passes that its `.grad` is the sum of. `torch.autograd.backward`,
-    # which `Tensor.backward` calls, is wrapped, and hooks on the parameters tell which of them a pass reached; the
-    # optimizers' step hooks tell what was used. There are too many ways to clear a gradient to watch each of them, so
-    # `.grad` is looked at before every pass and step: one that is gone, is another tensor, or has become all zeros was
-    # cleared; one that was scaled, clipped or averaged in place was not.
+    # which `Tensor.backward` calls, is wrapped. Hooks on the parameters record which of them a pass reached, and step
+    # hooks on the optimizers record which gradients were used. A gradient can be cleared in too many ways to watch
+    # each of them, so `.grad` is inspected before every pass and step. It was cleared if it is None, is another
+    # tensor, or has become all zeros; it was not if it was scaled, clipped or averaged in place.
 
     def __init__(self, /, **networks: nn.Module):
-        """Take the networks by the names that the table shall show."""
+        """Take the networks, by the names that the table shows."""
         for name, network in networks.items():
             if not isinstance(network, nn.Module):
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
@@ -157,13 +160,13 @@ class GradientAudit:
         """Begin a new account."""
         self.passes, self.findings = [], []
         self._backward = torch.autograd.backward
-        # Both may be met inside a function that is compiled, of which they must be no part.
+        # A compiled function may call both; `disable` keeps them out of its graph.
         torch.autograd.backward = torch.compiler.disable(self._watched_backward)
         self._hook = register_optimizer_step_pre_hook(torch.compiler.disable(self._before_step))
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Leave everything as it was found, then judge."""
+        """Remove the hooks, then find what is wasteful or wrong."""
         torch.autograd.backward = self._backward
         self._hook.remove()
         self.findings = sorted(self._judge(), key=lambda finding: not finding.wrong)
@@ -171,7 +174,7 @@ class GradientAudit:
 
     @property
     def optimizers(self) -> list[Optimizer]:
-        """While the audit runs: the optimizers that stepped, and those in existence that hold a watched parameter."""
+        """While the audit runs: the optimizers that stepped, and all others that hold a watched parameter."""
         self._watch()
         found = {id(steps.optimizer): steps.optimizer for steps in self._steps.values()}
         for thing in gc.get_objects():
@@ -199,14 +202,14 @@ class GradientAudit:
         return "\n".join([*passes, "", *(f"- {finding}" for finding in self.findings)]).rstrip()
 
     def _watch(self) -> None:
-        """Open an account for each parameter that has none: networks may grow, and be named late."""
+        """Open an account for each parameter that has none: networks may get parameters during the audit."""
         for network in self.networks.values():
             for parameter in network.parameters():
                 if not is_lazy(parameter):
                     self._accounts.setdefault(id(parameter), _Account(parameter))
 
     def _watched_backward(self, *args, **kwargs):
-        if self._inside:  # a pass within a pass, as reentrant checkpoints have them, belongs to the outer one
+        if self._inside:  # a pass inside a pass, as in a reentrant checkpoint, is part of the outer one
             return self._backward(*args, **kwargs)
         self._watch()
         for account in self._accounts.values():
@@ -214,7 +217,7 @@ class GradientAudit:
         current, number = Pass(*_caller()), len(self.passes)
         self.passes.append(current)
 
-        # Hooks for this pass alone: so a network may be frozen and thawed, which hooks set at the start would not bear.
+        # Hooks for this pass alone: a parameter that is frozen at the start of the audit could not have one.
         hooks = [
             account.parameter.register_post_accumulate_grad_hook(lambda p: current.reached.add(id(p)))
             for account in self._accounts.values()
@@ -239,7 +242,7 @@ class GradientAudit:
             self._take(optimizer)
             return None
 
-        def watched_closure():  # the gradients used are those that each call of the closure leaves
+        def watched_closure():  # the step uses the gradients that each call of the closure leaves
             loss = closure()
             self._take(optimizer)
             return loss
@@ -249,10 +252,10 @@ class GradientAudit:
         return (args[0], watched_closure, *args[2:]), kwargs
 
     def _take(self, optimizer: Optimizer) -> None:
-        """Write down that the optimizer uses what the gradients of its parameters hold now."""
+        """Record that the optimizer uses the gradients of its parameters as they are now."""
         found_inf = getattr(optimizer, "found_inf", None)
         if found_inf is not None and found_inf.item():
-            return  # GradScaler calls the step of a fused optimizer, which then skips it by itself
+            return  # GradScaler calls the step of a fused optimizer, which skips it itself
         self._watch()
         where, _ = _caller()
         steps = self._steps.setdefault(id(optimizer), _Steps(optimizer))
@@ -264,7 +267,7 @@ class GradientAudit:
             account.asked |= parameter.requires_grad
             if parameter.grad is None:
                 continue
-            # A step inside a pass (a hook of the user's on the parameter) uses the pass that is under way.
+            # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
             sources = account.passes | ({len(self.passes) - 1} if self._inside else set())
             account.fed |= bool(sources) or not _is_zero(parameter.grad)
             for number in sources:
@@ -316,7 +319,7 @@ class GradientAudit:
         needless = frozen.difference(*(p.reached for p in self.passes))
         owned = {id(p) for optimizer in optimizers for p in _held(optimizer)}
         for network, ids in names.items():
-            # Where there is no optimizer at all, no owner is missing.
+            # Without any optimizer, no parameter is expected to have one.
             if (ownerless := ids.keys() - owned - needless) and optimizers:
                 what = f"{_some(ownerless, ids)} of {network} are held by no optimizer."
                 yield Finding("ownerless", (network,), what, (), CURES["ownerless"])
@@ -327,12 +330,12 @@ class GradientAudit:
             if not self._steps:
                 cure = "No optimizer stepped during the audit: audit whole steps."
             elif left_over.issuperset(unused):
-                cure += " They were left over at the end of the audit: if their step was to come, audit whole steps."
+                cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
             yield Finding("wasted", (network,), what, (line,), cure)
 
 
 def _caller() -> tuple[str, str]:
-    """`file:line` and the code of the innermost frame outside PyTorch and the audit."""
+    """Return `file:line` and the code of the innermost frame outside PyTorch and the audit."""
     others = (f"{torch.__path__[0]}{os.sep}", _caller.__code__.co_filename)
     frame = inspect.currentframe()
     while frame.f_code.co_filename.startswith(others) and frame.f_back:
@@ -350,7 +353,7 @@ def _is_zero(grad: Tensor) -> bool:
 
 
 def _players(moved: dict[str, set[int]]) -> list[set[int]]:
-    """Return the optimizers that moved each network, those of networks that share one put together: the players."""
+    """Return the sets of optimizers that moved each network; sets with a common optimizer are united into one."""
     players: list[set[int]] = []
     for optimizers in moved.values():
         joined = [player for player in players if player & optimizers]
@@ -359,7 +362,7 @@ def _players(moved: dict[str, set[int]]) -> list[set[int]]:
 
 
 def _some(keys, names: dict[int, str]) -> str:
-    """How many of the parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)"."""
+    """Return how many of the parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)"."""
     chosen = [name for key, name in names.items() if key in keys]
     shown = ", ".join(chosen[:3]) + (", ..." if len(chosen) > 3 else "")
     return f"{len(chosen)} of the {len(names)} parameters ({shown})"

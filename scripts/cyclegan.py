@@ -1,9 +1,9 @@
 """CycleGAN: two generators under one optimizer, two discriminators under another, chained with `itertools.chain`.
 
-A to B and B to A are learned together from unpaired images: each generator must fool the other domain's discriminator
-and undo the other generator. The cycle loss flows through both generators, so nothing is detached between them; the
-discriminators learn from detached fakes, new and past ones. Zhu et al., "Unpaired Image-to-Image Translation using
-Cycle-Consistent Adversarial Networks" (2017).
+The generators A to B and B to A are trained together on unpaired images. Each must fool the discriminator of the other
+domain and invert the other generator. The gradient of the cycle loss goes through both generators, so nothing is
+detached between them. The discriminators are trained on detached fakes, new and past ones. Zhu et al., "Unpaired
+Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017).
 
     a ── G_ab ── fake_b ─┬─ D_b ─────── adversarial ─┐
                          ├─ G_ba ── a ─ cycle        ├─ one backward to G_ab and G_ba; optimizer_g steps both
@@ -13,7 +13,7 @@ Cycle-Consistent Adversarial Networks" (2017).
 
     python scripts/cyclegan.py
 
-learns to turn digits into their outlines. As published, 200 epochs of horse2zebra:
+trains the translation of digits into their outlines. As published, 200 epochs of horse2zebra:
 
     python scripts/cyclegan.py --dataset horse2zebra --width 64 --blocks 9 --halvings 3 --batch-size 1 --steps 266800 \
         --lr 2e-4 --identity-weight 5
@@ -69,9 +69,9 @@ def train_step(
     loss and its passes. Returns 0-d tensors, detached, still on the device: the losses, each summed over the two
     domains and without its weight.
     """
-    # Generators: fool D, come back after a round trip, leave alone what is in the right domain already. The cycle
-    # goes through both, so that detaching fake_b here would cut a_to_b off from it.
-    if identity_weight:  # shares the pass of the translation: no layer looks across the batch
+    # Generators: fool D, reproduce the image after both translations, and keep an image of the target domain as it is.
+    # The cycle loss goes through both generators; detaching fake_b here would cut off its gradient to a_to_b.
+    if identity_weight:  # shares the pass of the translation: no layer mixes the samples of a batch
         fake_b, same_b = a_to_b(torch.cat([real_a, real_b])).chunk(2)
         fake_a, same_a = b_to_a(torch.cat([real_b, real_a])).chunk(2)
         identity_loss = F.l1_loss(same_b, real_b) + F.l1_loss(same_a, real_a)
@@ -87,8 +87,8 @@ def train_step(
     g_loss.backward(inputs=[p for g in (a_to_b, b_to_a) for p in g.parameters() if p.requires_grad])
     optimizer_g.step()
 
-    # Discriminators: tell real from fake, each in its own domain. detach() ends the graph at the fakes, of which the
-    # pools keep some and return older ones.
+    # Discriminators: tell real from fake, each in its own domain. detach() ends the graph at the fakes. The pools keep
+    # some of them, and return past ones in their place.
     logits_a = discriminator_a(torch.cat([real_a, pool_a.exchange(fake_a.detach())]))
     logits_b = discriminator_b(torch.cat([real_b, pool_b.exchange(fake_b.detach())]))
     d_loss = least_squares_discriminator_loss(*logits_a.chunk(2)) + least_squares_discriminator_loss(*logits_b.chunk(2))
@@ -217,7 +217,7 @@ def main(options: Options) -> None:
 
 
 def linear_decay(steps: int, start: int | None) -> Callable[[int], float]:
-    """Return the learning rate's factor as a function of the steps done: 1, and from `start` on linearly down to 0."""
+    """Return the learning rate's factor as a function of the steps done: 1 up to `start`, then linearly down to 0."""
     start = steps // 2 if start is None else start
     if start > steps:
         raise BadInput(f"--decay-from {start}: there are {steps} steps; choose fewer")

@@ -53,7 +53,7 @@ def test_list_names_every_entry_under_its_kind_on_a_line_of_80_columns(outcome):
     ]
     assert [line.split(":")[0] for line in lines if line and not line.startswith(" ")] == [
         "Errors",
-        "Errors that are told, not run here",
+        "Errors that are described, not run here",
         "Silent",
     ]
     assert max(map(len, lines)) <= 80

@@ -10,19 +10,23 @@ from common.run.command_line import BadInput
 from scripts.tools import compare_settings
 from scripts.tools.compare_settings import Options, contender, main
 
+ADAMS = [("fused", True), ("foreach", True), ("foreach", False)]
+
 
 @pytest.mark.numerics
 @pytest.mark.parametrize(
-    "setting", [{"memory_format": torch.contiguous_format}, {"foreach": True}, {"foreach": False}], ids=str
+    "setting", [{"memory_format": torch.contiguous_format}, *({form: on} for form, on in ADAMS)], ids=str
 )
-def test_a_setting_changes_the_time_and_not_the_update(setting):
-    """Adam's eps is raised from 1e-8, which makes 1e8 times more of a gradient that is nothing but rounding."""
+def test_a_setting_changes_the_time_and_not_the_update(setting, monkeypatch):
+    """Adam's eps is raised from 1e-8: with that, a gradient that is nothing but rounding would move a weight."""
+    adam = torch.optim.Adam
+    monkeypatch.setattr(torch.optim, "Adam", lambda *arguments, **options: adam(*arguments, eps=1e-3, **options))
     torch.manual_seed(0)
     networks = [network.double() for network in MODELS["dcgan"]((1, 28, 28), 8)]
     real, z = torch.rand(3, 1, 28, 28, dtype=torch.float64) * 2 - 1, torch.randn(3, 8, dtype=torch.float64)
     others = copy.deepcopy(networks)
-    contender(networks, fused=True, eps=1e-3)(real, z)
-    contender(others, **{"fused": None if "foreach" in setting else True, "eps": 1e-3} | setting)(real, z)
+    contender(networks)(real, z)
+    contender(others, **setting)(real, z)
     for network, other in zip(networks, others, strict=True):
         for shipped, changed in zip(network.parameters(), other.parameters(), strict=True):
             torch.testing.assert_close(changed, shipped, rtol=0, atol=1e-12)  # weights are about 1, a step is 1e-3
@@ -34,9 +38,23 @@ def test_every_setting_has_its_row(capsys, monkeypatch):
     main(Options(model="mlp", batch_size=2, repeats=1, device="cpu"))
     rows = capsys.readouterr().out.split("\n\n")[1].splitlines()[2:]
     assert [row.split("|")[1].strip() for row in rows] == [
-        compare_settings.SHIPPED, "contiguous", "foreach Adam", "for-loop Adam", "--precision bf16", "--compile"
-    ]  # fmt: skip
+        compare_settings.SHIPPED,
+        "contiguous",
+        "without version counters",
+        "foreach Adam",
+        "for-loop Adam",
+        "--precision bf16",
+        "--compile",
+    ]
     assert rows[0].split("|")[3].strip() == "1.00 (1.00-1.00)"
+
+
+def test_the_shipped_step_raises_the_version_counters_and_the_plain_fused_one_does_not():
+    for setting, steps in (({}, 1), ({"fused": True}, 0)):
+        networks = MODELS["mlp"]((1, 28, 28), 8)
+        before = networks[0][0].weight._version
+        contender(networks, **setting)(torch.zeros(2, 1, 28, 28), torch.randn(2, 8))
+        assert networks[0][0].weight._version == before + steps
 
 
 def test_bad_options_are_refused_before_anything_is_loaded_or_measured(monkeypatch):

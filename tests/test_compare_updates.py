@@ -2,18 +2,14 @@
 
 import json
 import re
-import signal
 
 import pytest
 import torch
 from helpers import call
-from torchvision.datasets import MNIST
 
-from common import data
 from common.measure.step_cost import count_flops
 from common.models import MODELS
 from common.run.command_line import BadInput
-from common.run.signals import Interrupted
 from scripts import gan_detach, gan_generator_first
 from scripts.tools import compare_updates
 from scripts.tools.compare_updates import BASELINE, ORDERS, Contender, Options, dot, forward_costs
@@ -42,10 +38,10 @@ def test_counted_flops_equal_the_formula(name, model, size, batch_size):
 def test_the_docstring_has_the_formulas():
     for name, order in ORDERS.items():
         line = next(line for line in compare_updates.__doc__.splitlines() if line.strip().startswith(name + "  "))
-        *parts, total, floor = re.split(r"\s{3,}", line.strip())[1:]
+        *parts, total, needed = re.split(r"\s{3,}", line.strip())[1:]
         terms = [multiples(part) for part in parts]
         assert multiples(total) == order.cost == tuple(map(sum, zip(*terms, strict=True)))
-        assert order.floor == (order.cost if floor == "the sum" else ORDERS["detach"].cost)
+        assert order.needed == (order.cost if needed == "the sum" else ORDERS["detach"].cost)
 
 
 def multiples(formula):
@@ -56,9 +52,9 @@ def multiples(formula):
     return tuple(found.values())
 
 
-def test_only_retain_graph_and_the_textbook_pay_more_than_their_floor():
-    above = {name for name, order in ORDERS.items() if order.cost != order.floor}
-    assert above == {"retain_graph", "detach, textbook", "generator_first, textbook"}
+def test_only_retain_graph_and_the_textbook_cost_more_than_they_need():
+    wasteful = {name for name, order in ORDERS.items() if order.cost != order.needed}
+    assert wasteful == {"retain_graph", "detach, textbook", "generator_first, textbook"}
 
 
 def test_one_stage_needs_at_most_0_66_of_the_flops_of_retain_graph():
@@ -115,7 +111,7 @@ def test_all_orders_start_from_the_same_weights_and_see_the_same_batches(monkeyp
         return step
 
     for name, order in ORDERS.items():
-        spied = compare_updates.Order(spy(name, order.train_step), order.cost, order.floor)
+        spied = compare_updates.Order(spy(name, order.train_step), order.cost, order.needed)
         monkeypatch.setitem(ORDERS, name, spied)
     rows = compare_updates.measure("mlp", 28, 2, 2, CPU)
     assert list(rows) == list(ORDERS)
@@ -126,53 +122,18 @@ def test_all_orders_start_from_the_same_weights_and_see_the_same_batches(monkeyp
             assert all(a.equal(b) for a, b in zip(ours, theirs, strict=True))
 
 
-def test_the_shipped_digits_can_be_loaded_as_mnist(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "DOWNLOADS", tmp_path / "data")
-    with compare_updates.mnist() as (folder, what):
-        assert "shipped digits" in what
-        training, held_out = MNIST(folder, train=True), MNIST(folder, train=False)
-        monkeypatch.setattr(data, "DOWNLOADS", folder)
-        loaded = data.load_images("mnist")
-    assert not folder.exists()
-    for mnist, part, count in ((training, data.load_mnist5k(), 60_000), (held_out, data.load_mnist5k(True), 10_000)):
-        assert len(mnist) == count
-        for found, shipped in ((mnist.data, part[0][:, 0]), (mnist.targets, part[1])):
-            assert found.equal(shipped.repeat(count // len(shipped), *[1] * (shipped.ndim - 1)))
-    assert loaded.equal(training.data[:, None])
-
-
-def test_mnist_itself_is_taken_where_it_is(tmp_path, monkeypatch):
-    compare_updates.write_mnist(tmp_path)
-    monkeypatch.setattr(data, "DOWNLOADS", tmp_path)
-    with compare_updates.mnist() as found:
-        assert found == (tmp_path, "MNIST")
-
-
-def test_ctrl_c_during_a_whole_loop_ends_the_comparison(tmp_path, monkeypatch):
-    train_step = gan_detach.train_step
-
-    def interrupted_step(*arguments):
-        signal.raise_signal(signal.SIGINT)
-        return train_step(*arguments)
-
-    monkeypatch.setattr(gan_detach, "train_step", interrupted_step)
-    compare_updates.write_mnist(tmp_path)
-    with pytest.raises(Interrupted):
-        compare_updates.as_here(Options(model="mlp", batch_size=2, loop_steps=3), CPU, tmp_path)
-
-
 def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(compare_updates, "GROWTH_REPEATS", 1)
     files = tmp_path / "table.md", tmp_path / "table.json"
     monkeypatch.chdir(tmp_path)
-    options = "--model mlp --batch-size 2 --repeats 2 --doublings 1 --loop-steps 2 --device cpu"
+    options = "--model mlp --batch-size 2 --repeats 2 --doublings 1 --device cpu"
     call("compare_updates", *options.split(), "--output", "table.md", "table.json")
     text, result = files[0].read_text(), json.loads(files[1].read_text())
     assert text in capsys.readouterr().out
     assert sorted(tmp_path.iterdir()) == sorted(files)
 
     for name, row in result["orders"].items():
-        assert row["flops"] >= row["floor"] > 0
+        assert row["flops"] >= row["needed"] > 0
         assert row["quartiles"][0] <= row["ms"] <= row["quartiles"][1]
         assert row["images_per_second"] == pytest.approx(2 / (row["ms"] / 1e3))
         assert f"| {name} " in text
@@ -182,16 +143,11 @@ def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys)
     for orders in result["growth"].values():
         assert all(len(row["ms"]) == 2 for row in orders.values())
     assert all(row["exponent of flops"] == pytest.approx(1) for row in result["growth"]["batch size"].values())
-    assert set(result["whole_loops"]["rows"]) > {"as usually scripted", "gan_detach.py"}
-    assert "| as usually scripted " in text
 
 
-def test_parts_can_be_left_out(capsys):
-    options = "--model mlp --batch-size 2 --repeats 1 --doublings None --loop-steps None"
-    call("compare_updates", *options.split())
-    printed = capsys.readouterr().out
-    assert printed.count("| one_stage ") == 1
-    assert "whole loop" not in printed
+def test_the_growth_can_be_left_out(capsys):
+    call("compare_updates", *["--model", "mlp", "--batch-size", "2", "--repeats", "1", "--doublings", "None"])
+    assert capsys.readouterr().out.count("| one_stage ") == 1
 
 
 BAD_OPTIONS = {
@@ -201,7 +157,6 @@ BAD_OPTIONS = {
     "--image-size 128 --doublings 2": "--doublings 2: takes the images too far",
     "--repeats 0": "--repeats 0",
     "--batch-size -1": "--batch-size -1",
-    "--loop-steps 0": "--loop-steps 0",
     "--device cuda:99": "--device cuda:99",
     "--model gan": "--model",
 }

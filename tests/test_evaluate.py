@@ -233,7 +233,7 @@ def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):
 def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluate, "URL_INCEPTION_V3", "http://127.0.0.1:9/weights.pth")
     monkeypatch.setattr(torch.hub, "_hub_dir", str(tmp_path / "hub"))
-    with pytest.raises(BadInput, match=r"--features inception: .*could not be fetched.*hub/checkpoints.*digits"):
+    with pytest.raises(BadInput, match=r"--features inception: .*could not be downloaded.*hub/checkpoints.*digits"):
         evaluate.main(Options(run, features="inception"))
     assert not (run / "evaluation.json").exists()
 

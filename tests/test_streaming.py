@@ -215,7 +215,7 @@ def test_a_killed_worker_ends_the_run_between_two_steps_in_one_line(
         status, printed = train(arguments(folder, tmp_path), patch, outcome)
     (run,) = (tmp_path / "gan_detach").iterdir()
     assert status == 1
-    told = "error: a process that reads images has ended (SIGKILL, as the system sends it where memory is short); "
+    told = "error: a process that reads images has ended (SIGKILL, which the system sends when memory runs out); "
     step = saved(tmp_path)["step"]
     assert last(printed) == (
         f"{told}the last checkpoint, of step {step}, is {run}/checkpoint.pt; --resume goes on from it"

@@ -144,7 +144,7 @@ def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(run, ima
     for line, name in ((broken, "a.png"), (gone, r"gone\n.png"), (pipe, "pipe.png"), (wide, "wide.webp")):
         assert line.startswith(f"{images / name} cannot be "), line
     assert "no regular file" in pipe
-    assert last == "error: 4 of 8 images could not be translated, those above"
+    assert last == "error: 4 of 8 images could not be translated; they are listed above"
     assert f"4 images: {tmp_path / 'out'}" in done.stdout
     written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert written == set(FILES) - {"a.png"}
@@ -176,7 +176,7 @@ def test_a_full_disk_ends_the_translation_and_says_how_to_go_on(run, images, tmp
 
     monkeypatch.setattr(translate_module, "write_whole", full)
     with pytest.raises(
-        Stopped, match=r"c\.webp: cannot be written \(No space left.*3 images before it are there.*skip"
+        Stopped, match=r"c\.webp: cannot be written \(No space left.*3 images before it are written.*skip"
     ):
         main(Options(run, images, output))
     monkeypatch.undo()

@@ -1,1 +1,1 @@
-"""Images from files: reading, streaming, domains of a CycleGAN, and pictures to show."""
+"""Images: reading and streaming files, the domains and the pool of a CycleGAN, sample grids."""

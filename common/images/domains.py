@@ -1,6 +1,6 @@
 """Two domains of unpaired images: the usual four folders, or digits and outlines of other digits.
 
-The right outline of any digit is known, so that a translation between the latter can be judged by its error.
+The correct outline of a digit is known, so the error of a translation from digit to outline can be measured.
 """
 
 from dataclasses import dataclass, replace
@@ -15,20 +15,20 @@ from common.images.streaming import StreamedImages
 from common.run.command_line import BadInput
 
 PUBLISHED_SIZE, PUBLISHED_LOAD_SIZE = 256, 286
-JUDGED = 1000  # images at most that the error is measured on
+JUDGED = 1000  # the error is measured on at most so many images
 
 Images = Tensor | StreamedImages
 
 
 @dataclass(frozen=True)
 class Domains:
-    """What a CycleGAN learns from, uint8 (N, C, H, W) each with an N of its own, and what it is judged by."""
+    """The training and test images of a CycleGAN: uint8 (N, C, H, W), each with its own N."""
 
-    a: Images  # domain A, of the size to crop from
-    b: Images  # domain B, likewise
-    test_a: Images  # of domain A, but not trained on, of the size to train at; those of `a` where there are no others
-    test_b: Images  # of domain B, likewise
-    truth: Tensor | None  # what each image of `test_a` is in domain B, where that is known
+    a: Images  # training images of domain A, of the size to crop from
+    b: Images  # the same of domain B
+    test_a: Images  # test images of domain A, of the size to train at; the training images if there are no others
+    test_b: Images  # the same of domain B
+    truth: Tensor | None  # the correct translation of each image of `test_a`, or None if it is unknown
     augmented: bool  # whether batches of `a` and `b` are to be cropped to the size to train at, and flipped at random
 
     def to(self, device: torch.device) -> "Domains":
@@ -40,9 +40,9 @@ class Domains:
 def load_domains(dataset: str, image_size: int | None = None, load_size: int | None = None) -> Domains:
     """Return the domains in the folders trainA, trainB, testA and testB of `dataset`, or two made from `dataset`.
 
-    image_size: pixels a side to train at; None makes 256 of the four folders' images, and of others what `load_images`
-    makes of them. load_size: pixels a side to crop from; None means 286/256 of that for the four folders. The others
-    are neither cropped nor flipped. Raises BadInput for sizes that do not fit, and what `load_images` raises.
+    image_size: pixels a side to train at; None is 256 for the four folders, and as in `load_images` for other data.
+    load_size: pixels a side to crop from, for the four folders alone; None is 286/256 of image_size. Other data is
+    neither cropped nor flipped. Raises BadInput for sizes that do not fit, and what `load_images` raises.
     """
     if dataset and Path(dataset, "trainA").is_dir():
         return load_four_folders(Path(dataset), image_size or PUBLISHED_SIZE, load_size)
@@ -52,9 +52,9 @@ def load_domains(dataset: str, image_size: int | None = None, load_size: int | N
 
 
 def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> Domains:
-    """Return the domains in `folder`; where one is in greyscale and another in colour, all become RGB.
+    """Return the domains in `folder`; if some images are greyscale and others in colour, all become RGB.
 
-    Without testA or testB, the training images stand for them.
+    Without testA or testB, the training images are the test images, too.
     """
     load_size = load_size or round(image_size * PUBLISHED_LOAD_SIZE / PUBLISHED_SIZE)
     if load_size < image_size:
@@ -75,8 +75,8 @@ def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> D
 def make_domains(dataset: str, image_size: int | None) -> Domains:
     """Return every other image of a data set as domain A, and the outlines of the rest as domain B.
 
-    No image of B comes from one of A. Held out for tests are the shipped digits that no script trains on; of other data
-    sets, every tenth image. Raises BadInput for fewer than 3 images, or more than memory is meant for.
+    No image of B comes from an image of A. The test images are the held-out shipped digits, or every tenth image of
+    another data set. Raises BadInput for fewer than 3 images, or more than MEMORY_LIMIT.
     """
     images = load_images(dataset, image_size)
     if isinstance(images, StreamedImages):
@@ -97,15 +97,15 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
 
 
 def outlines(images: Tensor) -> Tensor:
-    """Return the outer outline of bright strokes: what a 3x3 dilation adds. (N, C, H, W) in and out, uint8."""
+    """Return the outer outline of bright strokes, a 3x3 dilation minus the image: uint8 (N, C, H, W) in and out."""
     return (F.max_pool2d(images.float(), 3, stride=1, padding=1) - images).byte()
 
 
 def crop_and_flip(images: Tensor, size: int, draws: Tensor) -> Tensor:
-    """Return a square of each image, mirrored or not.
+    """Return a square crop of each image, mirrored or not.
 
-    images: (N, C, H, W), H and W at least `size`; out: (N, C, size, size). draws: (N, 3), uniform in [0, 1): where the
-    square lies from top to bottom, where from left to right, and, from 0.5 on, that it is mirrored.
+    images: (N, C, H, W), H and W at least `size`; out: (N, C, size, size). draws: (N, 3), uniform in [0, 1): the
+    vertical position, the horizontal position, and whether the crop is mirrored (0.5 and above).
     """
     count, _, height, width = images.shape
     room = torch.tensor([height - size + 1, width - size + 1], device=images.device)

@@ -1,4 +1,4 @@
-"""Image files as people have them: found in a folder, checked by their headers, read as uint8 tensors."""
+"""Image files: found in a folder, checked by their headers, read as uint8 tensors."""
 
 import os
 import stat
@@ -18,16 +18,16 @@ from tqdm import tqdm
 from common.run.command_line import BadInput
 
 IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
-HEADER_THREADS = 16  # that read headers: they hide the time that a disk or a network takes to answer
-SUSPECTS = 256  # files that do not end as they should: so many of a folder are decoded by `check_headers`
+HEADER_THREADS = 16  # read headers at once, to hide the latency of a disk or a network
+SUSPECTS = 256  # `check_headers` decodes at most so many files whose ending is wrong
 ENDINGS = {"JPEG": b"\xff\xd9", "PNG": b"IEND\xaeB`\x82"}
 
 
 def image_paths(folder: Path) -> list[str]:
-    """Return the sorted paths of the image files below `folder`, by suffix; plain strings, for there may be millions.
+    """Return the sorted paths of the image files below `folder`, by suffix, as strings: there may be millions.
 
-    Links are followed; a folder that is met again, as in a loop of links, is left out. Raises BadInput for a folder
-    that cannot be listed.
+    Links are followed; a folder that was visited before, as in a loop of links, is left out. Raises BadInput for a
+    folder that cannot be listed.
     """
 
     def refuse(error: OSError) -> None:
@@ -35,7 +35,7 @@ def image_paths(folder: Path) -> list[str]:
 
     paths, met = [], set()
     for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
-        folders.sort()  # so that the same one of two ways to a folder is met first on every machine
+        folders.sort()  # of two paths to one folder, the same is taken on every machine
         status = Path(parent).stat()
         if (status.st_dev, status.st_ino) in met:
             folders.clear()
@@ -46,14 +46,14 @@ def image_paths(folder: Path) -> list[str]:
 
 
 def check_headers(paths: list[str]) -> set[str]:
-    """Return the modes, `L` and `RGB`, of images as their headers tell them; 6 to 11 seconds for 100,000 local files.
+    """Return the modes, `L` and `RGB`, that the images' headers give; 6 to 11 seconds for 100,000 local files.
 
-    Finds what is no image, cannot be opened, or has more pixels than Pillow takes. Up to SUSPECTS files that do not
-    end as JPEG or PNG do are decoded: some are truncated, others have something behind the image. Raises BadInput,
-    naming the first such path.
+    Raises BadInput, naming the path, for the first file that is no image, cannot be opened, or has more pixels than
+    Pillow allows. Up to SUSPECTS JPEG and PNG files with a wrong ending are decoded, to tell truncated ones (BadInput)
+    from those with other data after the image.
     """
     modes, suspects = set(), []
-    chunks = [paths[start : start + 100] for start in range(0, len(paths), 100)]  # a task each would take longer
+    chunks = [paths[start : start + 100] for start in range(0, len(paths), 100)]  # faster than a task for each file
     with ThreadPoolExecutor(HEADER_THREADS) as threads:
         headers = chain.from_iterable(threads.map(lambda chunk: list(map(header, chunk)), chunks))
         bar = tqdm(headers, "checking images", len(paths), unit="", leave=False, delay=1)
@@ -66,7 +66,7 @@ def check_headers(paths: list[str]) -> set[str]:
 
 
 def header(path: str) -> tuple[str, bool]:
-    """Return the mode of an image, `L` or `RGB`, and whether its file ends as its format does where that is known."""
+    """Return the mode of an image, `L` or `RGB`, and whether its file ends as JPEG or PNG do (else True)."""
     with opened(path) as image:
         if image.format not in ENDINGS:
             return mode_of(image), True
@@ -78,9 +78,9 @@ def header(path: str) -> tuple[str, bool]:
 def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
-    16 bits are scaled to 8, CMYK is converted without a colour profile. image_size: None keeps the image's own size,
+    16 bits are scaled to 8; CMYK is converted without a colour profile. image_size: None keeps the image's own size,
     (C, H, W). mode: `L` for C 1, `RGB` for C 3; None keeps greyscale images greyscale and makes all others RGB. Raises
-    BadInput where the file cannot be read.
+    BadInput if the file cannot be read.
     """
     with opened(path) as image:
         own_mode = mode_of(image)
@@ -92,13 +92,13 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Image.Image]:
-    """Open an image; what fails in opening it or in the block is raised as BadInput that names the path."""
+    """Open an image; any error in opening it or in the block is raised as BadInput that names the path."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise ValueError("it is no regular file")  # to open a FIFO is to wait for somebody to write into it
+            raise ValueError("it is no regular file")  # opening a FIFO would block until something writes to it
         with Image.open(path) as image:
             yield image
-    except Exception as error:  # a broken file can fail anywhere inside the decoders
+    except Exception as error:  # for a broken file the decoders raise errors of any type
         raise BadInput(f"{path} cannot be read as an image ({error}); mend or replace it") from error
 
 
@@ -110,7 +110,7 @@ def mode_of(image: Image.Image) -> str:
 
 
 def on_white(image: Image.Image) -> Image.Image:
-    """Return the image as one looks at it, in 8 bits; raises ValueError for more than 16 bits a channel."""
+    """Return the image in 8 bits, on white if transparent; raises ValueError for more than 16 bits a channel."""
     if image.mode.startswith("I"):  # convert() would clip at 255
         pixels = np.array(image, dtype=np.int64)
         pixels[pixels == image.info.get("transparency")] = 65535

@@ -1,7 +1,7 @@
-"""A pool of past fakes for a discriminator, so that it does not forget what the generator made a while ago.
+"""A pool of past fakes, so that the discriminator also learns from older fakes than those of the current step.
 
 Shrivastava et al., "Learning from Simulated and Unsupervised Images through Adversarial Training" (2017), section 2.3,
-one image at a time as CycleGAN has it.
+one image at a time, as in the published CycleGAN.
 """
 
 from collections.abc import Sequence
@@ -13,33 +13,33 @@ from common.run.ranks import Ranks
 
 
 class ImagePool:
-    """The last fakes and some older ones, at most `size`.
+    """At most `size` fakes, of the last step and of earlier ones.
 
-    Of the ranks that share a batch, each keeps the pool that one process would keep, of the fakes of all. For that the
-    fakes travel: of 256x256 pixels in colour, 0.8 MB each, where the published generators' gradients take 91 MB.
+    With several ranks, each rank gathers the fakes of all and keeps the pool that one process would keep. A fake of
+    256x256 pixels in colour takes 0.8 MB; the gradients of the published generators take 91 MB.
     """
 
     def __init__(self, size: int = 50, ranks: Ranks | None = None, shape: Sequence[int] | None = None):
-        """Begin empty. ranks: those that share the run's batches; by default this process alone.
+        """Start empty. ranks: the ranks of the run; None is this process alone.
 
-        shape: (C, H, W), which a state to go on with must have; by default it may have any.
+        shape: (C, H, W) that the images of a loaded state must have; None allows any.
         """
         self.size, self.ranks, self.shape = size, ranks or Ranks(1), shape
         self.images: list[Tensor] = []
 
     def exchange(self, fakes: Tensor) -> Tensor:
-        """Return what D learns from in place of `fakes`, and take them in; (N, C, H, W) in and out, detached.
+        """Add `fakes` to the pool and return the images that D learns from; (N, C, H, W) in and out, detached.
 
-        One after another, a fake is kept and returned while the pool fills; then, half of the time, it takes the place
-        of one of the pool's images, which is returned. All that is drawn comes from torch's CPU generator, so that
-        nothing waits for a GPU and every process of a run decides alike.
+        Fakes are handled one by one. While the pool is not full, a fake is added and returned. After that, with
+        probability 0.5, it replaces a random image of the pool, which is returned in its place; else it is returned
+        itself. Random numbers come from torch's CPU generator: no waiting for the GPU, and the same on all ranks.
         """
         fakes = self.ranks.whole(fakes)
         swaps, places = torch.rand(len(fakes)) < 0.5, torch.randint(self.size, (len(fakes),))
         returned = []
         for fake, swap, place in zip(fakes, swaps.tolist(), places.tolist(), strict=True):
             if len(self.images) < self.size:
-                self.images.append(fake.clone())  # the batch it is part of need not stay
+                self.images.append(fake.clone())  # a view would keep the memory of the whole batch
             elif swap:
                 fake, self.images[place] = self.images[place].to(fakes), fake.clone()
             returned.append(fake)
@@ -50,7 +50,7 @@ class ImagePool:
         return {"images": torch.stack([image.cpu() for image in self.images]) if self.images else torch.empty(0)}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Go on with the images of a `state_dict`; raises ValueError for more than `size`, or others than `shape`."""
+        """Load the images of a `state_dict`; raises ValueError for more than `size`, or for another shape."""
         images = state["images"]
         shape = tuple(self.shape or images.shape[1:])
         if len(images) > self.size or (len(images) and (images.ndim != 4 or images.shape[1:] != shape)):

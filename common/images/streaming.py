@@ -1,4 +1,4 @@
-"""Images that do not fit in memory: workers read them from their files, a few batches ahead of the training."""
+"""Images that do not fit in memory: worker processes read them from their files, a few batches ahead."""
 
 import os
 import signal
@@ -16,17 +16,17 @@ from torch.utils.data import DataLoader
 from common.run.command_line import BadInput, Stopped
 
 MAX_WORKERS = 4
-BATCHES_AHEAD = 2  # of each worker; with the batch size and the image size, all that the memory depends on
+BATCHES_AHEAD = 2  # per worker; memory use depends on this, the batch size and the image size alone
 
 
 class StreamedImages:
-    """Images left in their files; stands where the scripts have them as a uint8 tensor (N, C, H, W)."""
+    """Images that stay in their files, with the part of the interface of a uint8 tensor (N, C, H, W) that we use."""
 
     def __init__(self, paths: list[str], shape: tuple[int, int, int], read: Callable[[str], Tensor]):
-        """Keep what it takes to read the images; none is read yet.
+        """Store the paths; no image is read yet.
 
-        shape: (C, H, W) of every image. read: makes a path such an image, uint8, or raises BadInput. Workers get a
-        copy of `read` by pickling where processes are not forked.
+        shape: (C, H, W) of every image. read: returns the image of a path as uint8 of this shape, or raises BadInput.
+        It is pickled for the workers where processes are not forked.
         """
         self.paths, self.read = paths, read
         self.shape = torch.Size([len(paths), *shape])
@@ -37,23 +37,23 @@ class StreamedImages:
         return len(self.paths)
 
     def to(self, device: torch.device) -> "StreamedImages":
-        """Have the batches come on `device`; returns itself."""
+        """Set the device of the batches; returns itself."""
         self.device = device
         return self
 
     def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
-        """Yield the images that each tensor of indices in `order` names: uint8 (len(indices), C, H, W) on the device.
+        """Yield the images of each tensor of indices in `order`: uint8 (len(indices), C, H, W) on the device.
 
-        order: one batch or more, or without end. The workers end when the generator is closed or dropped; they draw
-        nothing from torch's global generator. Raises BadInput for a file that cannot be read when its batch is due,
-        Stopped where a worker has been killed.
+        order: at least one batch; it may be endless. The workers end when the generator is closed or deleted. They draw
+        no numbers from torch's global generator. Raises BadInput for a file that cannot be read, at the step of its
+        batch, and Stopped if a worker has been killed.
         """
         paths = ([self.paths[index] for index in indices.tolist()] for indices in order)
         reader = BatchReader(self.read)
 
-        yield self.arrived(reader[next(paths)])  # read here: who takes one batch, for a picture, starts no workers
+        yield self.arrived(reader[next(paths)])  # read in this process: a single batch, for a picture, needs no workers
 
-        # Without batch_size every item of the sampler is a whole batch; all of them are one epoch, as a rule endless.
+        # With batch_size=None an item of the sampler is a whole batch.
         loader = DataLoader(
             reader,
             batch_size=None,
@@ -62,7 +62,7 @@ class StreamedImages:
             prefetch_factor=BATCHES_AHEAD,
             pin_memory=self.device.type == "cuda",
             worker_init_fn=leave_signals_to_the_run,
-            generator=torch.Generator(),  # of the workers' seeds, which would come from the global one
+            generator=torch.Generator(),  # else the workers' seeds are drawn from the global generator
         )
         others = active_children()
         with without_torchs_handler():
@@ -72,10 +72,10 @@ class StreamedImages:
             while (batch := received(arriving, workers)) is not None:
                 yield self.arrived(batch)
         finally:
-            del arriving  # which a traceback would keep, and with it the workers
+            del arriving  # a traceback would keep it, and the workers would not end
 
     def arrived(self, batch: Tensor | BadInput | Stopped) -> Tensor:
-        """Return the batch on the device, or raise the error that stands for it."""
+        """Return the batch on the device, or raise it if it is an error."""
         if isinstance(batch, Exception):
             raise batch
         return batch.to(self.device, non_blocking=True)
@@ -83,14 +83,14 @@ class StreamedImages:
 
 @dataclass(frozen=True)
 class BatchReader:
-    """What a worker has: `read`, but not the paths, so that its memory does not grow with their number."""
+    """The data set of a worker: it has `read`, but not the paths, so its memory does not grow with their number."""
 
     read: Callable[[str], Tensor]
 
     def __getitem__(self, paths: list[str]) -> Tensor | BadInput:
         """Return the images, uint8 (len(paths), C, H, W), or the BadInput of one that cannot be read.
 
-        It is returned because the DataLoader would wrap one that is raised into a traceback of many lines.
+        The error is returned, not raised: the DataLoader would wrap it into a traceback of many lines.
         """
         try:
             return torch.stack([self.read(path) for path in paths])
@@ -99,18 +99,18 @@ class BatchReader:
 
 
 def worker_count() -> int:
-    """Return how many workers to start: this process's part of the cores it may use, from 1 to MAX_WORKERS."""
+    """Return the number of workers: the cores divided by the local processes, from 1 to MAX_WORKERS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # that torchrun has started on this machine
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # started by torchrun on this machine
     return max(1, min(MAX_WORKERS, cores // processes))
 
 
 @contextmanager
 def without_torchs_handler() -> Iterator[None]:
-    """Keep the block from setting the DataLoader's handler of SIGCHLD.
+    """Undo the DataLoader's handler of SIGCHLD, which the block sets.
 
-    It raises the end of a worker wherever the process is, in the middle of a step, too. Without it, the loader notices
-    within five seconds when it waits for that worker's batch.
+    When a worker ends, that handler raises an error wherever the process is, also in the middle of a step. Without it,
+    the loader notices within five seconds while it waits for that worker's batch.
     """
     if not hasattr(signal, "SIGCHLD") or threading.current_thread() is not threading.main_thread():
         yield
@@ -121,7 +121,7 @@ def without_torchs_handler() -> Iterator[None]:
 
 
 def received(arriving: Iterator[Tensor | BadInput], workers: list[BaseProcess]) -> Tensor | BadInput | Stopped | None:
-    """Return what the workers have sent, the error that stands for it where one of them is dead, or None at the end."""
+    """Return the next batch or error from the workers, Stopped if one of them is dead, or None at the end."""
     try:
         return next(arriving, None)
     except RuntimeError:
@@ -130,14 +130,15 @@ def received(arriving: Iterator[Tensor | BadInput], workers: list[BaseProcess]) 
             raise
         how = signal.Signals(-codes[0]).name if codes[0] < 0 else f"exit status {codes[0]}"
         if codes[0] == -signal.SIGKILL:
-            how += ", as the system sends it where memory is short"
+            how += ", which the system sends when memory runs out"
         return Stopped(f"a process that reads images has ended ({how})")
 
 
 def leave_signals_to_the_run(worker: int) -> None:
-    """Keep a worker clear of Ctrl-C and of a SIGTERM to the process group: the run ends itself, and then its workers.
+    """Make a worker ignore Ctrl-C, and leave the process group that SIGTERM may be sent to.
 
-    A worker that a signal ended would take the run with it, in the middle of a step.
+    The run handles these signals after the current step, and then ends its workers. A worker ended by a signal would
+    stop the run in the middle of a step.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgrp"):  # not on Windows, which sends no signals to groups

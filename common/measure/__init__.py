@@ -1,1 +1,1 @@
-"""What measuring takes: the cost of a step, finished runs, a classifier of digits."""
+"""Measurements: the cost of a step, the networks of finished runs, a classifier of digits."""

@@ -1,4 +1,4 @@
-"""A classifier of handwritten digits, trained on the spot on those that ship with the repository."""
+"""A classifier of handwritten digits, trained when it is needed on those that ship with the repository."""
 
 from functools import cache
 
@@ -13,13 +13,13 @@ EPOCHS, BATCH_SIZE = 10, 50
 
 @cache
 def digit_classifier() -> tuple[nn.Sequential, float]:
-    """Return the classifier, in evaluation mode on the CPU, and the share of 1,000 held-out digits that it gets right.
+    """Return the classifier, in evaluation mode on the CPU, and its accuracy on 1,000 held-out digits, from 0 to 1.
 
-    It takes floats (N, 1, 28, 28) in [-1, 1] to logits (N, 10); all of it but the last layer, `[:-1]`, gives 128
-    features of an image. It is the same every time and leaves the global generator alone. Some fifteen seconds on one
-    core, once in a process.
+    Input: floats (N, 1, 28, 28) in [-1, 1]; output: logits (N, 10). Without its last layer, `[:-1]`, it gives 128
+    features of an image. Its seed is fixed, and it leaves the global generator unchanged. Training takes some fifteen
+    seconds on one core, once per process.
     """
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():  # a caller may be within no_grad()
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():  # the caller may be inside no_grad()
         torch.manual_seed(0)
         network = trained()
     images, labels = load_mnist5k(held_out=True)
@@ -49,7 +49,7 @@ def trained() -> nn.Sequential:
 
 
 def jittered(images: Tensor) -> Tensor:
-    """Return images (N, C, H, W) in [-1, 1], each a little turned, scaled, slanted and shifted by chance, on black."""
+    """Return images (N, C, H, W) in [-1, 1], each slightly rotated, scaled, sheared and shifted at random, on black."""
     change = torch.empty(len(images), 2, 3).uniform_(-1, 1) * torch.tensor([0.2, 0.2, 0.15])
     where = F.affine_grid(torch.eye(2, 3) + change, images.shape, align_corners=False)
     return F.grid_sample(images + 1, where, align_corners=False) - 1

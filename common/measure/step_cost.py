@@ -1,4 +1,4 @@
-"""What a training step costs: floating-point operations, live memory, time; and how such figures are put."""
+"""What a training step costs: floating-point operations, live memory and time; and the text of such figures."""
 
 import math
 import platform
@@ -21,9 +21,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 def count_flops(call: Callable[[], object]) -> int:
-    """Return the FLOPs of `call`: two for each multiplication of its matrix products and convolutions; others are free.
+    """Return the FLOPs of `call`: two for each multiplication of its matrix products and convolutions, no others.
 
-    That is the count of `torch.utils.flop_counter`: the same for every run and machine.
+    The count is that of `torch.utils.flop_counter`: the same for every run and machine.
     """
     with FlopCounterMode(display=False) as counter:
         call()
@@ -31,7 +31,7 @@ def count_flops(call: Callable[[], object]) -> int:
 
 
 def forward_flops(network: nn.Module, inputs: Tensor) -> tuple[int, int]:
-    """Return the FLOPs of a forward pass, and how many of them its first layer with any takes."""
+    """Return the FLOPs of a forward pass, and those of the first layer that has any."""
     totals = []
     with FlopCounterMode(display=False) as counter:
         hook = register_module_forward_hook(lambda *_: totals.append(counter.get_total_flops()))
@@ -43,21 +43,21 @@ def forward_flops(network: nn.Module, inputs: Tensor) -> tuple[int, int]:
 
 
 class LiveTensors(TorchDispatchMode):
-    """Counts the bytes of the tensors alive while it is entered, and the most there were at once: `bytes`, `peak`.
+    """Counts, inside a `with` block, the bytes of live tensors (`bytes`) and their maximum (`peak`).
 
-    Each storage counts once, from the operation that makes it until nothing refers to it. What a kernel takes for
-    itself while it runs is not seen, so the figure depends on the code alone: the same for every run and machine.
+    Each storage counts once, from the operation that makes it until nothing refers to it. The temporary memory of
+    kernels is not counted, so the figure depends on the code alone: the same for every run and machine.
     """
 
     def __init__(self, tensors: Iterable[Tensor] = ()):
-        """Begin with `tensors`, those alive already."""
+        """Start with `tensors`, those that exist already."""
         super().__init__()
         self.bytes = self.peak = 0
         self.storages = weakref.WeakSet()
         self.add(tensors)
 
     def add(self, tensors: Iterable[object]) -> None:
-        """Count those of `tensors` that are tensors with a storage not yet counted."""
+        """Count the storages of `tensors` that are not yet counted; other objects are skipped."""
         for tensor in tensors:
             if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage()) not in self.storages:
                 self.storages.add(storage)
@@ -69,7 +69,7 @@ class LiveTensors(TorchDispatchMode):
         self.bytes -= count
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        """Run the operation and count what it made."""
+        """Run the operation and count the tensors it returns."""
         result = function(*args, **(kwargs or {}))
         self.add(tree_leaves(result))
         return result
@@ -78,11 +78,11 @@ class LiveTensors(TorchDispatchMode):
 def seconds_in_turns(
     contenders: dict[str, Callable], turns: Iterable[list[tuple]], device: torch.device, untimed: int = 1
 ) -> dict[str, list[float]]:
-    """Return, for each contender and turn, the seconds that a call took.
+    """Return, for each contender, the seconds per call in each turn.
 
-    In a turn each contender is called with every tuple of arguments in the turn's list; the first `untimed` calls warm
-    the caches, the others are timed together. The contenders take turns, and turns in going first, so that a machine
-    that is slow for a while is slow for all.
+    A turn is a list of tuples of arguments; in it, each contender is called once with every tuple. The first `untimed`
+    calls warm the caches, the others are timed together. Another contender goes first in each turn, so a slow phase of
+    the machine slows all of them.
     """
     synchronize = partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
     seconds = {name: [] for name in contenders}
@@ -102,17 +102,17 @@ def seconds_in_turns(
 
 
 def speeds(reference: list[float], seconds: list[float]) -> list[float]:
-    """Return how many times as fast as the reference a contender was, turn by turn, of what `seconds_in_turns` gave."""
+    """Return, turn by turn, the reference's seconds divided by the contender's, both from `seconds_in_turns`."""
     return [theirs / own for theirs, own in zip(reference, seconds, strict=True)]
 
 
 def quartiles(values: list[float]) -> list[float]:
-    """Return the first and the third quartile: half of all values lie between them."""
+    """Return the first and the third quartile."""
     return np.quantile(values, [0.25, 0.75]).tolist()
 
 
 def exponent(costs: list[float]) -> float:
-    """Return e where cost grows as size^e, from costs (> 0) at sizes doubled one after another.
+    """Return e for a cost that grows as size^e, from the costs (> 0) of sizes that double from one to the next.
 
     It is the slope of log2(cost) over the number of doublings, by least squares.
     """
@@ -120,7 +120,7 @@ def exponent(costs: list[float]) -> float:
 
 
 def environment(device: torch.device) -> dict[str, str]:
-    """Return what figures measured on `device` depend on: the machine, threads and versions."""
+    """Return what figures measured on `device` depend on: the machine, the number of threads, and versions."""
     cpuinfo = Path("/proc/cpuinfo")
     names = re.findall(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else []
     processor = names[0] if names else platform.processor() or platform.machine()
@@ -136,10 +136,10 @@ def environment(device: torch.device) -> dict[str, str]:
 
 
 def conditions(surroundings: dict[str, str]) -> str:
-    """Return what `environment` found as the sentence that figures begin with."""
+    """Return the result of `environment` as a sentence to print above the figures."""
     return "Measured on " + ", ".join(f"{name} {value}" for name, value in surroundings.items()) + "."
 
 
 def spread(middle: float, quartiles: list[float], form: str = ".2f") -> str:
-    """Return a median with its quartiles."""
+    """Return a median with its quartiles as text."""
     return f"{middle:{form}} ({quartiles[0]:{form}}-{quartiles[1]:{form}})"

@@ -1,4 +1,4 @@
-"""Errors and silent traps of autograd, each as a mistake and its cure; an error's text finds its entry.
+"""Errors and silent traps of autograd, each as a mistake and its cure, found by the error's text.
 
 Sources: PyTorch's notes "Autograd mechanics", and the messages that PyTorch itself prints. Entries that share a message
 come in the order of their modules below, and within a module in that of their definition.

@@ -22,8 +22,9 @@ from common.pitfalls.no_graph import NO_GRAPH
 class CheckpointOfConstant:
     """checkpoint() of a network whose input has no grad.
 
-    The old form, use_reentrant=True, looks at the inputs alone. Real images and noise do not require grad, so the
-    weights inside get no gradient; the warning says so, and backward() fails or, beside other losses, does not.
+    The old form, use_reentrant=True, records a graph only if an input requires grad. Real images and noise do not
+    require grad, so the weights inside get no gradient; there is a warning, and backward() fails unless other losses
+    have a graph.
 
     checkpoint(network, x, use_reentrant=False).
     """
@@ -54,8 +55,8 @@ class CheckpointOfConstant:
 class CheckpointAndGrad:
     """autograd.grad() or inputs= through a checkpoint.
 
-    The old form runs a backward pass of its own inside, for all weights, so it cannot serve a gradient penalty or
-    backward(inputs=...). Where inputs= names only weights inside, there is not even an error: see checkpoint-inputs.
+    The old form runs a backward pass of its own inside, for all weights, so it cannot be used for a gradient penalty or
+    backward(inputs=...). If inputs= names only weights inside, there is no error: see checkpoint-inputs.
 
     use_reentrant=False.
     """
@@ -86,7 +87,8 @@ class CheckpointChanges:
     """A checkpointed network computes something else again.
 
     The forward pass is run once more in backward(). If it depends on something that changed in between (a counter, a
-    flag for the step, autocast, a growing network, compiled shapes), the saved tensors no longer fit.
+    flag for the step, autocast, a growing network, compiled shapes), the recomputed tensors do not match the saved
+    ones.
 
     Pass all that it depends on as arguments, and change it after backward() only.
     """

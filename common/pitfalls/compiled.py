@@ -12,10 +12,10 @@ from common.pitfalls.engine import pitfall
 class DonatedBuffers:
     """retain_graph=True through a compiled network.
 
-    The compiled backward pass writes over what the forward pass has saved, if the first pass seen, or a stored
-    compilation, was for a graph that is used once. A graph that is kept needs these values again.
+    The compiled backward pass overwrites the tensors that the forward pass saved, if it was compiled, now or in the
+    cache, for a graph that is used once. A retained graph needs these tensors again.
 
-    An order without retain_graph, such as G's loss on fakes that D saw detached. Or, before anything is compiled,
+    An order without retain_graph, such as G's loss on fakes that D saw detached. Or, before the first compilation,
     torch._functorch.config.donated_buffer = False, which costs some memory.
     """
 
@@ -51,10 +51,11 @@ class DonatedBuffers:
 class CompiledPenalty:
     """A gradient penalty through a compiled network.
 
-    torch.compile makes a forward and a backward pass, and no derivative of the latter. Where the compiled backward pass
-    uses donated buffers, the message is that of donated-buffers, because create_graph=True keeps the graph.
+    torch.compile compiles a forward and a backward pass, but no derivative of the backward pass. Where the compiled
+    backward pass uses donated buffers, the message is that of donated-buffers, because create_graph=True keeps the
+    graph.
 
-    Give the penalty the plain network, compiled._orig_mod, which has the same weights; the rest may use the compiled
+    Use the plain network for the penalty, compiled._orig_mod, which has the same weights; the rest may use the compiled
     one.
     """
 
@@ -98,9 +99,9 @@ class CompiledStep:
     """backward() inside what is compiled whole.
 
     torch.compile(step, fullgraph=True) must trace everything in it, and backward() is not traced. Without fullgraph the
-    step is cut in pieces there.
+    graph breaks there.
 
-    Compile the networks, and leave the step as it is.
+    Compile the networks, not the step.
     """
 
     def wrong():
@@ -132,8 +133,8 @@ class CompiledStep:
 class CompiledBranch:
     """`if` on a tensor's value in what is compiled whole.
 
-    The branch depends on numbers that only exist at run time. With fullgraph=True it is an error; without, the network
-    is cut in pieces there, and runs slower.
+    The branch depends on numbers that are known only at run time. With fullgraph=True it is an error; without, the
+    graph breaks there, and the network is slower.
 
     torch.where(condition, a, b), clamp(), or the `if` outside the network.
     """

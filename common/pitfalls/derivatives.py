@@ -1,4 +1,4 @@
-"""torch.autograd.grad(), second derivatives, and gradients that are no numbers."""
+"""torch.autograd.grad(), second derivatives, and gradients that are NaN."""
 
 # ruff: noqa: D102 (the docstring of an entry speaks for both of its functions)
 
@@ -13,18 +13,18 @@ from common.pitfalls.engine import pitfall
 class UnusedInGraph:
     """autograd.grad() for a tensor the output never used.
 
-    A gradient penalty asks how D's score changes with its input. Here D was given another tensor than the one asked
-    about; a copy or a view made after the call does the same. PyTorch 2.6 says that one of the tensors was not used,
-    2.13 and later which one.
+    A gradient penalty uses the derivative of D's score with respect to D's input. Here D got another tensor than the
+    one given to autograd.grad(); a copy or a view made after the call does the same. PyTorch 2.6 says that one of the
+    tensors was not used, 2.13 and later which one.
 
-    Ask for the very tensor that went into D. allow_unused=True only turns the error into a None.
+    Give autograd.grad() the same tensor object as D. allow_unused=True only turns the error into a None.
     """
 
     def wrong():
         real, fake = torch.tensor([1.0, 3.0]), torch.tensor([0.0, 1.0])
         mixed = (0.5 * real + 0.5 * fake).requires_grad_()
         weight = torch.tensor(0.7, requires_grad=True)
-        score = (weight * fake**2).sum()  # `mixed` was never judged
+        score = (weight * fake**2).sum()  # D did not get `mixed`
         return torch.autograd.grad(score, mixed)
 
     def right():
@@ -42,7 +42,7 @@ class PenaltyOfConstant:
     Images from a data set, and detached fakes, do not require grad, so D's score was not recorded as a function of
     them.
 
-    images.requires_grad_() before D sees them; for R1, real = real.detach().requires_grad_().
+    images.requires_grad_() before D's forward pass; for R1, real = real.detach().requires_grad_().
     """
 
     def wrong():
@@ -65,8 +65,8 @@ class PenaltyOfConstant:
 class NanGradient:
     """A gradient is NaN: the root of zero.
 
-    The slope of a root at 0 is infinite, and times 0 it is NaN. The norm of a gradient penalty is such a root. Under
-    torch.autograd.set_detect_anomaly(True) backward() names the operation; without, all weights become NaN.
+    The derivative of a root at 0 is infinite, and times 0 it is NaN. The norm of a gradient penalty is such a root.
+    Under torch.autograd.set_detect_anomaly(True) backward() names the operation; without, all weights become NaN.
 
     torch.linalg.vector_norm(), whose gradient at 0 is 0, or (square sum + 1e-12).sqrt(). For log, see logits-to-bce.
     """
@@ -98,7 +98,7 @@ class DerivativeMissing:
     A gradient penalty differentiates D's backward pass. Fused attention has no formula for that, and some other
     operations have none at all. The message names the operation.
 
-    For attention sdpa_kernel(SDPBackend.MATH) around D's forward pass; else write the operation with others.
+    For attention sdpa_kernel(SDPBackend.MATH) around D's forward pass; else compute the same by other operations.
     """
 
     def wrong():

@@ -1,4 +1,4 @@
-"""What an entry is, how it is entered and run, and how the text of an error finds it."""
+"""What an entry is, how it is registered and run, and how it is found by the text of an error."""
 
 import ast
 import inspect
@@ -21,9 +21,9 @@ class Pitfall:
 
     `wrong` and `right` take nothing; what they return (numbers, tensors, None, or a tuple of these) shows the effect.
     `wrong_gives` and `right_gives` are what to expect: such a value in plain numbers, or the type of the exception.
-    `errors` are phrases of the message, any of which identifies it, with * for what varies; `hints` are
-    phrases that speak for this entry where several share one message. `not_run` says why an entry has no functions and
-    where its message is known from; it is empty where they run.
+    `errors` are phrases of the message, any of which identifies it, with * for the parts that vary. `hints` are
+    phrases that rank this entry first if several share one message. `not_run` says why an entry has no functions, and
+    the source of its message; it is empty for an entry that runs.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Pitfall:
 
     @property
     def silent(self) -> bool:
-        """Whether the mistake goes through without an error."""
+        """Whether the mistake gives no error."""
         return not isinstance(self.wrong_gives, type)
 
 
@@ -54,9 +54,9 @@ def pitfall(
     hints: tuple[str, ...] = (),
     not_run: str = "",
 ) -> Callable:
-    """Enter a class with the functions `wrong` and `right`; the paragraphs of its docstring are title, why and cure.
+    """Register a class with the functions `wrong` and `right`; the paragraphs of its docstring are title, why and cure.
 
-    wrong, right: what the functions give. errors, hints, not_run: as in `Pitfall`.
+    wrong, right: the expected results of the functions. errors, hints, not_run: as in `Pitfall`.
     """
 
     def add(entry: type) -> type:
@@ -70,14 +70,14 @@ def pitfall(
 
 
 def docstring(thing: type | Callable) -> str:
-    """Return the docstring of a class or function, from its source where `python -OO` has dropped it."""
+    """Return the docstring of a class or function, from its source if `python -OO` has removed it."""
     source = textwrap.dedent(inspect.getsource(thing)) if thing.__doc__ is None else None
     return thing.__doc__ or ast.get_docstring(ast.parse(source).body[0])
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a function did: the value it returned, in plain numbers, or the exception; and any message with it."""
+    """The result of a function: the value it returned, in plain numbers, or the exception; and the message."""
 
     value: object = None
     exception: type[Exception] | None = None
@@ -91,7 +91,7 @@ class Outcome:
 
 
 def observe(function: Callable[[], object]) -> Outcome:
-    """Run `function` and report what it returned, raised, or warned of."""
+    """Run `function` and return what it returned, raised, or warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -104,9 +104,9 @@ def observe(function: Callable[[], object]) -> Outcome:
 def match_error(text: str) -> list[Pitfall]:
     """Return the entries whose message occurs in `text`, best match first; empty where none does.
 
-    text: an error message or a whole traceback of any PyTorch, wrapped or coloured as it may be. What comes last in
-    a traceback is what stopped the program, so a later message beats an earlier one; entries that share a message go
-    by the number of their hints in the text, then by their order in `PITFALLS`.
+    text: an error message or a whole traceback of any PyTorch, also wrapped or coloured. The last message of a
+    traceback is the one that stopped the program, so later messages rank first. Entries with the same message rank by
+    the number of their hints in the text, then by their order in `PITFALLS`.
     """
     text = _squeeze(text)
     found = []
@@ -152,8 +152,8 @@ def one_weight_gan():
     return generator, discriminator, *optimizers
 
 
-# Groups of the past stay alive: a DistributedDataParallel that is the last to hold one waits for its threads when it is
-# freed, and they for the interpreter's lock that it holds.
+# Old groups are kept. If a DistributedDataParallel is the last to hold a group, freeing it deadlocks: it waits for the
+# group's threads while it holds the interpreter's lock, and they wait for the lock.
 GROUPS: list[dist.ProcessGroup] = []
 
 

@@ -1,4 +1,4 @@
-"""An autograd.Function of one's own."""
+"""Custom autograd.Functions."""
 
 # ruff: noqa: D102 (the docstring of an entry speaks for both of its functions)
 
@@ -21,10 +21,10 @@ from common.pitfalls.engine import pitfall
 class FunctionGradients:
     """backward() of a Function returns what does not fit.
 
-    It returns one gradient for each argument of forward(), in order: a tensor of that argument's shape, or None where
-    there is none to give. Here forward() has two arguments.
+    It returns one gradient for each argument of forward(), in order: a tensor of that argument's shape, or None for an
+    argument without a gradient. Here forward() has two arguments.
 
-    return gradient, None, for arguments that get none.
+    return gradient, None: None for arguments without a gradient.
     """
 
     def wrong():
@@ -64,10 +64,10 @@ class FunctionGradients:
 class FunctionSavesNumber:
     """save_for_backward() gets a number.
 
-    It takes tensors, which it guards against in-place edits.
+    It takes tensors, and checks them for in-place edits.
 
-    Keep all else as an attribute: ctx.factor = factor. Tensors belong in save_for_backward(): an attribute is not
-    guarded.
+    Store other values as an attribute: ctx.factor = factor. Tensors belong in save_for_backward(): an attribute is not
+    checked.
     """
 
     def wrong():
@@ -109,8 +109,8 @@ class FunctionSavesNumber:
 class FunctionOfOldStyle:
     """A Function without static methods or backward().
 
-    Since PyTorch 1.5 forward() and backward() are static methods with ctx in front, and nobody makes an object of the
-    class. Gradient reversal layers of old repositories are of the old kind.
+    Since PyTorch 1.5 forward() and backward() are static methods with ctx as their first argument, and the class is not
+    instantiated. Gradient reversal layers in old repositories have the old form.
 
     @staticmethod on both, and Reverse.apply(x) in place of Reverse()(x).
     """
@@ -150,10 +150,10 @@ class FunctionOfOldStyle:
 class FunctionOnce:
     """A gradient penalty through a Function marked once.
 
-    once_differentiable says that backward() of the Function cannot be differentiated itself, and a penalty needs that.
+    once_differentiable declares that backward() of the Function cannot be differentiated itself, which a penalty needs.
     CUDA extensions such as StyleGAN2's have such Functions, with a double backward of their own or without.
 
-    Leave the mark away where backward() is made of PyTorch's operations; else use the plain operations under a penalty.
+    Remove the decorator if backward() consists of PyTorch's operations; else use the plain operations for a penalty.
     """
 
     def wrong():

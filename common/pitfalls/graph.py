@@ -14,12 +14,12 @@ SECOND_TIME = ("backward through the graph a second time",)
 class SecondBackward:
     """Two losses over one shared graph, backward() twice.
 
-    backward() frees the graph it went through, to save memory. Both losses here lead through G, so the first takes away
-    what the second needs.
+    backward() frees the graph it went through, to save memory. Both losses here depend on G, so the first backward()
+    frees the graph that the second needs.
 
-    Cut the loss that is not for G off with fake.detach(). Where both losses are meant for the same weights, add them
-    and go backward once. retain_graph=True also silences the error, but computes G's gradient for a loss that is not
-    G's, and somebody has to throw it away.
+    Use fake.detach() in the loss that is not for G. If both losses are for the same weights, add them and call
+    backward() once. retain_graph=True also silences the error, but computes a gradient of D's loss for G, which must
+    then be cleared.
     """
 
     def wrong():
@@ -27,7 +27,7 @@ class SecondBackward:
         fake = generator(torch.ones(1, 1))
         d_loss = discriminator(fake) ** 2
         g_loss = (discriminator(fake) - 1) ** 2
-        d_loss.backward()  # goes on through G, and frees G's graph
+        d_loss.backward()  # goes through G, too, and frees G's graph
         g_loss.backward()  # needs G's graph
         return generator.weight.grad
 
@@ -45,10 +45,10 @@ class SecondBackward:
 class LossKeptWithGraph:
     """A running loss keeps the graph of the last step.
 
-    The second step adds to a tensor that still leads into the graph of the first, which backward() has freed. An
-    image pool of past fakes, or the hidden state of an LSTM, does the same.
+    The second step adds to a tensor that still refers to the graph of the first, which backward() has freed. An image
+    pool of past fakes, or the hidden state of an LSTM, does the same.
 
-    detach() what one step hands to the next. For a number to print, .item() or .detach().
+    detach() whatever is kept from one step to the next. For a number to print, .item() or .detach().
     """
 
     def wrong():
@@ -74,8 +74,8 @@ class LossKeptWithGraph:
 class PenaltyFreesGraph:
     """A gradient penalty frees the graph that D's loss needs.
 
-    create_graph=True keeps the graph, because retain_graph follows it. retain_graph=False beside it frees the graph
-    at once, and neither the penalty nor D's loss can go backward.
+    create_graph=True keeps the graph, because retain_graph follows it. retain_graph=False beside it frees the graph at
+    once, and backward() of neither the penalty nor D's loss can use it.
 
     torch.autograd.grad(..., create_graph=True), and no retain_graph.
     """
@@ -105,12 +105,12 @@ MODIFIED_IN_PLACE = ("variables needed for gradient computation", "modified by a
 class StepBetweenBackwards:
     """D steps between two backward() of one forward pass.
 
-    The way back to G leads through D's weights as they were in the forward pass; step() has overwritten them in place.
-    The tensor that the message names is a weight of D: compare its shape with your layers. It also names the operation
-    that made the tensor, AsStridedBackward0 in PyTorch 2.6 and AsStrided in 2.13 and later. Before PyTorch 1.5 this
-    gave no error and a gradient mixed from old and new weights.
+    G's gradient depends on D's weights as they were in the forward pass; step() has overwritten them in place. The
+    tensor that the message names is a weight of D: compare its shape with your layers. It also names the operation that
+    made the tensor, AsStridedBackward0 in PyTorch 2.6 and AsStrided in 2.13 and later. Before PyTorch 1.5 this gave no
+    error and a gradient mixed from old and new weights.
 
-    After D's step, run D again on the same fakes. Or let both losses go backward before either optimizer steps, each
+    After D's step, run D again on the same fakes. Or call backward() of both losses before either optimizer steps, each
     with inputs=list(network.parameters()) of its own network. inplace=False on activations does not help here.
     """
 
@@ -150,7 +150,7 @@ class EditAfterUse:
         a = torch.tensor([1.0, 3.0], requires_grad=True)
         b = a + 2
         loss = (b * b).mean()
-        b[0] = 1000.0  # b * b wants b back as it was
+        b[0] = 1000.0  # the gradient of b * b needs b as it was
         loss.backward()
         return a.grad, b._version
 
@@ -173,8 +173,8 @@ class EditAfterUse:
 class InplaceActivation:
     """An in-place activation right after sigmoid or tanh.
 
-    Sigmoid computes its gradient from its output, s (1 - s), and so keeps the output. The activation behind it writes
-    into that very tensor. The message names the layer whose output was lost.
+    Sigmoid computes its gradient from its output, s (1 - s), and so saves the output. The activation after it writes
+    into that tensor. The message names the layer whose output was lost.
 
     inplace=False there. After a layer that does not need its output (Linear, Conv2d, BatchNorm), an in-place activation
     is safe.
@@ -249,8 +249,8 @@ class EditThroughDetach:
 class HarmlessEdit:
     """The same edit, an error here and harmless there.
 
-    Autograd compares _version only when a backward pass asks for a saved value. Both edits raise _version to 1; nobody
-    asks for the second b.
+    Autograd compares _version only when a backward pass needs a saved value. Both edits raise _version to 1; the second
+    b is not needed.
 
     Do not rely on it: a change of the loss, or of the layer before, brings the error. Edit a clone().
     """

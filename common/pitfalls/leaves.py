@@ -16,8 +16,8 @@ LEAF_IN_PLACE = ("leaf Variable that requires grad",)
 class LeafInPlace:
     """A weight is changed in place: a.add_(10), a += 10.
 
-    A leaf is a tensor that no operation made, such as a weight, and is where gradients are kept. After a recorded edit
-    it would be the result of that edit, no leaf any more.
+    A leaf is a tensor that no operation made, such as a weight; gradients are kept in leaves. After a recorded edit it
+    would be the result of that edit, and no leaf.
 
     Change weights under torch.no_grad(), as optimizers do, and before the forward pass that uses them.
     """
@@ -40,9 +40,8 @@ class LeafInPlace:
 class LeafAssignment:
     """A weight is assigned to by index: a[:] = 0.
 
-    An assignment by index is an in-place edit. PyTorch 2.6 speaks of a view of a leaf here, 2.13 and later of a leaf,
-    as for any such edit. Old versions let it pass and turned `a` into a tensor that is no leaf, so that a.grad stayed
-    empty.
+    An assignment by index is an in-place edit. The message of PyTorch 2.6 names a view of a leaf here, that of 2.13 and
+    later a leaf. Old versions gave no error and made `a` a tensor that is no leaf, so a.grad stayed None.
 
     Assign under torch.no_grad(), or use torch.nn.init, which does so.
     """
@@ -148,8 +147,8 @@ class InputsWithFrozen:
 class OptimizeResult:
     """An optimizer gets a result in place of a leaf.
 
-    Only a leaf keeps its gradient. Here the product is a result, and the leaf behind it has no name; .to(device),
-    .cuda() or .float() after requires_grad=True do the same.
+    Only a leaf keeps its gradient. Here the product is a result, and no variable holds the leaf that it was made from;
+    .to(device), .cuda() or .float() after requires_grad=True do the same.
 
     Set requires_grad last: (torch.ones(2) * 0.01).to(device).requires_grad_(), or use nn.Parameter.
     """
@@ -175,7 +174,7 @@ class DeepcopyResult:
     attribute cannot be copied for an average of the weights; nor can one with the old torch.nn.utils.weight_norm or
     spectral_norm.
 
-    Store self.features.detach(), or nothing. For normed weights use torch.nn.utils.parametrizations.
+    Store self.features.detach(), or nothing. For normalised weights use torch.nn.utils.parametrizations.
     """
 
     def wrong():
@@ -193,7 +192,7 @@ class DeepcopyResult:
 class FreezeResult:
     """requires_grad = False on a result.
 
-    A result requires grad because something before it does. The flag can be changed only where it starts, at leaves.
+    A result requires grad because one of its inputs does. The flag can be changed only at leaves.
 
     fake.detach() gives the same values without the graph. To freeze a network: network.requires_grad_(False).
     """
@@ -223,7 +222,7 @@ class FreezeResult:
 class IntegerRequiresGrad:
     """An integer tensor is to require grad.
 
-    Integers have no small changes, so no gradients. Images as bytes, labels, and torch.tensor([1, 2]) are integers.
+    Gradients are defined for continuous values only. Images as bytes, labels, and torch.tensor([1, 2]) are integers.
 
     Convert first: images.float() / 255, or torch.tensor([1.0, 2.0]).
     """
@@ -241,7 +240,8 @@ class IntegerRequiresGrad:
 class WeightReplaced:
     """A weight is replaced by a tensor: layer.weight = ....
 
-    A module's weight must be a Parameter, a leaf that the optimizer already holds. A new tensor would be unknown to it.
+    A module's weight must be a Parameter, a leaf that the optimizer already holds. The optimizer would not have the new
+    tensor.
 
     Change the values where they are: with torch.no_grad(): layer.weight.mul_(0.5).
     """
@@ -270,8 +270,8 @@ class WeightReplaced:
 class HookOnConstant:
     """A hook on a tensor that gets no gradient.
 
-    A tensor's hook runs when its gradient is computed. Where none is, such as at real images, it would never run.
-    register_post_accumulate_grad_hook() needs a leaf, because only a leaf accumulates.
+    A tensor's hook runs when its gradient is computed. For a tensor without one, such as real images, it would never
+    run. register_post_accumulate_grad_hook() needs a leaf, because only a leaf accumulates.
 
     Hook a weight or a result, or call requires_grad_() on the images first.
     """
@@ -296,7 +296,7 @@ class HookOnConstant:
 class GradAssigned:
     """.grad is assigned with another shape, dtype or device.
 
-    A gradient fits its tensor: the same shape and device, and the same dtype unless grad_dtype says otherwise.
+    A gradient has the shape and device of its tensor, and the same dtype unless grad_dtype is set.
 
     Assign torch.zeros_like(weight), or something computed from the weight; None clears it.
     """
@@ -316,8 +316,8 @@ class GradAssigned:
 class SendResult:
     """A result is sent to another process.
 
-    A worker or queue of torch.multiprocessing passes on tensors, but no graphs. A data set that makes images with a
-    network returns results.
+    A worker or queue of torch.multiprocessing sends tensors, but no graphs. A data set that makes images with a network
+    returns results.
 
     Send tensor.detach(); compute under no_grad() in workers.
     """

@@ -13,7 +13,7 @@ from common.pitfalls.engine import pitfall
 class NonScalarLoss:
     """backward() on a loss of several numbers.
 
-    A gradient is that of one number. With one loss per sample, PyTorch would have to guess their weights.
+    backward() computes the gradient of one number. For several numbers it would need a weight for each.
 
     mean() or sum() first, and no reduction='none' in the loss.
     """
@@ -43,8 +43,7 @@ OTHER_SIZE = "is different to the input size"
 class LabelShapeBce:
     """BCE: labels of shape (N,), outputs of shape (N, 1).
 
-    A D that ends in Linear(..., 1) gives (N, 1), torch.ones(N) has the shape (N,). They look alike, but are different
-    to PyTorch.
+    A D that ends in Linear(..., 1) gives (N, 1), torch.ones(N) has the shape (N,). The two shapes differ.
 
     torch.ones_like(output), or a loss that needs no labels: -F.logsigmoid(logits).mean() for real.
     """
@@ -62,8 +61,8 @@ class LabelShapeBce:
 class LabelShapeMse:
     """MSE: labels of shape (N,), outputs of shape (N, 1).
 
-    (N, 1) against (N,) broadcasts to a table of N x N differences, every score against every label. A D without a fault
-    gets the loss 0.5, and nothing but a warning tells.
+    (N, 1) against (N,) broadcasts to a table of N x N differences, every score against every label. A perfect D gets
+    the loss 0.5, with only a warning.
 
     label.view_as(score) or torch.ones_like(score). In tests, warnings.simplefilter('error').
     """
@@ -83,9 +82,9 @@ class LabelShapeMse:
 class ComplexLoss:
     """A loss is complex: one of a Fourier transform.
 
-    A loss is made smaller, and complex numbers have no order.
+    A loss is minimised, and complex numbers have no order.
 
-    A real number of it: abs(), or .real, before mean().
+    Make it real by abs() or .real before mean().
     """
 
     def wrong():
@@ -103,8 +102,7 @@ class ComplexLoss:
 class GradOutputShape:
     """backward(gradient) with another shape than the output.
 
-    The argument of backward(), and grad_outputs of torch.autograd.grad(), weight each number of the output; so there
-    is one weight for each.
+    The argument of backward(), and grad_outputs of torch.autograd.grad(), hold a weight for each number of the output.
 
     torch.ones_like(output); or sum() first and no argument.
     """
@@ -291,10 +289,10 @@ class ClassShape:
 class BatchOfOne:
     """BatchNorm on a single value: the last batch is 1.
 
-    BatchNorm subtracts the mean over batch and pixels, and of one value nothing is left. InstanceNorm does so over the
-    pixels of each image, so it cannot stand where the image is 1x1.
+    BatchNorm subtracts the mean over batch and pixels, which makes a single value 0. InstanceNorm does so over the
+    pixels of each image, so it cannot be used where the image is 1x1.
 
-    drop_last=True in the DataLoader; network.eval() to sample one image; GroupNorm, which a batch of 1 does not hurt.
+    drop_last=True in the DataLoader; network.eval() to sample one image; GroupNorm, which works with a batch of 1.
     """
 
     def wrong():

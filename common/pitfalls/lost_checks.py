@@ -14,10 +14,10 @@ class FusedStep:
 
     Adam, AdamW, SGD and Adagrad with fused=True change weights without raising their _version, in PyTorch 2.6.0 and
     2.15.0 alike. The mistake of step-between-backwards then gives no error, but a gradient of old and new weights:
-    0.245 = 2 * 0.5 * 0.7 * 0.35, in place of 0.1225 = 2 * 0.5 * 0.35 * 0.35. Compiled networks are the same.
+    0.245 = 2 * 0.5 * 0.7 * 0.35, in place of 0.1225 = 2 * 0.5 * 0.35 * 0.35. The same happens with compiled networks.
 
-    The default optimizer, which is checked; or raise _version after each step, as the right form does. Then the mistake
-    is an error again, and D has to run once more.
+    Use the default form of the optimizer, which is checked; or raise _version after each step, as the right form does.
+    Then the mistake is an error again, and D has to run once more.
     """
 
     def wrong():
@@ -54,8 +54,8 @@ class FusedStep:
 class CheckpointedStep:
     """D steps between two backward() of a checkpointed D.
 
-    A checkpoint saves no weights and runs D again in backward(), with the weights of that time; nothing compares them
-    with those of the first run. The mistake of step-between-backwards gives no error, with any optimizer, and a mixed
+    A checkpoint saves no weights and runs D again in backward(), with its current weights; they are not compared with
+    those of the first run. The mistake of step-between-backwards gives no error, with any optimizer, and a mixed
     gradient. saved_tensors_hooks, such as save_on_cpu(), bypass the check as well.
 
     After D's step, run D again on the same fakes.
@@ -87,8 +87,8 @@ class CheckpointedStep:
 class AutocastCache:
     """A whole step under one autocast: D's step is not seen.
 
-    autocast keeps the half-precision copies of weights until its block ends. D's second run takes the copy from before
-    its step, and G is trained against the old D. Here D's score of 0.5 changes by 0.175, or not at all.
+    autocast keeps the half-precision copies of weights until its block ends. D's second forward pass uses the copies
+    from before its step, so G is trained against the old D. Here D's score of 0.5 changes by 0.175, or not at all.
 
     A block for each forward pass; or torch.autocast(..., cache_enabled=False) around the step.
     """
@@ -119,10 +119,10 @@ class DataEdit:
     """An edit through .data between forward and backward.
 
     .data shares the memory of b but not its _version counter, which stays at 0: autograd computes 2 b with the zeros
-    and cannot know.
+    and cannot detect it.
 
-    Never .data. detach() shares the memory as well, but the edit is caught: see edit-through-detach. To edit freely,
-    detach().clone(); to change a weight, torch.no_grad().
+    Do not use .data. detach() shares the memory as well, but the edit is caught: see edit-through-detach. To edit
+    freely, detach().clone(); to change a weight, torch.no_grad().
     """
 
     def wrong():
@@ -146,8 +146,8 @@ class DataEdit:
 class NumpyEdit:
     """An edit of a NumPy array that shares a tensor's memory.
 
-    On the CPU .numpy() makes no copy, and NumPy raises no _version: scaling images for display changes what the loss
-    needs. The same holds for torch.from_numpy(), DLPack and untyped_storage().
+    On the CPU .numpy() makes no copy, and NumPy raises no _version: scaling images for display changes values that the
+    backward pass needs. The same holds for torch.from_numpy(), DLPack and untyped_storage().
 
     .numpy().copy(), or arithmetic that makes a new array: images = images / 2 + 0.5.
     """

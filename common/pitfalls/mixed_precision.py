@@ -15,8 +15,8 @@ from common.pitfalls.engine import one_weight_gan, pitfall
 class ScalerNoGradients:
     """scaler.step() of an optimizer that has no gradients.
 
-    The scaler looks at the gradients of this very optimizer, and finds none: its loss did not go backward, reached
-    other weights, or was not scaled. Calling update() in a step without step() gives a message of the same kind.
+    The scaler found no gradients for this optimizer: backward() of its loss was not called, reached other weights, or
+    the loss was not scaled. Calling update() in a step without step() gives a similar message.
 
     scaler.scale(g_loss).backward() before scaler.step(optimizer_g); one scaler and one update() a step for both
     optimizers.
@@ -91,8 +91,8 @@ class ScalerOutOfOrder:
 class HalfWeights:
     """A GradScaler with a network in half().
 
-    The scaler keeps small gradients from vanishing on their way to weights in float32. Weights in float16 cannot be
-    stepped on so: their small changes are rounded away.
+    The loss scale keeps small gradients in float16 from becoming 0; the weights they change are float32. In weights of
+    float16 small changes are lost by rounding.
 
     Leave the network in float32 and compute under torch.autocast; no half().
     """
@@ -118,9 +118,9 @@ class HalfWeights:
 class ScalerWithClosure:
     """scaler.step(optimizer, closure).
 
-    The scaler must see the gradients before the step, and a closure computes them inside it.
+    The scaler must check the gradients before the step, and a closure computes them inside it.
 
-    Compute the loss and go backward first; then scaler.step(optimizer).
+    Compute the loss and call backward() first; then scaler.step(optimizer).
     """
 
     def wrong():
@@ -151,7 +151,8 @@ class ScalerWithClosure:
 class BceUnderAutocast:
     """BCELoss under autocast.
 
-    The sigmoid before it is computed in float16, where a sure D gives exactly 0 or 1, and the logarithm infinity.
+    The sigmoid before it is computed in float16, where a confident D gives exactly 0 or 1, and the logarithm is
+    infinite.
 
     binary_cross_entropy_with_logits, and no sigmoid in D.
     """

@@ -14,9 +14,9 @@ NO_GRAPH = ("does not require grad and does not have a grad_fn",)
 class NoGraph:
     """backward() on a loss computed under no_grad().
 
-    Under no_grad() nothing is recorded, whatever the weights say. The loss has no graph to go back through.
+    Under no_grad() nothing is recorded, even if the weights require grad. The loss has no graph for backward().
 
-    Keep under no_grad() only what is to get no gradient: here the fakes that D learns from.
+    Use no_grad() only for what gets no gradient: here the fakes that D is trained on.
     """
 
     def wrong():
@@ -39,8 +39,8 @@ class NoGraph:
 class AllFrozen:
     """D is frozen and the fakes are detached: nothing left.
 
-    An output requires grad when any of its inputs does, weights or what comes in. With D frozen, G's weights are all
-    that is left, and detach() cuts them off.
+    An output requires grad if a weight or an input does. With D frozen, only G's weights require grad, and detach()
+    cuts off the graph to them.
 
     Detach the fakes in D's loss, never in G's. print(loss.requires_grad) tells whether there is a graph.
     """
@@ -66,9 +66,9 @@ class AllFrozen:
 class NoGraphInference:
     """backward() on a loss computed in inference_mode().
 
-    inference_mode() records nothing, as no_grad() does, and what is made under it can never be recorded later.
+    inference_mode() records nothing, as no_grad() does, and tensors made under it cannot be recorded later.
 
-    No inference_mode() around anything that is trained. A decorator above a function counts, too.
+    No inference_mode() around anything that is trained. This includes decorators of functions.
     """
 
     def wrong():
@@ -92,7 +92,7 @@ class StepFunction:
     argmax, comparisons, sampling, and casts to integers give steps: no small change of a score changes them, so they
     have no gradient. round() and sign() have one, which is zero.
 
-    A loss of the scores themselves, such as BCE with logits. The share of right answers is for printing.
+    A loss of the scores themselves, such as BCE with logits. Accuracy is only for printing.
     """
 
     def wrong():
@@ -115,7 +115,7 @@ class LossRebuilt:
     .item(), .numpy(), .tolist(), and torch.tensor() of a tensor copy values, without the graph behind them. The new
     tensor is a leaf that depends on nothing.
 
-    Join losses with + or torch.stack(losses).mean(), and leave the numbers to the log.
+    Join losses with + or torch.stack(losses).mean(), and use the numbers only for logging.
     """
 
     def wrong():
@@ -135,7 +135,7 @@ class LossRebuilt:
 class PenaltyWithoutGraph:
     """A gradient penalty without create_graph=True.
 
-    torch.autograd.grad() gives gradients without a graph of their own, so the penalty cannot be sent backward. Added
+    torch.autograd.grad() gives gradients without a graph of their own, so backward() of the penalty has no graph. Added
     to another loss it gives no error, but has no effect: see silent-penalty.
 
     torch.autograd.grad(..., create_graph=True).

@@ -13,10 +13,10 @@ from common.pitfalls.engine import one_weight_gan, pitfall
 class NoParameters:
     """An optimizer without parameters: an iterator used up.
 
-    parameters() can be run through once. Counting them first leaves nothing for the optimizer. Layers kept in a Python
-    list in place of nn.ModuleList have no parameters either.
+    parameters() is an iterator that can be used once. If they are counted first, the optimizer gets none. Layers kept
+    in a Python list in place of nn.ModuleList have no parameters either.
 
-    list(network.parameters()) where they are needed twice; nn.ModuleList for layers.
+    list(network.parameters()) if they are needed twice; nn.ModuleList for layers.
     """
 
     def wrong():
@@ -103,10 +103,10 @@ class OtherOptimizerState:
     """An optimizer loads the state of another.
 
     The state is stored by position. It fits only an optimizer with as many weights, in the same order: G's state loaded
-    into D's optimizer, or a network that has since got a layer, does not fit. Where the numbers happen to agree there
-    is no error.
+    into D's optimizer, or that of a network before a layer was added, does not fit. If the numbers happen to agree
+    there is no error.
 
-    Store each optimizer under its own name, and build both as they were when stored.
+    Store each optimizer under its own name, and build both as they were when they were stored.
     """
 
     def wrong():
@@ -128,9 +128,9 @@ class OtherOptimizerState:
 class LbfgsWithoutClosure:
     """LBFGS.step() without a closure.
 
-    LBFGS asks for the loss several times in a step, so step() takes a function that computes it and its gradient.
+    LBFGS computes the loss several times in a step, so step() takes a function that computes it and its gradient.
 
-    optimizer.step(closure). For GANs use Adam: LBFGS needs a loss that does not change under it.
+    optimizer.step(closure). For GANs use Adam: LBFGS needs a loss that stays the same function.
     """
 
     def wrong():
@@ -158,9 +158,9 @@ class LbfgsWithoutClosure:
 class SchedulerFirst:
     """scheduler.step() before optimizer.step().
 
-    The schedule is then one step ahead: its first learning rate is never used. With two optimizers each schedule counts
-    the steps of its own. A GradScaler that skips the first step for an overflow gives the warning, too; that is
-    harmless.
+    The schedule is then one step ahead: its first learning rate is never used. With two optimizers, each schedule
+    counts the steps of its own optimizer. A GradScaler that skips the first step for an overflow gives the warning,
+    too; that is harmless.
 
     optimizer.step(), then scheduler.step().
     """
@@ -196,10 +196,10 @@ class SchedulerFirst:
 class FusedWithOthers:
     """fused=True together with foreach=True.
 
-    Each names one implementation of the step, and only one can run. fused=True also needs weights of a floating dtype
-    on a device that has it.
+    Each selects an implementation of the step, and only one can be used. fused=True also needs weights of a floating
+    dtype on a device that supports it.
 
-    fused=True alone; and read fused-step about what it takes away.
+    fused=True alone; fused-step shows which check it disables.
     """
 
     def wrong():
@@ -218,7 +218,7 @@ class FusedWithOthers:
 class SparseGradients:
     """Adam with nn.Embedding(sparse=True).
 
-    The gradient of such an embedding has the rows that were used, and Adam moves all.
+    The gradient of such an embedding has only the rows that were used, and Adam updates all rows.
 
     sparse=False for the labels of a conditional GAN: the table is small. SparseAdam or SGD take sparse gradients.
     """

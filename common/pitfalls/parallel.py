@@ -16,8 +16,9 @@ from common.pitfalls.graph import MODIFIED_IN_PLACE
 class DdpUnusedParameters:
     """DDP: a parameter gets no gradient.
 
-    DDP waits for the gradient of every parameter that requires one. A layer that the loss does not reach leaves it
-    waiting, and the next forward pass finds so: a second head, a label embedding, the weights named in no inputs=.
+    DDP waits for the gradient of every parameter that requires one. For a layer that the loss does not reach it never
+    comes, and the next forward pass raises the error: a second head, a label embedding, the weights named in no
+    inputs=.
 
     Remove or freeze the layer before wrapping; else find_unused_parameters=True, which costs a search at each step.
     """
@@ -50,8 +51,8 @@ class DdpUnusedParameters:
 class DdpReadyTwice:
     """DDP: a parameter has two gradients in a backward pass.
 
-    A checkpoint of the old form inside DDP, used twice on the same layer, goes backward twice; so does a parameter used
-    outside the wrapped forward().
+    A checkpoint of the old form inside DDP, used twice on the same layer, has two backward passes; so has a parameter
+    used outside the wrapped forward().
 
     checkpoint(..., use_reentrant=False); and call the DDP object, not layers of its .module.
     """
@@ -95,7 +96,7 @@ class DdpAllFrozen:
     There is nothing to average: no parameter requires grad. A D that is frozen for G's step, or a fixed feature
     extractor, is such a network.
 
-    Wrap D before you freeze it; leave what is never trained unwrapped.
+    Wrap D before you freeze it; do not wrap what is never trained.
     """
 
     def wrong():
@@ -119,7 +120,7 @@ class DdpAllFrozen:
 class DdpNotStarted:
     """DDP before init_process_group().
 
-    The processes must know each other first, and torchrun tells them how: it sets RANK, WORLD_SIZE and the address.
+    The processes must connect first. torchrun sets what they need: RANK, WORLD_SIZE and the address.
 
     torchrun --standalone --nproc-per-node=2 train.py, and init_process_group() at its start.
     """
@@ -142,10 +143,10 @@ class DdpNotStarted:
 class DdpAttribute:
     """An attribute of a wrapped network.
 
-    The wrapper has the network as .module, and passes on forward() alone. A method that runs layers past the wrapper
-    gets no averaged gradients.
+    The wrapper has the network as .module, and forwards only forward(). For layers called without the wrapper,
+    gradients are not averaged.
 
-    wrapped.module.weight; put what needs gradients into forward().
+    wrapped.module.weight; move the computation into forward().
     """
 
     def wrong():
@@ -162,11 +163,11 @@ class DdpRetainGraph:
     """DDP averages the gradient of the wrong loss.
 
     DDP averages G's gradients in the first backward pass after G's forward pass, and in no other. With
-    retain_graph=True that pass is D's loss: its gradient is averaged and thrown away, and G steps on one of its own
-    process. The weights of the processes drift apart, without an error. The first number here is what DDP averages,
+    retain_graph=True that pass is D's loss: its gradient is averaged and then cleared, and G steps on a gradient that
+    was not averaged. The weights of the processes diverge without an error. The first number here is what DDP averages,
     the second what G steps on.
 
-    D's loss on fake.detach(), as in gan_detach.py. Or average what the optimizer is about to step on, as
+    D's loss on fake.detach(), as in gan_detach.py. Or all-reduce the gradients in a pre-hook of optimizer.step(), as
     common/run/ranks.py does.
     """
 
@@ -203,10 +204,10 @@ class DdpRetainGraph:
 class DdpAutogradGrad:
     """DDP averages nothing that autograd.grad() computes.
 
-    DDP averages when a gradient is accumulated into .grad. torch.autograd.grad() returns gradients instead, so each
+    DDP averages a gradient when it is accumulated into .grad. torch.autograd.grad() returns gradients instead, so each
     process keeps its own. The first number is what DDP averages.
 
-    backward(), with inputs= for G's weights alone; or dist.all_reduce() on what autograd.grad() returns.
+    backward(), with inputs= for G's weights alone; or dist.all_reduce() of the gradients that autograd.grad() returns.
     """
 
     def wrong():
@@ -231,7 +232,7 @@ class DdpAutogradGrad:
 
 
 def keep(averaged: list, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Note the gradients that DDP is about to average; of one process they stay as they are."""
+    """Record the gradients that DDP averages; with one process the average is the gradient itself."""
     averaged.append(bucket.buffer().tolist())
     done = torch.futures.Future()
     done.set_result(bucket.buffer())
@@ -248,8 +249,8 @@ def keep(averaged: list, bucket: dist.GradBucket) -> torch.futures.Future[torch.
 class DdpBatchNormTwice:
     """DDP: two forward passes of a BatchNorm, one backward().
 
-    Before each forward pass DDP copies the buffers of process 0 into all, in place. Those that the pass before has
-    saved are then changed: D on real images, then D on fakes, then one backward().
+    Before each forward pass DDP copies the buffers of process 0 into all, in place. This changes the buffers that the
+    previous pass saved: D on real images, then D on fakes, then one backward().
 
     DistributedDataParallel(..., broadcast_buffers=False), or one pass over torch.cat((real, fake)), or a norm without
     running statistics.
@@ -265,10 +266,11 @@ class DdpBatchNormTwice:
 class RanksDisagree:
     """A process waits for others that do something else.
 
-    Every averaging needs all processes. One that takes another branch (a loss skipped as NaN, D trained only when it
-    lags, a shorter epoch, an `if rank == 0` around a forward pass) leaves the rest waiting.
+    An all-reduce needs all processes. One that takes another branch (a loss skipped as NaN, D trained only when it
+    lags, a shorter epoch, an `if rank == 0` around a forward pass) makes the others wait.
 
-    Decide on a number that all share: all_reduce() the loss first. TORCH_DISTRIBUTED_DEBUG=DETAIL names the odd one.
+    Decide by a number that all processes have: all_reduce() the loss first. TORCH_DISTRIBUTED_DEBUG=DETAIL names the
+    rank that differs.
     """
 
 
@@ -281,7 +283,8 @@ class RanksDisagree:
 class BackwardAfterFork:
     """backward() in a process forked after one.
 
-    The threads of autograd do not survive a fork. The parent must not go backward before it forks workers that do.
+    The threads of autograd do not survive a fork. The parent must not call backward() before it forks workers that call
+    it.
 
     torch.multiprocessing.set_start_method("spawn").
     """

@@ -13,10 +13,10 @@ from common.pitfalls.engine import one_weight_gan, pitfall
 class SigmoidThenLogits:
     """A sigmoid, then BCE with logits: the sigmoid twice.
 
-    The loss takes D's probabilities for logits and applies a sigmoid of its own. D's sigmoid is flat where D is sure
-    (logit -10): a G that is losing gets no gradient, just where it should be largest.
+    The loss treats D's probabilities as logits and applies a second sigmoid. D's sigmoid is flat where D is confident
+    (logit -10): G gets almost no gradient where it should be largest.
 
-    No sigmoid in D; binary_cross_entropy_with_logits on what it gives. A sigmoid only to print D(x).
+    No sigmoid in D; binary_cross_entropy_with_logits on its output. A sigmoid only to print D(x).
     """
 
     def wrong():
@@ -35,11 +35,11 @@ class SigmoidThenLogits:
 class BothBackward:
     """Both losses go backward, and D steps on the sum.
 
-    backward() adds to .grad of every weight on its way, and G's loss comes through D. D then steps on G's loss as well
-    as its own.
+    backward() adds to .grad of every weight in the graph, and D's weights are in the graph of G's loss. D then steps on
+    the sum of both losses.
 
     Name the weights a loss is for: g_loss.backward(inputs=list(generator.parameters())). Or freeze D with
-    requires_grad_(False) while G's loss goes backward, or clear D's gradient before D's own loss.
+    requires_grad_(False) during G's backward(), or clear D's gradient before D's own loss.
     """
 
     def wrong():
@@ -67,8 +67,8 @@ class BothBackward:
 class ZeroGradForgotten:
     """optimizer.zero_grad() is missing.
 
-    backward() adds to .grad. Without zero_grad() each step takes the gradients of all steps before it once more: 2, 4,
-    6 in place of 2, 2, 2.
+    backward() adds to .grad. Without zero_grad() each step uses the sum of all gradients so far: 2, 4, 6 in place of 2,
+    2, 2.
 
     optimizer.zero_grad() before every backward() that starts a step.
     """
@@ -95,8 +95,8 @@ class ZeroGradForgotten:
 class DetachedByMistake:
     """detach() between two networks that learn together.
 
-    Nothing comes back through detach(): the first network's gradients stay None, and an optimizer skips such weights
-    without a word. It never learns.
+    No gradient passes detach(): the first network's gradients stay None, and the optimizer skips such weights without a
+    warning. The network is not trained.
 
     detach() only where one loss must not reach a network; not between networks under one optimizer. After a backward(),
     check for weights whose .grad is None.
@@ -125,8 +125,8 @@ class DetachedByMistake:
 class SilentPenalty:
     """A penalty without create_graph=True, beside D's loss.
 
-    Without it the slope is a constant, and the penalty has no gradient. D's own loss has a graph to go backward
-    through, so there is no error, and the printed loss shows a penalty that has no effect.
+    Without it the slope is a constant, and the penalty has no gradient. D's own loss has a graph, so there is no error,
+    and the printed loss includes a penalty that has no effect.
 
     torch.autograd.grad(..., create_graph=True). Check: penalty.requires_grad is True.
     """
@@ -183,7 +183,7 @@ class OptimizerOldWeights:
     """The optimizer holds weights the network no longer uses.
 
     An optimizer keeps the tensors it was given. load_state_dict(assign=True), a layer replaced later, or a network
-    built anew give the network other tensors; step() moves the old ones and the network never learns.
+    built anew give the network other tensors; step() changes the old ones, and the network is not trained.
 
     Make the optimizer last; or load_state_dict() without assign, which copies values into the same tensors.
     """
@@ -209,8 +209,8 @@ class OptimizerOldWeights:
 class CheckpointInputs:
     """backward(inputs=weights) skips an old checkpoint.
 
-    With use_reentrant=True the weights inside are not part of the graph outside, so inputs= finds no way to them, and
-    they get no gradient, and there is no error.
+    With use_reentrant=True the weights inside are not part of the graph outside, so inputs= cannot reach them: they get
+    no gradient, and there is no error.
 
     use_reentrant=False.
     """

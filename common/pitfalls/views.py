@@ -19,8 +19,8 @@ from common.pitfalls.engine import pitfall
 class EditOneOfManyViews:
     """One of several views is edited: for image in fakes.
 
-    unbind(), split(), chunk() and a loop over a tensor give several views of it at once. Autograd keeps no track of
-    edits to one of them, nor to their base while they are in use.
+    unbind(), split(), chunk() and a loop over a tensor give several views of it at once. Autograd does not track edits
+    to one of them, nor to their base while they are in use.
 
     Make a new tensor: image = image * 2. Or edit a view of its own: fakes[0].mul_(2).
     """
@@ -48,7 +48,7 @@ class EditOneOfManyViews:
 class EditViewFromNoGrad:
     """A view made under no_grad() is edited outside.
 
-    It is unclear whether the edit is to be recorded: the view was made where nothing is.
+    It is unclear whether the edit must be recorded: the view was made where nothing is recorded.
 
     Make the view and edit it on the same side: both under no_grad(), or both outside.
     """
@@ -106,10 +106,10 @@ class EditExpanded:
 class InferenceTensor:
     """A tensor from inference_mode() in training.
 
-    inference_mode() is no_grad() for ever: what is made under it has no version counter, and autograd can neither save
-    it nor let it be edited or require grad.
+    A tensor made under inference_mode() has no version counter, also later. Autograd can neither save it nor let it be
+    edited or require grad.
 
-    no_grad() for fakes that D is to learn from; clone() makes a normal tensor of an inference tensor.
+    no_grad() for fakes that D is trained on; clone() makes a normal tensor of an inference tensor.
     """
 
     def wrong():
@@ -131,10 +131,10 @@ class InferenceTensor:
 class OutArgument:
     """out= with a tensor that requires grad.
 
-    An operation that writes into a tensor given by out= is not recorded, and PyTorch refuses it where a gradient is
-    wanted.
+    An operation that writes into a tensor given by out= is not recorded, and PyTorch refuses it for a tensor that
+    requires grad.
 
-    Leave out= away; or use it under no_grad(), where nothing is to be recorded.
+    Leave out= away; or use it under no_grad(), if no gradient is needed.
     """
 
     def wrong():
@@ -154,9 +154,9 @@ class OutArgument:
 class DetachViewInPlace:
     """detach_() on a view.
 
-    detach_() cuts a tensor out of its graph in place. A view cannot be cut off without the tensor it shows.
+    detach_() removes a tensor from its graph in place. A view cannot be removed without its base.
 
-    detach(), which makes a new tensor, is what most code wants.
+    detach(), which makes a new tensor.
     """
 
     def wrong():

@@ -1,1 +1,1 @@
-"""Tools for a finished run, for your own script, and for measuring, as a package for the tests."""
+"""Tools for a finished run, for your own script, and for measurements; a package so that tests can import them."""

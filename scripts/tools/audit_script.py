@@ -1,15 +1,16 @@
-"""Audit a stranger's training script, without any change to it.
+"""Audit any training script, without a change to it.
 
 The script runs as `__main__`, in its own folder and with its own arguments, until every optimizer has stepped
-`--iterations` times. Networks and optimizers are found as they come to be, and named as the script names them. Printed
-are a row for each backward pass, a column for each network, and a finding for whatever is wasted or wrong.
+`--iterations` times. Networks and optimizers are found when the script makes them, and named as it names them. The
+output is a table, with a row for each backward pass and a column for each network, and the findings: what is wasted or
+wrong.
 
     python scripts/tools/audit_script.py [--iterations 3] path/to/train.py [its own arguments]
 
-Exit status: 0 if nothing is wrong (waste is not wrong), 1 if something is or the script raised, 2 for no such script.
+Exit status: 0 if nothing is wrong (waste is not wrong), 1 if something is or the script raised, 2 for bad arguments.
 
-A network is a module that is not part of another, unless its parts have different optimizers (a class that holds both
-G and D): then each part is one. Processes that the script starts, as `torchrun` and `spawn` do, are not seen.
+A network is a module that is not part of another. If the parts of a module have different optimizers, as in a class
+that holds both G and D, each part is a network. Processes that the script starts, as by `spawn`, are not audited.
 """
 
 import argparse
@@ -40,37 +41,37 @@ from common.pitfalls import match_error
 
 
 class Stop(BaseException):
-    """Ends the script from inside a step; no `except Exception` of the script's catches it."""
+    """Ends the script from inside a step; an `except Exception` in the script does not catch it."""
 
 
 class ScriptAudit(GradientAudit):
-    """An audit that finds the networks by itself, and raises Stop once it has seen enough.
+    """An audit that finds the networks itself, and raises Stop after enough steps.
 
-    Enough is `iterations` steps of every optimizer, or `limit` of one, should another never step.
+    Enough is `iterations` steps of every optimizer, or `limit` steps of one, in case another never steps.
     """
 
     def __init__(self, iterations: int, limit: int):
-        """Watch nothing yet."""
+        """Start without networks."""
         super().__init__()
         self.iterations, self.limit = iterations, limit
         self.steps: Counter[Optimizer] = Counter()
-        self.known: WeakSet[nn.Module] = WeakSet()  # the networks, and all that is known to be part of one
+        self.known: WeakSet[nn.Module] = WeakSet()  # the networks, and the modules known to be part of one
         self.names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
 
     def __enter__(self) -> "ScriptAudit":
-        """Begin to watch, also the making of modules."""
+        """Start to watch, also the construction of modules."""
         self.hooks = [
             registration.register_module_parameter_registration_hook(lambda module, *_: self.found(module)),
             registration.register_module_module_registration_hook(self.joined),
             register_optimizer_step_post_hook(torch.compiler.disable(self.stepped)),
         ]
-        # Not a hook on every forward pass, which would find copies, too: torch.compile traces it into each graph.
+        # A hook on every forward pass would find copies, too, but torch.compile would trace it into each graph.
         self.setstate = nn.Module.__setstate__
         nn.Module.__setstate__ = lambda module, state: self.restored(module, state)
         return super().__enter__()
 
     def __exit__(self, kind: object, error: object, trace: TracebackType | None) -> None:
-        """Settle what the networks are, then judge, while the frames of a script that raised are still there."""
+        """Determine the networks, then the findings, while the frames of a script that raised still exist."""
         nn.Module.__setstate__ = self.setstate
         for hook in self.hooks:
             hook.remove()
@@ -79,20 +80,20 @@ class ScriptAudit(GradientAudit):
         super().__exit__(kind, error, trace)
 
     def found(self, module: nn.Module) -> None:
-        """Take a new module for a network, until it joins another."""
+        """Record a new module as a network, until it becomes part of another."""
         if module not in self.known:
             self.known.add(module)
             self.networks[str(id(module))] = module
 
     def joined(self, parent: nn.Module, name: str, child: nn.Module | None) -> None:
-        """Take the parent for the network in place of its child."""
-        if child is not None and name != "_orig_mod":  # what torch.compile makes is called by the name, but is no other
+        """Record the parent as the network in place of its child."""
+        if child is not None and name != "_orig_mod":  # a compiled module is not a parent but the same network
             self.found(parent)
             self.known.add(child)
             self.networks.pop(str(id(child)), None)
 
     def restored(self, module: nn.Module, state: dict) -> None:
-        """Find also a network that was copied or unpickled, of which no registration tells: its parts come first."""
+        """Record a network that was copied or unpickled: no registration hook is called for it."""
         self.setstate(module, state)
         self.found(module)
         for name, child in module.named_children():
@@ -110,7 +111,7 @@ class ScriptAudit(GradientAudit):
             raise Stop
 
     def name(self, frames: list[FrameType]) -> None:
-        """Name modules by the variables of these frames, the outermost first, and by what those variables hold."""
+        """Name modules by the variables of these frames, outermost first, and by the contents of those variables."""
         for frame in frames:
             if frame.f_globals.get("__name__") == "runpy" or frame.f_code.co_filename == main.__code__.co_filename:
                 continue
@@ -123,7 +124,7 @@ class ScriptAudit(GradientAudit):
                 level = [inside for name, value in level for inside in islice(_inside(name, value), 100)]
 
     def settle(self) -> dict[str, nn.Module]:
-        """Name the networks that had a part in the training: reached by a pass, or held by an optimizer."""
+        """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds."""
         holders = defaultdict(set)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -135,7 +136,7 @@ class ScriptAudit(GradientAudit):
         for network in self.networks.values():
             for part in _parts(network, holders) if network not in inner else []:
                 ids = {id(parameter) for parameter in part.parameters()}
-                if ids & concerned and not ids <= taken:  # else a second view of a network, as torch.compile makes them
+                if ids & concerned and not ids <= taken:  # a compiled network has the parameters of the original
                     taken |= ids
                     name = self.names.get(part, type(part).__name__)
                     while name in settled:
@@ -145,7 +146,7 @@ class ScriptAudit(GradientAudit):
 
 
 def _inside(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield what a variable holds, by the expressions that get at it."""
+    """Yield the contents of a variable, each with the expression for it."""
     if isinstance(value, nn.Module):
         yield from ((f"{name}.{child}", module) for child, module in value.named_children())
     elif isinstance(value, dict):
@@ -159,7 +160,7 @@ def _inside(name: str, value: object) -> Iterator[tuple[str, object]]:
 
 
 def _parts(module: nn.Module, holders: dict[int, set[int]]) -> list[nn.Module]:
-    """Split a module into its children where these, and no parameters beside them, have different optimizers."""
+    """Split a module into its children if these have different optimizers and it has no parameters of its own."""
     owners = {frozenset(holders[id(parameter)]) for parameter in module.parameters()} - {frozenset()}
     if len(owners) < 2 or list(module.parameters(recurse=False)):
         return [module]
@@ -167,7 +168,7 @@ def _parts(module: nn.Module, holders: dict[int, set[int]]) -> list[nn.Module]:
 
 
 def run(script: Path, arguments: list[str]) -> None:
-    """Run the script as `python script arguments` in its folder would, with nothing of ours in its way."""
+    """Run the script as `python script arguments` in its folder would, without our folder and modules on its path."""
     sys.path.remove(ROOT)
     for name in [name for name in sys.modules if name.split(".")[0] == "common"]:
         del sys.modules[name]  # the script may have a `common` of its own
@@ -183,12 +184,12 @@ def refuse(message: str) -> NoReturn:
 
 
 def main() -> int:
-    """Run the script under the audit, print what was seen, and return the exit status."""
+    """Run the script under the audit, print the result, and return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--iterations", type=int, default=3, help="steps of every optimizer to watch (default 3)")
     parser.add_argument("--limit", type=int, default=100, help="steps of one optimizer, if others wait (default 100)")
     parser.add_argument("script", type=Path)
-    # Not tyro: it has no REMAINDER, which leaves everything after SCRIPT to the script, `--iterations` too.
+    # argparse, because tyro has no REMAINDER: everything after SCRIPT is the script's, also `--iterations`.
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
     parser.error = refuse
     options = parser.parse_args()
@@ -212,8 +213,8 @@ def main() -> int:
             print(error, file=sys.stderr)
             ending = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
 
-    if isinstance(sys.stdout, io.TextIOWrapper):  # not what a script may have put in its place
-        sys.stdout.reconfigure(errors="backslashreplace")  # lines of the script may be in any alphabet
+    if isinstance(sys.stdout, io.TextIOWrapper):  # the script may have replaced it
+        sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack letters of the script's lines
     print(f"\n{audit if audit.passes else 'No backward pass ran.'}\n\n{ending}")
     for pitfall in match_error(error)[:1]:
         print(f"This is the pitfall `{pitfall.name}`: {pitfall.title}. {pitfall.cure}")

@@ -1,8 +1,8 @@
 """Errors and silent traps of PyTorch that a GAN runs into: the code, what happens, why, and the cure.
 
-An entry is a wrong and a right form of a few lines, and both run on the PyTorch installed here, on its CPU, so what is
-printed is what happened. The few that take a GPU or several machines are told without, and say so. An error on the
-screen? Give its text, or the whole traceback, and the entries behind it are found.
+An entry has a wrong and a right form of a few lines. Both run on the PyTorch installed here, on its CPU, and the output
+shows what happened. The few entries that need a GPU or several machines are only described, and say so. To find the
+entries behind an error, give its text or the whole traceback.
 
     python scripts/tools/autograd_pitfalls.py --list
     python scripts/tools/autograd_pitfalls.py step-between-backwards
@@ -40,7 +40,7 @@ class Options:
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = None
     """The entry to run, by its name in --list."""
 
-    list: tyro.conf.FlagCreatePairsOff[bool] = False
+    all_names: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(name="list")] = False
     """Print the names and titles of all entries."""
 
     error: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
@@ -48,7 +48,7 @@ class Options:
 
 
 def describe(pitfall: Pitfall) -> str:
-    """Run both forms of an entry; return its code, what happened, why, and the cure, as text for the terminal."""
+    """Run both forms of an entry; return its code, what happened, why, and the cure as text."""
     parts = [f"{pitfall.name}\n{pitfall.title}"]
     if pitfall.not_run:
         parts.append(_wrap("  not run here: ", pitfall.not_run))
@@ -63,12 +63,12 @@ def describe(pitfall: Pitfall) -> str:
     parts.append(_wrap("  why   ", pitfall.why))
     parts.append(_wrap("  cure  ", pitfall.cure))
     if not pitfall.not_run and not (wrong.is_as(pitfall.wrong_gives) and right.is_as(pitfall.right_gives)):
-        parts.append(_wrap("  note  ", f"PyTorch {torch.__version__} does something else here than is told above."))
+        parts.append(_wrap("  note  ", f"PyTorch {torch.__version__} does something else here than described above."))
     return "\n\n".join(parts) + "\n"
 
 
-def table(pitfalls: list[Pitfall]) -> str:
-    """Names and titles, a line each."""
+def listing(pitfalls: list[Pitfall]) -> str:
+    """Return names and titles, a line each."""
     return "\n".join(f"  {pitfall.name:<24}{pitfall.title}" for pitfall in pitfalls)
 
 
@@ -104,23 +104,23 @@ def _wrap(label: str, text: str, max_lines: int | None = None) -> str:
 
 
 def main(options: Options) -> None:
-    """Print what was asked for; ends with status 1 where no entry matches an error."""
-    if sum((options.name is not None, options.list, options.error is not None)) > 1:
+    """Print what was asked for; ends with status 1 if no entry matches an error."""
+    if sum((options.name is not None, options.all_names, options.error is not None)) > 1:
         raise BadInput("NAME, --list and --error exclude each other: give one of them")
-    if options.list:
-        print("Errors\n" + table([p for p in PITFALLS if not p.silent and not p.not_run]))
-        print("\nErrors that are told, not run here\n" + table([p for p in PITFALLS if p.not_run]))
-        print("\nSilent: a wrong number, at best a warning\n" + table([p for p in PITFALLS if p.silent]))
+    if options.all_names:
+        print("Errors\n" + listing([p for p in PITFALLS if not p.silent and not p.not_run]))
+        print("\nErrors that are described, not run here\n" + listing([p for p in PITFALLS if p.not_run]))
+        print("\nSilent: a wrong number, at best a warning\n" + listing([p for p in PITFALLS if p.silent]))
     elif options.error is not None:
         text = sys.stdin.read() if options.error == "-" else options.error
         if not text.strip():
             raise BadInput("--error: the text is empty; paste the message or the traceback, in quotes")
         matches = match_error(text)
         if not matches:
-            print("No entry matches this text. Mistakes that give no error at all are under --list, too.")
+            print("No entry matches this text. --list also shows the mistakes that give no error.")
             sys.exit(1)
-        print(f"{len(matches)} of {len(PITFALLS)} entries fit, best first; the best in full below.")
-        print(f"{table(matches)}\n")
+        print(f"{len(matches)} of {len(PITFALLS)} entries fit, best first; the first in full below.")
+        print(f"{listing(matches)}\n")
         print(describe(matches[0]), end="")
     elif options.name is not None:
         entries = {pitfall.name: pitfall for pitfall in PITFALLS}

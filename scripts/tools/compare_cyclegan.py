@@ -1,18 +1,18 @@
-"""What CycleGAN's step gains over its plain arrangement, both on the same networks, taking turns within one run.
+"""What CycleGAN's step gains over its plain arrangement; all arrangements train the same networks, in turns.
 
-Plain: translation, identity and cycle each by a pass of their own, D's real and past fakes too, and plain `backward()`,
-which leaves gradients of the generators' loss in the discriminators. "nothing wasted" is the same without those
-gradients. `cyclegan.py` lets inputs share a pass, too.
+"plain" computes translation, identity and cycle in separate passes, and D's real images and fakes, too. Its plain
+`backward()` leaves gradients of the generators' loss in the discriminators. "plain, nothing wasted" does not compute
+those gradients. `cyclegan.py` does not either, and inputs share passes.
 
-FLOPs of a step, as multiples of a forward pass of a generator (G) and a discriminator (D) over a batch, and of the
-share that the first layer of each has in it (g, d). Going backward, a layer costs its forward pass once for the
-gradient of its weights and once for that of its input; real images need none. The floor is what a step costs if no
-gradient is computed that nobody uses; sharing a pass saves no FLOPs.
+The table gives FLOPs of a step as multiples of a forward pass of a generator (G) and a discriminator (D) over a batch.
+g and d are the parts of G and D that their first layers take. In the backward pass a layer costs its forward pass once
+for the gradient of its weights and once for that of its input; real images need no gradient. "needed" is what a step
+costs if it computes no gradient that no optimizer uses. Sharing a pass saves no FLOPs.
 
     arrangement              forward      back through D    back through G    sum
     plain                    6G + 6D      12D - 4d          12G - 4g          18G + 18D - 4g - 4d
-    plain, nothing wasted    6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d, the floor
-    cyclegan.py              6G + 6D      10D - 4d          12G - 4g          the floor
+    plain, nothing wasted    6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d, needed
+    cyclegan.py              6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d, needed
 
     python scripts/tools/compare_cyclegan.py
     python scripts/tools/compare_cyclegan.py --image-size 28 --channels 1 --width 16 --blocks 2 --halvings 2 \
@@ -64,12 +64,12 @@ PLAYERS = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the comparison; the networks are those published for images of 128 pixels."""
+    """Options of the comparison; the default networks are those published for images of 128 pixels."""
 
     image_size: Annotated[int, Range(1, 4096)] = 128
     """Pixels a side."""
     channels: Annotated[int, Range(1, 1024)] = 3
-    """Colours of the images."""
+    """Channels of the images."""
     batch_size: Annotated[int, Range(1, 2**20)] = 1
     """Images of each domain per step."""
     width: Annotated[int, Range(1, 1024)] = 64
@@ -85,7 +85,7 @@ class Options:
 
 
 def plain_step(a_to_b, b_to_a, d_a, d_b, optimizer_g, optimizer_d, pool_a, pool_b, real_a, real_b, waste=True):
-    """Update as `cyclegan.py` does, as usually written; without `waste`, D gets no gradient of the generators' loss."""
+    """Update as `cyclegan.py`, as usually written; without `waste`, D gets no gradient of the generators' loss."""
     fake_b, fake_a = a_to_b(real_a), b_to_a(real_b)
     identity_loss = F.l1_loss(a_to_b(real_b), real_b) + F.l1_loss(b_to_a(real_a), real_a)
     adversarial_loss = least_squares_generator_loss(d_b(fake_b)) + least_squares_generator_loss(d_a(fake_a))
@@ -110,7 +110,7 @@ ARRANGEMENTS = {
 
 
 def contender(train_step, networks):
-    """Return copies of the networks, and a step that trains them, with optimizers and pools of their own."""
+    """Return copies of the networks, and a step that trains them, with its own optimizers and pools."""
     networks = copy.deepcopy(networks)
     optimizers = [
         fused_adam(chain(*(n.parameters() for n in pair)), 2e-4, (0.5, 0.999)) for pair in (networks[:2], networks[2:])
@@ -119,23 +119,24 @@ def contender(train_step, networks):
 
 
 def measure(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return what a step of each arrangement costs: counted `flops`, `wasted` on which networks, and `seconds` a turn.
+    """Return what a step of each arrangement costs.
 
-    `floor` is the number of FLOPs that none of them can do without.
+    `flops` and `needed` are counted FLOPs, `wasted` names the networks whose gradients no optimizer used, and `seconds`
+    is the time of a step in each turn.
     """
     torch.manual_seed(0)
     shape = options.channels, options.image_size, options.image_size
     networks = [n.to(device) for n in cyclegan_networks(shape, options.width, options.blocks, options.halvings)]
     reals = torch.rand(2, options.batch_size, *shape, device=device) * 2 - 1
     (g, g_first), (d, d_first) = (forward_flops(network, reals[0]) for network in (networks[0], networks[2]))
-    floor = 18 * g + 16 * d - 4 * g_first - 4 * d_first
+    needed = 18 * g + 16 * d - 4 * g_first - 4 * d_first
     rows, steps = {}, {}
     for name, train_step in ARRANGEMENTS.items():
         copies, steps[name] = contender(train_step, networks)
         with GradientAudit(**dict(zip(PLAYERS, copies, strict=True))) as audit:
             flops = count_flops(partial(steps[name], *reals))
         wasted = {network for p in audit.passes for network, cell in p.cells.items() if cell == "wasted"}
-        rows[name] = {"flops": flops, "floor": floor, "wasted": ", ".join(sorted(wasted))}
+        rows[name] = {"flops": flops, "needed": needed, "wasted": ", ".join(sorted(wasted))}
 
     turns = tqdm([[tuple(reals)] * 3] * options.repeats, "turns", leave=False)
     for name, seconds in seconds_in_turns(steps, turns, device).items():
@@ -154,9 +155,9 @@ def main(options: Options) -> None:
         milliseconds = [1e3 * seconds for seconds in row["seconds"]]
         times = spread(median(milliseconds), quartiles(milliseconds), ".1f")
         speed = median(speeds(rows[BASELINE]["seconds"], row["seconds"]))
-        above = f"{1 - row['floor'] / row['flops']:.1%}"
-        lines.append([name, times, f"{speed:.2f}x", f"{row['flops'] / 1e9:.3f}", above, row["wasted"] or "-"])
-    print(table(["arrangement", "ms per step, quartiles", "speed", "GFLOPs", "above floor", "wasted"], lines))
+        share = f"{1 - row['needed'] / row['flops']:.1%}"
+        lines.append([name, times, f"{speed:.2f}x", f"{row['flops'] / 1e9:.3f}", share, row["wasted"] or "-"])
+    print(table(["arrangement", "ms per step, quartiles", "speed", "GFLOPs", "wasted", "wasted gradients"], lines))
 
 
 if __name__ == "__main__":

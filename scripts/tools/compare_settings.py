@@ -1,8 +1,9 @@
-"""What the settings of a training step are worth: memory format, fused Adam, bfloat16, compilation.
+"""What the settings of a training step are worth: memory format, form of Adam, bfloat16, compilation.
 
-Each contender trains copies of the same networks by the step of `gan_detach.py`, on the same data and noise, and
-differs from "as shipped" in one setting; they take turns within one run, and figures are medians over the turns, with
-quartiles in brackets.
+Each row is the step of `gan_detach.py` on copies of the same networks, on the same data and noise. It differs from
+"as shipped" in one setting. The rows take turns within one run; figures are medians over the turns, with quartiles in
+brackets. As shipped, fused Adam raises the version counters of the weights (`common/optimizers.py`); "without version
+counters" is plain `torch.optim.Adam(fused=True)`, so the difference is the cost of that check.
 
     python scripts/tools/compare_settings.py
     python scripts/tools/compare_settings.py --model mlp --repeats 50
@@ -13,6 +14,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -30,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `sc
 from common.data import batches, load_images
 from common.measure.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread
 from common.models import MODELS
+from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.markdown import table
 from common.run.option_values import Count, Range, check_numbers
@@ -52,7 +55,7 @@ class Options:
     batch_size: Annotated[int, Range(1, 2**20)] = 32
     """Images per step."""
     repeats: Count = 20
-    """Turns of each contender, of five steps each."""
+    """Turns of each row, of five steps each."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
@@ -66,11 +69,12 @@ def contender(
 ) -> Callable:
     """Return a step that trains the networks, (real, z) to None, with these settings.
 
-    precision: of autocast, None for none. adam: the implementation of Adam, as torch's own options name it.
+    precision: of autocast; None for no autocast. adam: options of `torch.optim.Adam`; without any, `fused_adam`.
     """
     for network in networks:
         network.to(memory_format=memory_format)
-    optimizers = [torch.optim.Adam(n.parameters(), lr=1e-3, betas=(0.5, 0.999), **adam) for n in networks]
+    make = partial(torch.optim.Adam, **adam) if adam else fused_adam
+    optimizers = [make(network.parameters(), lr=1e-3, betas=(0.5, 0.999)) for network in networks]
     if compiled:
         for network in networks:
             network.compile()
@@ -92,12 +96,13 @@ def main(options: Options) -> None:
     images = load_images("mnist5k", options.image_size).to(device)
     networks = [network.to(device) for network in MODELS[options.model](tuple(images.shape[1:]), Z_DIM)]
     settings = {
-        SHIPPED: {"fused": True},
-        "contiguous": {"fused": True, "memory_format": torch.contiguous_format},
+        SHIPPED: {},
+        "contiguous": {"memory_format": torch.contiguous_format},
+        "without version counters": {"fused": True},
         "foreach Adam": {"foreach": True},
         "for-loop Adam": {"foreach": False},
-        "--precision bf16": {"fused": True, "precision": torch.bfloat16},
-        "--compile": {"fused": True, "compiled": True},
+        "--precision bf16": {"precision": torch.bfloat16},
+        "--compile": {"compiled": True},
     }
     steps = {name: contender(copy.deepcopy(networks), **setting) for name, setting in settings.items()}
     reals = batches(images, options.batch_size, seed=0)

@@ -1,14 +1,14 @@
-"""What each update order costs: time, arithmetic, memory, and gradients that nobody uses.
+"""What a step of each update order costs: time, arithmetic, memory, and gradients that no optimizer uses.
 
-Every order trains copies of the same networks on the same data and noise; the contenders take turns within one run.
+Every order trains copies of the same networks on the same data and noise; the orders take turns within one run.
 "textbook" is an order as it is usually written, with plain `backward()`.
 
-FLOPs, as multiples of a forward pass of the generator (G) and the discriminator (D) over a batch, and of the share that
-the first layer of each has in it (g, d). Going backward, a layer costs its forward pass once for the gradient of its
-weights and once for that of its input; noise and images need none, so a first layer fed with them saves the second. The
-floor of an order is what it costs if no gradient is computed that nobody uses.
+The table gives FLOPs as multiples of a forward pass of the generator (G) and the discriminator (D) over a batch. g and
+d are the parts of G and D that their first layers take. In the backward pass a layer costs its forward pass once for
+the gradient of its weights and once for that of its input. Noise and images need no gradient, so a first layer fed
+with them saves the second. "needed" is what an order costs if it computes no gradient that no optimizer uses.
 
-    update order               forward     back through D    back through G    sum                  floor
+    update order               forward     back through D    back through G    sum                  needed
     retain_graph                G + 3D     6D -  d           4G - 2g           5G + 9D - 2g -  d    detach's
     detach, textbook            G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
     detach                      G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
@@ -22,37 +22,29 @@ floor of an order is what it costs if no gradient is computed that nobody uses.
     python scripts/tools/compare_updates.py --model mlp --output table.md table.json
 """
 
-import contextlib
 import copy
-import io
 import json
 import os
 import signal
-import struct
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
-from unittest import mock
 
 if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
-from torchvision.datasets import MNIST
-from torchvision.transforms import Compose, Normalize, ToTensor
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
 
-from common import data
+from common.data import batches, load_images
 from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
 from common.measure.step_cost import (
@@ -73,13 +65,12 @@ from common.run.command_line import BadInput, launch
 from common.run.folder import shown, write_whole
 from common.run.markdown import table
 from common.run.option_values import Count, Range, check_numbers
-from common.run.options import GanOptions, pick_device
+from common.run.options import pick_device
 from scripts import gan_detach, gan_generator_first, gan_one_stage, gan_resample, gan_retain_graph, gan_simultaneous
 
 Z_DIM = 64
 STEPS_PER_TURN = 5
 GROWTH_REPEATS = 3
-LOOP_REPEATS = 3
 EXPONENTS = ("exponent of ms", "exponent of flops", "exponent of peak_bytes")
 
 
@@ -94,19 +85,17 @@ class Options:
     batch_size: Annotated[int, Range(1, 2**20)] = 32
     """Images per step."""
     repeats: Count = 20
-    """Turns of each contender, of five steps each."""
+    """Turns of each order, of five steps each."""
     doublings: Annotated[int | None, Range(1, 8)] = 2
     """How often batch and image size are doubled to see how cost grows. None leaves that out."""
-    loop_steps: Count | None = 500
-    """Steps of the whole training loops, on 28x28 MNIST. None leaves them out."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
     output: tuple[Path, ...] = ()
-    """New files for the result, a .md, a .json, or both."""
+    """New files for the result: a .md, a .json, or both."""
 
 
 def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    """`gan_detach.py` as it is usually written: G's loss leaves gradients in D, for the next zero_grad() to drop."""
+    """`gan_detach.py` as it is usually written: G's loss leaves gradients in D, which the next zero_grad() clears."""
     fake = generator(z)
     optimizer_d.zero_grad()
     d_loss = discriminator_loss(discriminator(real), discriminator(fake.detach()))
@@ -141,7 +130,7 @@ class Order:
 
     train_step: Callable
     cost: tuple[int, int, int, int]
-    floor: tuple[int, int, int, int]
+    needed: tuple[int, int, int, int]
 
 
 BASELINE = "detach, textbook"
@@ -159,7 +148,7 @@ ORDERS = {
 
 
 class Contender:
-    """Networks and optimizers of its own, and the step that trains them."""
+    """A step, and the networks and optimizers that it trains."""
 
     def __init__(self, train_step, generator, discriminator):
         """Copy the networks."""
@@ -172,7 +161,7 @@ class Contender:
         self.train_step(*self.networks, *self.optimizers, real, z)
 
     def tensors(self) -> Iterator[Tensor]:
-        """Yield what lives from step to step: weights, gradients, the optimizers' state."""
+        """Yield the tensors kept between steps: weights, buffers, gradients, the optimizers' state."""
         for network, optimizer in zip(self.networks, self.optimizers, strict=True):
             yield from (*network.parameters(), *network.buffers())
             yield from (p.grad for p in network.parameters() if p.grad is not None)
@@ -185,7 +174,7 @@ class Contender:
         return live.peak
 
     def wasted(self, real: Tensor, z: Tensor) -> str:
-        """Return which networks got gradients that no optimizer used, and by which line."""
+        """Return which networks got gradients that no optimizer used, and the line that computed them."""
         with GradientAudit(G=self.networks[0], D=self.networks[1]) as audit:
             self.step(real, z)
         return ", ".join(f"{name} by `{p.code}`" for p in audit.passes for name in p.cells if p.cells[name] == "wasted")
@@ -194,24 +183,24 @@ class Contender:
 def measure(model: str, image_size: int, batch_size: int, repeats: int, device: torch.device) -> dict[str, dict]:
     """Return what a step of each order costs, all from the same initial weights, on the same data and noise.
 
-    `flops`, `floor` and `peak_bytes` are counted, `ms` are medians over the turns and `quartiles` their spread, `speed`
-    is how many times as fast as the textbook's detach, the median of what each turn says.
+    `flops`, `needed` (FLOPs) and `peak_bytes` are counted. `ms` is the median over the turns, `quartiles` its spread.
+    `speed` is the median over the turns of the time of BASELINE divided by the order's own.
     """
     torch.manual_seed(0)
-    images = data.load_images("mnist5k", image_size).to(device)
+    images = load_images("mnist5k", image_size).to(device)
     generator, discriminator = (n.to(device) for n in MODELS[model](tuple(images.shape[1:]), Z_DIM))
     contenders = {name: Contender(order.train_step, generator, discriminator) for name, order in ORDERS.items()}
-    reals = data.batches(images, batch_size, seed=0)
+    reals = batches(images, batch_size, seed=0)
     stream = ((real, torch.randn(batch_size, Z_DIM, device=device)) for real in reals)
 
     batch = next(stream)
     forward = forward_costs(generator, discriminator, *batch)
     rows = {}
     for name, contender in contenders.items():
-        contender.step(*batch)  # from here on gradients and the optimizers' state are there, as in the middle of a run
+        contender.step(*batch)  # afterwards gradients and the optimizers' state exist, as in the middle of a run
         rows[name] = {
             "flops": count_flops(partial(contender.step, *batch)),
-            "floor": dot(ORDERS[name].floor, forward),
+            "needed": dot(ORDERS[name].needed, forward),
             "peak_bytes": contender.peak_bytes(*batch),
             "wasted": contender.wasted(*batch),
         }
@@ -234,12 +223,12 @@ def forward_costs(generator, discriminator, real: Tensor, z: Tensor) -> tuple[in
 
 
 def dot(multiples: tuple[int, ...], forward: tuple[int, ...]) -> int:
-    """Return the FLOPs that the multiples of (G, D, g, d) stand for."""
+    """Return the FLOPs of a cost given in multiples of (G, D, g, d)."""
     return sum(multiple * flops for multiple, flops in zip(multiples, forward, strict=True))
 
 
 def growth(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the milliseconds of each order for batch and image size doubled again and again, and the exponents."""
+    """Return the milliseconds of each order as batch and image size are doubled, and the exponents of its growth."""
     factors = [2**k for k in range(options.doublings + 1)]
     sizes = {
         "batch size": [(options.image_size, options.batch_size * factor) for factor in factors],
@@ -262,116 +251,16 @@ def growth(options: Options, device: torch.device) -> dict[str, dict]:
     }
 
 
-def as_usually_scripted(options: Options, device: torch.device, folder: Path) -> None:
-    """Train as most repositories do, from a `DataLoader` over PIL images; networks, losses and Adam's rates are ours.
-
-    folder: where torchvision finds MNIST.
-    """
-    transform = Compose([ToTensor(), Normalize([0.5], [0.5])])
-    loader = DataLoader(MNIST(folder, transform=transform), options.batch_size, shuffle=True)
-    generator, discriminator = (network.to(device) for network in MODELS[options.model]((1, 28, 28), Z_DIM))
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=1e-3, betas=(0.5, 0.999))
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=1e-3, betas=(0.5, 0.999))
-    epochs = chain.from_iterable(repeat(loader))
-    for real, _ in islice(epochs, options.loop_steps):
-        z = torch.randn(len(real), Z_DIM, device=device)
-        losses = textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real.to(device), z)
-        for loss in losses.values():
-            loss.item()
-
-
-def as_here(options: Options, device: torch.device, folder: Path) -> None:
-    """Run `gan_detach.py --dataset mnist`, all of it: curves, samples and checkpoint too."""
-    with (
-        tempfile.TemporaryDirectory() as runs,
-        mock.patch.object(data, "DOWNLOADS", folder),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        gan_detach.main(
-            GanOptions(
-                model=options.model,
-                dataset="mnist",
-                batch_size=options.batch_size,
-                steps=options.loop_steps,
-                device=str(device),
-                runs_dir=Path(runs),
-            )
-        )
-
-
-def step_alone(options: Options, device: torch.device) -> None:
-    """Repeat the step of `gan_detach.py` on one batch."""
-    networks = (network.to(device) for network in MODELS[options.model]((1, 28, 28), Z_DIM))
-    contender = Contender(gan_detach.train_step, *networks)
-    real = torch.rand(options.batch_size, 1, 28, 28, device=device) * 2 - 1
-    z = torch.randn(options.batch_size, Z_DIM, device=device)
-    for _ in range(options.loop_steps):
-        contender.step(real, z)
-
-
-@contextlib.contextmanager
-def mnist() -> Iterator[tuple[Path, str]]:
-    """Yield a folder where torchvision finds MNIST, and what is in it.
-
-    That is `data/` if MNIST has been downloaded, or else a temporary folder with the shipped digits in MNIST's own
-    files, repeated up to its 60,000 + 10,000: the same code loads them, at the same cost.
-    """
-    try:
-        MNIST(data.DOWNLOADS)
-    except RuntimeError:  # torchvision's word for files that are missing or damaged
-        with tempfile.TemporaryDirectory() as folder:
-            write_mnist(Path(folder))
-            yield Path(folder), "the shipped digits, repeated, in MNIST's files"
-    else:
-        yield data.DOWNLOADS, "MNIST"
-
-
-def write_mnist(folder: Path) -> None:
-    """Write the shipped digits as torchvision expects MNIST, in the idx format of LeCun's MNIST database."""
-    raw = folder / "MNIST" / "raw"
-    raw.mkdir(parents=True)
-    for name, held_out, count in (("train", False, 60_000), ("t10k", True, 10_000)):
-        images, labels = data.load_mnist5k(held_out)
-        chosen = torch.arange(count) % len(images)
-        header, pixels = struct.pack(">4i", 2051, count, 28, 28), images[chosen].numpy().tobytes()
-        (raw / f"{name}-images-idx3-ubyte").write_bytes(header + pixels)
-        header, digits = struct.pack(">2i", 2049, count), labels[chosen].byte().numpy().tobytes()
-        (raw / f"{name}-labels-idx1-ubyte").write_bytes(header + digits)
-
-
-def whole_loops(options: Options, device: torch.device) -> dict:
-    """Return the images per second of whole training loops, from the first line to the last, and their data's name."""
-    with mnist() as (folder, dataset):
-        contenders = {
-            "as usually scripted": partial(as_usually_scripted, options, device, folder),
-            "gan_detach.py": partial(as_here, options, device, folder),
-            "the step of gan_detach.py alone": partial(step_alone, options, device),
-        }
-        bar = tqdm([[()]] * LOOP_REPEATS, "whole loops", unit="turn", leave=False)
-        seconds = seconds_in_turns(contenders, bar, device, untimed=0)
-    images = options.loop_steps * options.batch_size
-    rows = {
-        name: {
-            "images_per_second": images / median(taken),
-            "quartiles": [images / second for second in reversed(quartiles(taken))],
-            "speed": median(speeds(seconds["as usually scripted"], taken)),
-        }
-        for name, taken in seconds.items()
-    }
-    return {"dataset": dataset, "rows": rows}
-
-
 def report(result: dict) -> str:
-    """Return the result as Markdown that reads well in a terminal, too."""
-    options, loops = result["options"], result["whole_loops"]
+    """Return the result as Markdown."""
+    options = result["options"]
     size, batch = options["image_size"], options["batch_size"]
-    head = ["update order", "ms per step", "speed", "GFLOPs", "above floor", "gradients wasted", "peak MB", "images/s"]
+    head = ["update order", "ms per step", "speed", "GFLOPs", "wasted", "wasted gradients", "peak MB", "images/s"]
     parts = [
         conditions(result["environment"]),
         f"`{options['model']}`, {size}x{size} pixels, batches of {batch}: medians over {options['repeats']} turns of "
         f'{STEPS_PER_TURN} steps, quartiles in brackets. Speed is in multiples of "{BASELINE}". GFLOPs and the peak of '
-        "live tensors are counted, not timed; above floor is the share of the GFLOPs that the order does not need.",
+        "live tensors are counted, not timed. Wasted is the share of the GFLOPs that the order does not need.",
         table(head, [cells(name, row) for name, row in result["orders"].items()]),
     ]
     for what, orders in result["growth"].items():
@@ -382,16 +271,6 @@ def report(result: dict) -> str:
             for name, row in orders.items()
         ]
         parts.append(table(head, rows))
-    if loops:
-        rows = [
-            [name, spread(row["images_per_second"], row["quartiles"], ",.0f"), f"{row['speed']:.2f}x"]
-            for name, row in loops["rows"].items()
-        ]
-        parts += [
-            f"Whole loops of {options['loop_steps']} steps at 28x28 pixels, start-up included: medians over "
-            f"{LOOP_REPEATS} turns. Data: {loops['dataset']}.",
-            table(["whole loop", "images/s", "speed"], rows),
-        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -402,7 +281,7 @@ def cells(name: str, row: dict) -> list[str]:
         spread(row["ms"], row["quartiles"]),
         f"{row['speed']:.2f}x",
         f"{row['flops'] / 1e9:.3f}",
-        f"{1 - row['floor'] / row['flops']:.1%}",
+        f"{1 - row['needed'] / row['flops']:.1%}",
         row["wasted"] or "-",
         f"{row['peak_bytes'] / 1e6:.1f}",
         f"{row['images_per_second']:,.0f}",
@@ -419,7 +298,7 @@ def check(options: Options) -> None:
             raise BadInput(f"--output {path}: there is no folder {path.parent}; make it first")
         if os.path.lexists(path):
             raise BadInput(f"--output {path}: exists already; name a new file")
-    with torch.device("meta"):  # of no size in memory
+    with torch.device("meta"):  # takes no memory
         MODELS[options.model]((1, options.image_size, options.image_size), Z_DIM)
         largest = options.image_size << (options.doublings or 0)
         try:
@@ -437,7 +316,6 @@ def main(options: Options) -> None:
         "options": asdict(options) | {"output": list(map(str, options.output))},
         "orders": measure(options.model, options.image_size, options.batch_size, options.repeats, device),
         "growth": growth(options, device) if options.doublings else {},
-        "whole_loops": whole_loops(options, device) if options.loop_steps else {},
     }
     text = {".md": report(result), ".json": json.dumps(result, indent=2) + "\n"}
     print(text[".md"])

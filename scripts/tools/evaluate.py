@@ -1,21 +1,21 @@
-"""How good a finished run's images are, in figures.
+"""How good a finished run's images are: FID, KID, precision and recall.
 
-Compares images drawn from the run's generator with images that it was trained on, by what a network sees in them:
+Compares samples of the run's generator with images that it was trained on, by the features that a network computes:
 
     FID, KID     distance between the two sets of features (Heusel et al. 2017, Binkowski et al. 2018); 0 is best
     precision    share of the samples that lie among the real images (Kynkaanniemi et al. 2019)
     recall       share of the real images that lie among the samples
 
-The network is Inception as usual, or with `--features digits` a small classifier trained on the spot, which also says
-what digits the samples are. Figures of different features, or of different counts, are not comparable: FID falls as
-the count grows. So each stands beside its floor, the same figure for as many real images in place of the samples,
-against the same real images as the samples were, none of which is among them. A perfect generator reaches the floor.
+The network is Inception, or with `--features digits` a small classifier trained for this, which also says which digits
+the samples are. Figures of different features, or of different counts, are not comparable: FID falls as the count
+grows. So each figure is printed beside its floor: the same figure for other real images in place of the samples, as
+many of them. A perfect generator reaches the floor.
 
     python scripts/tools/evaluate.py runs/gan_detach/20260101-120000
 
-The figures go to the screen, to `evaluation.json` in the run, a list with an entry for each settings and step, and to
-its TensorBoard as `evaluation/<settings>/fid` and so on, `evaluation_floor/<settings>/fid` for the real images: a curve
-for each settings, such as `digits-2000-average`. On the same machine the same settings give the same figures.
+The figures are printed, and written to `evaluation.json` in the run, a list with an entry for each settings and step.
+TensorBoard shows a curve for each settings, such as `digits-2000-average`: `evaluation/<settings>/fid` for the samples,
+`evaluation_floor/<settings>/fid` for the floor. On the same machine the same settings give the same figures.
 """
 
 import json
@@ -50,12 +50,13 @@ from common.measure.finished_run import draw, load_generator, networks_of, trans
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import BadInput, launch
 from common.run.folder import events, shown, write_whole
+from common.run.markdown import table
 from common.run.option_values import Range, check_numbers
 from common.run.options import pick_device
 
 COUNT = 5000
 DIGIT_DATASETS = ("mnist5k", "mnist")
-NEIGHBOURS = 3  # that precision and recall look at
+NEIGHBOURS = 3  # nearest neighbours, for precision and recall
 CONFIDENT = 0.9
 METRICS = {
     "frechet_inception_distance": "fid",
@@ -72,11 +73,11 @@ class Options:
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
     count: Annotated[int | None, Range(1, 10**7)] = None
-    """Samples, and real images to compare them with. None takes 5,000, or half of a data set of fewer than 10,000:
-    the floor needs as many real images again."""
+    """Number of samples, and of real images to compare them with. None takes 5,000, or half of a data set of fewer than
+    10,000: the floor needs as many other real images."""
     features: Literal["inception", "digits"] | None = None
-    """What looks at the images: Inception (some 90 MB, fetched once), or a classifier of handwritten digits. None takes
-    digits for mnist5k and mnist, and Inception for all else."""
+    """The network that computes features: Inception (some 90 MB, downloaded once), or a classifier of digits. None is
+    digits for mnist5k and mnist, Inception for all other data."""
     weights: Literal["average", "last"] = "average"
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
     dataset: str | None = None
@@ -91,10 +92,10 @@ class Options:
 
 
 class DigitFeatures(FeatureExtractorBase):
-    """The digit classifier without its last layer, as torch-fidelity wants it."""
+    """The digit classifier without its last layer, as a feature extractor of torch-fidelity."""
 
     def __init__(self, name: str, features: list[str], **_):
-        """Take the classifier, which is trained if this process has not done so yet."""
+        """Take the classifier, which is trained on the first call in a process."""
         super().__init__(name, features)
         self.layers = digit_classifier()[0][:-1]
 
@@ -105,7 +106,7 @@ class DigitFeatures(FeatureExtractorBase):
 
     @staticmethod
     def get_default_feature_layer_for_metric(metric: str) -> str:
-        """Return which features a metric takes."""
+        """Return the name of the features for a metric."""
         return "128"
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
@@ -118,12 +119,12 @@ EXTRACTORS = {"digits": "digits", "inception": "inception-v3-compat"}
 
 
 def as_digits(images: Tensor) -> Tensor:
-    """Return uint8 images (N, C, H, W) as the classifier takes them: floats (N, 1, 28, 28) in [-1, 1]."""
+    """Return uint8 images (N, C, H, W) as the classifier's input: floats (N, 1, 28, 28) in [-1, 1]."""
     return to_float(resize(images, [28, 28]).float().mean(1, keepdim=True))
 
 
 def picked(images: Tensor | StreamedImages, indices: Tensor) -> Tensor:
-    """Return the images that `indices` names, uint8 (len(indices), C, H, W), read from their files if streamed."""
+    """Return the images at `indices`, uint8 (len(indices), C, H, W), read from their files if streamed."""
     if isinstance(images, StreamedImages):
         return torch.cat(list(images.batches(iter(indices.split(64)))))
     return images[indices]
@@ -132,7 +133,7 @@ def picked(images: Tensor | StreamedImages, indices: Tensor) -> Tensor:
 def distances(images: Tensor, real: Tensor, options: Options, device: torch.device, cache: str) -> dict[str, float]:
     """Return FID, KID, precision and recall of `images` against as many `real` ones, both uint8 (N, C, H, W).
 
-    cache: folder that keeps the features of `real` for the next call.
+    cache: folder in which the features of `real` are kept for the next call.
     """
     if options.features == "inception":
         images, real = (part.expand(-1, 3, -1, -1) for part in (images, real))
@@ -157,7 +158,7 @@ def distances(images: Tensor, real: Tensor, options: Options, device: torch.devi
 
 
 def digits_seen(images: Tensor) -> dict[str, float]:
-    """Return the share of images taken for a digit with confidence, and the share of each digit among all of them."""
+    """Return the share of images classified with a confidence of CONFIDENT or more, and the share of each digit."""
     with torch.no_grad():
         logits = torch.cat([digit_classifier()[0](as_digits(part)) for part in images.split(1000)])
     confidence, digit = logits.softmax(1).max(1)
@@ -167,28 +168,25 @@ def digits_seen(images: Tensor) -> dict[str, float]:
 
 
 def fetch_inception() -> None:
-    """Fetch the weights of Inception where they are missing; raises BadInput where that fails."""
+    """Download the weights of Inception if they are missing; raises BadInput if that fails."""
     try:
         torch.hub.load_state_dict_from_url(URL_INCEPTION_V3, map_location="cpu")
     except (OSError, HTTPException, RuntimeError) as error:
         raise BadInput(
-            f"--features inception: its weights could not be fetched ({error}); put {URL_INCEPTION_V3} "
+            f"--features inception: its weights could not be downloaded ({error}); put {URL_INCEPTION_V3} "
             f"into {torch.hub.get_dir()}/checkpoints, or take --features digits for a run on handwritten digits"
         ) from error
 
 
-def table(samples: dict[str, float], floor: dict[str, float]) -> str:
-    """Return the figures of the samples and of the real images side by side."""
-    rows = ["                   samples   real images"]
-    for name, value in samples.items():
-        style = ".3f" if name == "fid" else ".5f" if name == "kid" else ".1%"
-        label = name.upper() if name in ("fid", "kid") else name.replace("_", " ")
-        rows.append(f"{label:<14} {value:>11{style}}   {floor[name]:>11{style}}")
-    return "\n".join(rows)
+def cells(name: str, sample: float, floor: float) -> list[str]:
+    """Return a figure's row: its name, the figure of the samples and that of the real images."""
+    style = ".3f" if name == "fid" else ".5f" if name == "kid" else ".1%"
+    title = name.upper() if name in ("fid", "kid") else name.replace("_", " ")
+    return [title, f"{sample:{style}}", f"{floor:{style}}"]
 
 
 def label(settings: dict[str, str | int], own_dataset: str) -> str:
-    """Return the name of an evaluation's curves: features, count and weights, and all else that is not as usual."""
+    """Return the name of an evaluation's curves: features, count and weights, and settings that are not the default."""
     parts = [settings["features"], settings["count"], settings["weights"]]
     if settings["checkpoint"] != "checkpoint.pt":
         parts.append(settings["checkpoint"])
@@ -201,33 +199,31 @@ def label(settings: dict[str, str | int], own_dataset: str) -> str:
 
 
 def located(dataset: str) -> str:
-    """Return the name of a data set, or the whole path of a folder."""
+    """Return the name of a data set, or the absolute path of a folder."""
     return str(Path(dataset).resolve()) if dataset not in ("mnist5k", *TORCHVISION) else dataset
 
 
 def earlier_evaluations(path: Path) -> list[dict]:
-    """Return what is in the `evaluation.json` at `path`; raises BadInput for a file that is something else."""
+    """Return the entries of the `evaluation.json` at `path`; raises BadInput for a file that is something else."""
     try:
         found = json.loads(path.read_bytes()) if path.exists() else []
     except ValueError:
         found = None
-    found = [found] if isinstance(found, dict) else found  # a single evaluation, as the file used to have it
+    found = [found] if isinstance(found, dict) else found  # older files have a single evaluation
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise BadInput(f"{path}: holds no evaluations; move it away")
     return found
 
 
 def main(options: Options) -> None:
-    """Measure, and write down what was found."""
+    """Measure, print the figures and add them to the run."""
     check_numbers(options)
     if options.count is not None and options.count <= NEIGHBOURS:
         raise BadInput(f"--count {options.count}: must be at least {NEIGHBOURS + 1}")
     networks = networks_of(options.networks) if options.networks is not None else None
     checkpoint = load_checkpoint(options.run)
     if translates(checkpoint):
-        raise BadInput(
-            f"{options.run}: a CycleGAN draws nothing from noise, it translates; see scripts/tools/sample.py"
-        )
+        raise BadInput(f"{options.run}: a CycleGAN translates images and takes no noise; see scripts/tools/sample.py")
     if "average" not in checkpoint:
         options = replace(options, weights="last")
     with refusing(options.run):
@@ -235,7 +231,7 @@ def main(options: Options) -> None:
         own_dataset = os.fspath(trained["dataset"])
     folder, name = (options.run, "checkpoint.pt") if options.run.is_dir() else (options.run.parent, options.run.name)
     path = folder / "evaluation.json"
-    earlier_evaluations(path)  # refused now rather than at the end
+    earlier_evaluations(path)  # a bad file is refused now rather than at the end
     device = pick_device(options.device)
     dataset = own_dataset if options.dataset is None else options.dataset
     features = options.features or ("digits" if dataset in DIGIT_DATASETS else "inception")
@@ -245,7 +241,7 @@ def main(options: Options) -> None:
         raise BadInput(f"--dataset {dataset}: images of shape {tuple(images.shape[1:])}, where the run's are {shape}")
     most = len(images) // 2
     if most <= NEIGHBOURS:
-        raise BadInput(f"--dataset {dataset}: it takes at least {2 * NEIGHBOURS + 2} images, not {len(images)}")
+        raise BadInput(f"--dataset {dataset}: needs at least {2 * NEIGHBOURS + 2} images, and has {len(images)}")
     count = options.count or min(COUNT, most)
     if count > most:
         raise BadInput(f"--count {count}: must be at most half of the {len(images)} real images")
@@ -253,17 +249,18 @@ def main(options: Options) -> None:
         fetch_inception()
     options = replace(options, dataset=dataset, features=features, count=count)
 
-    random = torch.Generator().manual_seed(options.seed)
-    samples = draw(generator, torch.randn(count, trained["z_dim"], generator=random), device)
-    real, others = picked(images, torch.randperm(len(images), generator=random)[: 2 * count]).split(count)
+    draws = torch.Generator().manual_seed(options.seed)
+    samples = draw(generator, torch.randn(count, trained["z_dim"], generator=draws), device)
+    real, others = picked(images, torch.randperm(len(images), generator=draws)[: 2 * count]).split(count)
     with tempfile.TemporaryDirectory() as cache:
         found, floor = (distances(part, real, options, device, cache) for part in (samples, others))
     title = f"step {checkpoint['step']}, {options.weights} weights, {count:,} images a side, features: {features}"
     if features == "digits":
         accuracy = digit_classifier()[1]
         found, floor = found | digits_seen(samples), floor | digits_seen(others)
-        title += f" (their classifier is right on {accuracy:.1%} of 1,000 held-out digits)"
-    print(f"{title}\n\n{table(found, floor)}\n")
+        title += f" (the classifier's accuracy is {accuracy:.1%} on 1,000 held-out digits)"
+    rows = [cells(name, value, floor[name]) for name, value in found.items()]
+    print(f"{title}\n\n{table(['', 'samples', 'real images'], rows)}\n")
 
     settings = {
         "features": features,
@@ -279,7 +276,7 @@ def main(options: Options) -> None:
     if features == "digits":
         entry["classifier_accuracy"] = accuracy
     earlier = earlier_evaluations(path)
-    if entry not in earlier:  # else TensorBoard has these very points
+    if entry not in earlier:  # else TensorBoard has these points already
         with events(folder, None) as board:
             for metric in found:
                 board.add_scalar(f"evaluation/{curves}/{metric}", found[metric], checkpoint["step"])

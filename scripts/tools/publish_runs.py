@@ -1,11 +1,11 @@
-"""Make `runs/reference/` again: a default run of every training script, thinned so that a repository can hold it.
+"""Make `runs/reference/` again: a default run of every training script, thinned to a size for the repository.
 
     python scripts/tools/publish_runs.py
     tensorboard --logdir runs/reference
 
-What stays of a run is its `config.json` and its TensorBoard events: all curves and texts, and every second picture, the
-first and the last among them. A GAN has `samples.png`, too: the same noise at five times of its run. All runs, one
-after the other, take some ten minutes on two cores.
+Published are a run's `config.json` and its TensorBoard events: all curves and texts, and every second picture, with the
+first and the last. A GAN also gets `samples.png`: the same noise at five steps of its run. All runs together take some
+ten minutes on two cores.
 """
 
 import shutil
@@ -36,7 +36,7 @@ from common.run.option_values import Count, check_numbers
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 SCRIPTS = [*GANS, "cyclegan"]
 PUBLISHED = {"config.json", "events.out.tfevents.0", "samples.png"}
-FRAME = 4 * 58 + 2  # pixels of four digits beside each other in a grid
+FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,13 @@ class Options:
     scripts: tuple[str, ...] = tuple(SCRIPTS)
     """Training scripts to run, by name."""
     output: Path = ROOT / "runs" / "reference"
-    """Where each script's folder is made, in place of one published before; a folder with anything else in it is left
-    alone."""
+    """Where each script's folder is made. A folder published before is replaced, any other is refused."""
     steps: Count | None = None
-    """Steps of each run. None keeps the scripts' own."""
+    """Steps of each run. None: the scripts' defaults."""
 
 
 def thin(run: Path, published: Path) -> None:
-    """Copy a run's config, and its events without every second picture, into the new folder `published`."""
+    """Copy a run's config and thinned events into the new folder `published`."""
     published.mkdir()
     shutil.copy(run / "config.json", published)
     (events,) = run.glob("events.out.tfevents.*")
@@ -82,7 +81,7 @@ def is_picture(event: Event) -> bool:
 
 
 def check_published(folder: Path) -> None:
-    """Raise BadInput if there is anything at `folder` that was not published: it shall not be replaced."""
+    """Raise BadInput if anything at `folder` was not published by this script, so that it is not replaced."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise BadInput(f"--output: {folder} is no folder that was published; name another --output or move it away")
     for path in sorted(folder.iterdir()) if folder.exists() else []:
@@ -106,14 +105,14 @@ def check(options: Options) -> None:
 
 
 def publish(script: str, run: Path, output: Path) -> None:
-    """Put what stays of a run into `output`/`script`; the folder there is replaced once the new one is whole."""
+    """Publish a run in `output`/`script`; a folder there is replaced when the new one is complete."""
     published = output / script
     with tempfile.TemporaryDirectory(dir=output, prefix=f".{script}.") as beside:
         new, old = Path(beside, "new"), Path(beside, "old")
         thin(run, new)
         if script in GANS:
             filmstrip(run).save(new / "samples.png")
-        check_published(published)  # again: the run took its time
+        check_published(published)  # again: somebody may have added files during the run
         try:
             if published.exists():
                 published.replace(old)
@@ -131,7 +130,7 @@ def main(options: Options) -> None:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, ROOT / "scripts" / f"{script}.py", "--runs-dir", "runs", *steps]
             if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL).returncode:
-                raise Stopped(f"{script}.py failed, as it says above; what was published before it stays")
+                raise Stopped(f"{script}.py failed with the message above; the runs published before are kept")
             (run,) = Path(folder, "runs", script).iterdir()
             publish(script, run, options.output)
     print(f"TensorBoard: tensorboard --logdir {shown(options.output)}")

@@ -1,7 +1,7 @@
 """Images from a finished run.
 
-Loads the run's checkpoint and lets its generator draw from new noise: a grid to look at, or an array or a folder of
-files to work with. A CycleGAN run has no noise; its generator A to B translates test images of domain A instead.
+Loads the run's checkpoint and generates images from new noise: as a grid, an array or a folder of files. A CycleGAN run
+takes no noise; its generator A to B translates test images of domain A instead.
 
     python scripts/tools/sample.py runs/gan_detach/20260101-120000
     python scripts/tools/sample.py runs/gan_detach/20260101-120000 --interpolate 8
@@ -49,15 +49,15 @@ class Options:
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
     count: Annotated[int, Range(1, 10**7)] | None = None
-    """How many images. None makes 64, or all that there are where a CycleGAN has fewer test images."""
+    """Number of images. None makes 64; of a CycleGAN with fewer test images, all."""
     interpolate: Count | None = None
-    """Walk from one point of z to another, in so many images, both ends included; then --count / --interpolate times
-    anew: the rows of the grid. None draws every image from a point of its own."""
+    """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
+    must be a multiple of it. None draws an independent z for every image."""
     seed: Annotated[int, Range(0, 2**63 - 1)] = 0
     """Fixes the noise, or the choice of images to translate."""
     output: Path | None = None
-    """A .png for a grid; an .npz with the key `images`, uint8 (N, C, H, W); or, without such an ending, a new folder of
-    000000.png, 000001.png, ... What is there is not replaced. None makes samples.png in the run, or makes it anew."""
+    """A .png for a grid; an .npz with the key `images`, uint8 (N, C, H, W); or a new folder, for 000000.png,
+    000001.png, ... Must not exist. None writes samples.png in the run, and replaces it."""
     networks: str | None = None
     """FILE:FUNCTION that makes the networks of a script that has its own, (image_shape, z_dim) -> (generator,
     discriminator), as those in common/models.py. FILE is executed. None takes those that --model named."""
@@ -68,7 +68,7 @@ class Options:
 def translated(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
     """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
     if options.interpolate:
-        raise BadInput(f"--interpolate {options.interpolate}: a CycleGAN translates images and has no z to walk in")
+        raise BadInput(f"--interpolate {options.interpolate}: a CycleGAN translates images and has no z")
     if options.networks:
         raise BadInput(f"--networks {options.networks}: a CycleGAN has the networks of common/cyclegan_models.py")
     with refusing(options.run):
@@ -84,29 +84,29 @@ def translated(checkpoint: dict, options: Options, device: torch.device) -> Tens
 
 
 def points(z_dim: int, options: Options) -> Tensor:
-    """Return the z of every image, (count, z_dim), all of them standard normal."""
-    random, steps, count = torch.Generator().manual_seed(options.seed), options.interpolate, options.count or COUNT
+    """Return the z of every image, (count, z_dim), standard normal."""
+    draws, steps, count = torch.Generator().manual_seed(options.seed), options.interpolate, options.count or COUNT
     if steps is None:
-        return torch.randn(count, z_dim, generator=random)
+        return torch.randn(count, z_dim, generator=draws)
     if steps < 2 or count % steps:
         raise BadInput(f"--interpolate {steps}: must be 2 or more and divide the --count of {count} images into rows")
-    start, end = torch.randn(2, count // steps, 1, z_dim, generator=random, dtype=torch.float64)
+    start, end = torch.randn(2, count // steps, 1, z_dim, generator=draws, dtype=torch.float64)
     return walk(start, end, steps).flatten(0, 1).float()
 
 
 def walk(start: Tensor, end: Tensor, steps: int) -> Tensor:
     """Return `steps` points on an arc from each start to its end: (..., 1, z_dim) twice to (..., steps, z_dim).
 
-    Halfway on a straight line noise would have half its variance, a length that G never met in training: White,
-    "Sampling Generative Networks" (2016), goes along a sphere. Here the angle is always the right angle that two long
-    vectors of noise nearly make: then every point of the walk is exactly as standard normal as its ends.
+    Halfway on a straight line the variance of z would be half of that in training. White, "Sampling Generative
+    Networks" (2016), interpolates on a sphere instead. Two long noise vectors are nearly orthogonal; with an angle of
+    exactly 90 degrees every point of the arc is standard normal.
     """
     angle = torch.linspace(0, math.pi / 2, steps, dtype=start.dtype)[:, None]
     return angle.cos() * start + angle.sin() * end
 
 
 def write_folder(folder: Path, images: Tensor) -> None:
-    """Write uint8 images (N, C, H, W) as PNGs into a folder that appears once it is whole."""
+    """Write uint8 images (N, C, H, W) as PNGs into a temporary folder, then rename it to `folder`."""
     try:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
             whole = Path(temporary) / folder.name
@@ -114,12 +114,12 @@ def write_folder(folder: Path, images: Tensor) -> None:
             for number, image in enumerate(images):
                 to_pil_image(image).save(whole / f"{number:06d}.png")
             whole.replace(folder)
-    except OSError as error:  # Pillow's name no file
+    except OSError as error:  # those of Pillow do not name a file
         raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
 
 
 def main(options: Options) -> None:
-    """Write the images and say where they are."""
+    """Write the images and print where they are."""
     check_numbers(options)
     output = options.output or (options.run if options.run.is_dir() else options.run.parent) / "samples.png"
     if output.suffix not in (".png", ".npz", ""):

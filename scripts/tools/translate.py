@@ -1,8 +1,8 @@
-"""A file or a folder of images through a finished CycleGAN.
+"""Translate an image or a folder of images by a finished CycleGAN.
 
-Images of any size are translated at their own size, under their own names, and turned into the run's greyscale or
-colour: of an animation or a file of several pages the first, on white where transparent. A folder is searched
-recursively. What cannot be translated is listed at the end, with exit status 1, and all else is translated.
+Images keep their size and name, and become greyscale or RGB as the run's images are. Of an animation or a file of
+several pages the first is translated; transparent images are put on white. A folder is searched recursively. Images
+that cannot be translated are listed at the end, with exit status 1; all others are translated.
 
     python scripts/tools/translate.py runs/cyclegan/20260101-120000 zebras --direction b-to-a --output horses
 """
@@ -48,9 +48,9 @@ class Options:
     output: Path
     """Folder for the translated images, made if it is missing."""
     direction: Literal["a-to-b", "b-to-a"] = "a-to-b"
-    """From which of the run's domains to which."""
+    """From which domain of the run to which."""
     existing: Literal["refuse", "skip", "replace"] = "refuse"
-    """What to do if images to be written are there already: skip goes on with a translation that was stopped."""
+    """What to do about images that exist already in --output; skip continues a translation that was stopped."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
@@ -58,8 +58,8 @@ class Options:
 def translate(generator: nn.Module, image: Tensor) -> Tensor:
     """Return a translated image, uint8 (C, H, W) in and out, of any size.
 
-    Reflected to the right and below up to multiples of 4 and at least 8 pixels, which is what the network takes; what
-    is made of that is cut off again.
+    The network takes multiples of 4 pixels, at least 8: the image is padded by reflection on the right and at the
+    bottom, and its translation is cropped.
     """
     _, height, width = image.shape
     missing = [(0, max(8, side + -side % 4) - side) for side in (height, width)]
@@ -70,7 +70,7 @@ def translate(generator: nn.Module, image: Tensor) -> Tensor:
 
 
 def find(options: Options) -> dict[Path, Path]:
-    """Return the files to translate and the file to write for each; raises BadInput where that cannot work."""
+    """Return the files to translate, each with the file to write; raises BadInput for paths that cannot work."""
     if options.input.is_dir():
         folder, paths = options.input, [Path(path) for path in image_paths(options.input)]
     elif options.input.is_file():
@@ -98,16 +98,16 @@ def find(options: Options) -> dict[Path, Path]:
 
 
 def translated(generator: nn.Module, path: Path, mode: str) -> bytes:
-    """Return the file of the translated image, in the format that the name of `path` says.
+    """Return the translated image as the bytes of a file, in the format of the suffix of `path`.
 
-    mode: `L` or `RGB`. Raises BadInput, in one line that names the path, for whatever is wrong with this one image.
+    mode: `L` or `RGB`. Raises BadInput, in one line that names the path, if this image cannot be read or written.
     """
     image = read_image(path, None, mode)
     file = io.BytesIO()
     try:
         image = to_pil_image(translate(generator, image))
         image.save(file, Image.registered_extensions()[path.suffix.lower()])
-    except (OSError, ValueError, RuntimeError, MemoryError) as error:  # too large for its format, or for the memory
+    except (OSError, ValueError, RuntimeError, MemoryError) as error:  # too large for its format or for memory
         raise BadInput(
             f"{path} cannot be translated ({' '.join(str(error).split()) or type(error).__name__})"
         ) from error
@@ -115,7 +115,7 @@ def translated(generator: nn.Module, path: Path, mode: str) -> bytes:
 
 
 def main(options: Options) -> None:
-    """Translate one image after another, and say where they are and which could not be translated."""
+    """Translate the images one by one; print where they are, and which could not be translated."""
     checkpoint = load_checkpoint(options.run)
     if not translates(checkpoint):
         raise BadInput(f"{options.run}: a run of {checkpoint['script']}.py; name one of cyclegan.py")
@@ -142,12 +142,12 @@ def main(options: Options) -> None:
         except OSError as error:
             raise Stopped(
                 f"{target}: cannot be written ({error.strerror or error}); the {done - len(failures)} images before it "
-                "are there, and --existing skip goes on behind them"
+                "are written, and --existing skip continues after them"
             ) from error
     print(f"{len(targets) - len(failures)} images: {shown(options.output)}")
     if failures:
         print(*map(one_line, failures), sep="\n", file=sys.stderr)
-        raise Stopped(f"{len(failures)} of {len(targets)} images could not be translated, those above")
+        raise Stopped(f"{len(failures)} of {len(targets)} images could not be translated; they are listed above")
 
 
 if __name__ == "__main__":
