@@ -167,7 +167,7 @@ def main(options: Options) -> None:
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
     optimizer_g = fused_adam(generators, options.lr, options.betas)
     optimizer_d = fused_adam(discriminators, options.lr, options.betas)
-    for optimizer in (optimizer_g, optimizer_d):
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, all processes step on the same gradients
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
