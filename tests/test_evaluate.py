@@ -114,7 +114,7 @@ def test_a_generator_that_draws_other_real_images_reaches_the_floor_to_the_bit(r
 def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     evaluate.main(Options(run, count=100))
     printed, found = capsys.readouterr().out, report(run)
-    assert f"{found['classifier_accuracy']:.1%} of 1,000 held-out digits" in printed
+    assert f"{found['classifier_accuracy']:.1%} on 1,000 held-out digits" in printed
     for line in printed.splitlines():
         if line.startswith("FID"):
             assert line.split() == ["FID", f"{found['samples']['fid']:.3f}", f"{found['floor']['fid']:.3f}"]

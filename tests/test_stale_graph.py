@@ -12,7 +12,7 @@ from common.run.command_line import parse
 SMALL = "--model mlp --batch-size 4 --image-size 8 --steps 1 --device cpu"
 
 
-def stale_gan_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+def stale_gan_step(generator, discriminator, optimizer_g, optimizer_d, real, z, *_):
     real_logits, fake_logits = discriminator(real), discriminator(generator(z))
     d_loss, g_loss = discriminator_loss(real_logits, fake_logits), generator_loss(fake_logits)
     optimizer_d.zero_grad()

@@ -124,7 +124,7 @@ def test_the_copied_file_trains_on_mnist_s_own_files(folder):
 
 
 def test_ctrl_c_ends_the_run_after_its_step_and_it_goes_on_from_there(folder, here):
-    with program(command(folder, f"{ON_IMAGES} --steps 100000 --sample-every 1"), cwd=folder) as process:
+    with program(*command(folder, f"{ON_IMAGES} --steps 100000 --sample-every 1")[1:], cwd=folder) as process:
         wait_until(lambda: process.poll() is not None or list(folder.glob("runs/*/*/checkpoint.pt")))
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=300)
