@@ -115,15 +115,9 @@ def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     evaluate.main(Options(run, count=100))
     printed, found = capsys.readouterr().out, report(run)
     assert f"{found['classifier_accuracy']:.1%} on 1,000 held-out digits" in printed
-<<<<<<< HEAD
-    for line in printed.splitlines():
-        if line.startswith("FID"):
-            assert line.split() == ["FID", f"{found['samples']['fid']:.3f}", f"{found['floor']['fid']:.3f}"]
-=======
     (row,) = (line for line in printed.splitlines() if line.startswith("| FID "))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["FID", f"{found['samples']['fid']:.3f}", f"{found['floor']['fid']:.3f}"]
->>>>>>> e897110
     assert (found["features"], found["count"], found["step"], found["weights"]) == ("digits", 100, 7, "average")
     assert found["samples"]["fid"] > 5 * found["floor"]["fid"]
     assert found["floor"]["confident"] > 0.85  # 96.5% of all digits, give or take 2% for a hundred of them
