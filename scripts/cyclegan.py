@@ -32,6 +32,7 @@ if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them with
 
 import torch
 import torch.nn.functional as F
+from annotated_types import Ge, Gt, Le
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
@@ -43,7 +44,7 @@ from common.images.pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.optimizers import fused_adam
 from common.run.command_line import BadInput, launch
-from common.run.option_values import Count, Range
+from common.run.option_values import Count, Decay, Pixels, Seed
 from common.run.options import MachineOptions, RunOptions
 from common.training_run import TrainingRun
 
@@ -109,9 +110,9 @@ class DataOptions:
 
     dataset: str = "mnist5k"
     """A folder with trainA, trainB, testA and testB in it; or data as the GANs take it."""
-    image_size: Annotated[int | None, Range(1, 4096)] = None
+    image_size: Pixels | None = None
     """Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own."""
-    load_size: Annotated[int | None, Range(1, 4096)] = None
+    load_size: Pixels | None = None
     """Pixels a side before crop and flip of trainA and trainB. None: 286/256 of those."""
 
 
@@ -119,7 +120,7 @@ class DataOptions:
 class NetworkOptions:
     """Two generators and two discriminators."""
 
-    width: Annotated[int, Range(1, 1024)] = 16
+    width: Annotated[int, Ge(1), Le(1024)] = 16
     """Channels of the networks where they are narrowest. 64 as published."""
     blocks: Count = 2
     """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
@@ -131,23 +132,23 @@ class NetworkOptions:
 class TrainingOptions:
     """How to train."""
 
-    batch_size: Annotated[int, Range(1, 2**20)] = 8
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 8
     """Images of each domain per step. 1 as published."""
     steps: Count = 800
     """Steps to train, each one update of all four networks."""
-    decay_from: Annotated[int | None, Range(0, 10**9)] = None
+    decay_from: Annotated[int, Ge(0), Le(10**9)] | None = None
     """Steps before the learning rate falls linearly to zero. None: half of all."""
-    lr: Annotated[float, Range(above=0)] = 5e-4
+    lr: Annotated[float, Gt(0)] = 5e-4
     """Adam's learning rate, for all networks. 2e-4 as published."""
-    betas: Annotated[tuple[float, float], Range(0, below=1)] = (0.5, 0.999)
+    betas: tuple[Decay, Decay] = (0.5, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
-    cycle_weight: Annotated[float, Range(least=0)] = 10.0
+    cycle_weight: Annotated[float, Ge(0)] = 10.0
     """Weight of the cycle loss."""
-    identity_weight: Annotated[float, Range(least=0)] = 0.0
+    identity_weight: Annotated[float, Ge(0)] = 0.0
     """Weight of the identity loss; 0 skips its passes. 5 as published."""
-    ema: Annotated[float, Range(0, below=1)] = 0.0
+    ema: Decay = 0.0
     """Decay per step of the average of G's weights that translate; 0: no average."""
-    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
+    seed: Seed = 0
     """Fixes the initial weights, the order of the images and the crops."""
 
 

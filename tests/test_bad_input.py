@@ -23,7 +23,7 @@ BAD_OPTIONS = {
     "--lr nan": "--lr nan",
     "--lr 0": "--lr 0",
     "--lr inf": "--lr inf",
-    "--betas 0.5 1.0": "--betas 0.5 1.0: must be at least 0 and below 1",
+    "--betas 0.5 1.0": "--betas 0.5 1.0: should be less than 1",
     "--betas 0.5": "--betas",
     "--seed -1": "--seed -1",
     "--log-every 0": "--log-every 0",

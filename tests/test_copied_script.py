@@ -84,7 +84,7 @@ class Options(GanOptions):
     tags: tuple[str, ...] = ()
     """Words to find the run by."""
     shift: int = -3
-    noise: Annotated[float, Range(0, below=2)] = 0.0
+    noise: Annotated[float, Ge(0), Lt(2)] = 0.0
     clip: float | None = 0
     mask: Path | None = None
     paint: Literal["red", "blue"] = "red"
@@ -102,7 +102,7 @@ WITH_OWN_OPTIONS = [
     ("launch(main, GanOptions)", "launch(main, Options)"),
     ("import sys\n", "import sys\nfrom dataclasses import dataclass, field\n"),
     ("from pathlib import Path\n", "from pathlib import Path\nfrom typing import Annotated, Literal\n"),
-    ("from common.run.options", "from common.run.option_values import Range\nfrom common.run.options"),
+    ("from common.run.options", "from annotated_types import Ge, Lt\nfrom common.run.options"),
 ]
 OWN = "--no-augment --tags a b --shift 0 --noise 1.5 --clip -2.5 --paint blue --sizes 7"
 
@@ -134,7 +134,7 @@ def test_a_script_s_own_options_come_back_as_they_were_when_it_is_resumed(tmp_pa
     [
         (["--tags", "c"], "--tags c: the run {run} has a b; leave the option out"),
         (["--augment"], "--augment True: the run {run} has False; leave the option out"),
-        (["--noise", "2"], "--noise 2.0: must be at least 0 and below 2"),
+        (["--noise", "2"], "--noise 2.0: should be less than 2"),
         (["--shift", "1.5"], "--shift"),
     ],
 )

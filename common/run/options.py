@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 import torch
 import tyro
+from annotated_types import Ge, Gt, Le
 
 from common.data import DATASETS
 from common.run.checkpoint import load_checkpoint, stored_options
 from common.run.command_line import BadInput
-from common.run.option_values import Count, Range, as_typed, flag, kept
+from common.run.option_values import Count, Decay, Pixels, Seed, as_typed, flag, kept
 from common.run.ranks import Ranks
 
 
@@ -21,7 +22,7 @@ class DataOptions:
 
     dataset: str = "mnist5k"
     """mnist5k (shipped), mnist, fashion-mnist, cifar10, or a folder of images."""
-    image_size: Annotated[int | None, Range(1, 4096)] = None
+    image_size: Pixels | None = None
     """Pixels a side. None: the data set's own size, 64 for a folder."""
 
 
@@ -31,7 +32,7 @@ class NetworkOptions:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    z_dim: Annotated[int, Range(1, 2**16)] = 64
+    z_dim: Annotated[int, Ge(1), Le(2**16)] = 64
     """Length of the noise vector that the generator starts from."""
 
 
@@ -39,19 +40,19 @@ class NetworkOptions:
 class TrainingOptions:
     """How to train."""
 
-    batch_size: Annotated[int, Range(1, 2**20)] = 32
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
     """Images per step, all processes together."""
     steps: Count = 2400
     """Steps to train, each one update of every network."""
-    lr: Annotated[float, Range(above=0)] = 2e-3
+    lr: Annotated[float, Gt(0)] = 2e-3
     """Adam's learning rate, for G."""
-    lr_d: Annotated[float | None, Range(above=0)] = None
+    lr_d: Annotated[float, Gt(0)] | None = None
     """Adam's learning rate, for D. None: half of G's."""
-    betas: Annotated[tuple[float, float], Range(0, below=1)] = (0.0, 0.999)
+    betas: tuple[Decay, Decay] = (0.0, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
-    ema: Annotated[float, Range(0, below=1)] = 0.997
+    ema: Decay = 0.997
     """Decay per step of the averaged G that samples are from; 0: no average."""
-    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
+    seed: Seed = 0
     """Fixes the initial weights, the noise and the order of the images."""
 
 

@@ -39,6 +39,7 @@ if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them with
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
+from annotated_types import Ge, Le
 from torch import Tensor
 from tqdm import tqdm
 
@@ -64,7 +65,7 @@ from common.optimizers import fused_adam
 from common.run.command_line import BadInput, launch
 from common.run.folder import shown, write_whole
 from common.run.markdown import table
-from common.run.option_values import Count, Range, check_numbers
+from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import pick_device
 from scripts import gan_detach, gan_generator_first, gan_one_stage, gan_resample, gan_retain_graph, gan_simultaneous
 
@@ -80,13 +81,13 @@ class Options:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    image_size: Annotated[int, Range(1, 4096)] = 28
+    image_size: Pixels = 28
     """Pixels a side of the shipped digits."""
-    batch_size: Annotated[int, Range(1, 2**20)] = 32
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
     """Images per step."""
     repeats: Count = 20
     """Turns of each order, of five steps each."""
-    doublings: Annotated[int | None, Range(1, 8)] = 2
+    doublings: Annotated[int, Ge(1), Le(8)] | None = 2
     """How often batch and image size are doubled to see how cost grows. None leaves that out."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""

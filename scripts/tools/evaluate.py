@@ -35,6 +35,7 @@ if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them with
 
 import torch
 import tyro
+from annotated_types import Ge, Le
 from torch import Tensor
 from torch.utils.data import Subset
 from torch_fidelity import FeatureExtractorBase, calculate_metrics, register_feature_extractor
@@ -51,7 +52,7 @@ from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import BadInput, launch
 from common.run.folder import events, shown, write_whole
 from common.run.markdown import table
-from common.run.option_values import Range, check_numbers
+from common.run.option_values import Seed, check_numbers
 from common.run.options import pick_device
 
 COUNT = 5000
@@ -72,7 +73,7 @@ class Options:
 
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
-    count: Annotated[int | None, Range(1, 10**7)] = None
+    count: Annotated[int, Ge(1), Le(10**7)] | None = None
     """Number of samples, and of real images to compare them with. None takes 5,000, or half of a data set of fewer than
     10,000: the floor needs as many other real images."""
     features: Literal["inception", "digits"] | None = None
@@ -82,7 +83,7 @@ class Options:
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
     dataset: str | None = None
     """Where the real images are. None takes the run's own --dataset."""
-    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
+    seed: Seed = 0
     """Fixes the samples and the choice of real images."""
     networks: str | None = None
     """FILE:FUNCTION that makes the networks of a script that has its own, (image_shape, z_dim) -> (generator,
