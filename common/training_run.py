@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -23,9 +24,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common.data import batches, lasting, seed_for, to_uint8
-from common.gradient_audit import GradientAudit
 from common.images.pictures import grid, png
-from common.images.streaming import StreamedImages
 from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, mismatch, refusing, take_up
 from common.run.command_line import BadInput, Stopped
@@ -35,6 +34,9 @@ from common.run.option_values import as_typed, check_numbers, flag, kept
 from common.run.options import RunOptions, check_alike, check_resumable, pick_device
 from common.run.ranks import Ranks
 from common.run.signals import Interrupted, told_of_signals
+
+if TYPE_CHECKING:
+    from common.images.streaming import StreamedImages
 
 AUDITED_STEPS = 3
 
@@ -138,7 +140,7 @@ class TrainingRun:
         enabled = self.options.precision == "bf16"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
-    def steps(self, *datasets: Tensor | StreamedImages) -> Iterator[tuple]:
+    def steps(self, *datasets: "Tensor | StreamedImages") -> Iterator[tuple]:
         """Yield (step, batch of each data set) for step 1, 2, ..., and log, sample and save between them.
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
@@ -186,6 +188,8 @@ class TrainingRun:
                     self.introduce()
             audits = options.audit and leads
             if audits:
+                from common.gradient_audit import GradientAudit  # without --audit a copy does without the module
+
                 trained = {name: part for name, part in self.networks().items() if not isinstance(part, AveragedModel)}
                 audit = audited.enter_context(GradientAudit(**trained))
             audited_step = start + AUDITED_STEPS

@@ -85,7 +85,7 @@ def test_an_empty_name_is_not_the_current_folder(script, tmp_path, monkeypatch, 
         Image.new("L", (28, 28)).save(tmp_path / f"train{domain}" / "image.png")
     monkeypatch.chdir(tmp_path)
     arguments = ["--dataset", "", "--steps", 1, "--runs-dir", tmp_path / "runs"]
-    assert refusal(script, *arguments).startswith("error: --dataset '': name mnist5k, ")
+    assert refusal(script, *arguments).startswith("error: --dataset '': neither mnist5k, ")
     assert not (tmp_path / "runs").exists()
 
 

@@ -16,6 +16,7 @@ from PIL import Image
 from processes import PATIENCE, ended, logs, program, start_ranks, torchrun, wait_until
 
 from common import data
+from common.images import folder as image_folder
 from common.run.folder import locked
 
 REFUSED = {
@@ -108,7 +109,7 @@ def test_a_run_that_another_process_trains_is_refused_once_and_ends_all(tmp_path
 
 
 def stream_everything(*arguments):
-    data.MEMORY_LIMIT = 0
+    image_folder.MEMORY_LIMIT = 0
     call(*arguments)
 
 
