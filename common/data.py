@@ -18,7 +18,7 @@ from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
 from common.run.command_line import BadInput
-from common.run.ranks import one_before_the_others
+from common.run.ranks import first_on_this_machine
 
 if TYPE_CHECKING:
     from common.images.streaming import StreamedImages
@@ -79,7 +79,7 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
 def load_torchvision(dataset: str) -> Tensor:
     """Return a torchvision data set's training images, uint8 (N, C, H, W); downloads them if they are missing."""
     factory = TORCHVISION[dataset]
-    with one_before_the_others():
+    with first_on_this_machine():
         try:
             images = factory(DOWNLOADS, train=True).data
         except RuntimeError:  # torchvision raises this for files that are missing or damaged

@@ -1,6 +1,6 @@
-"""GAN losses on logits of any shape, without label tensors, so that none can have the wrong shape.
+"""GAN losses on logits of any shape; there are no label tensors, which could have the wrong shape.
 
-Those of Goodfellow et al., "Generative Adversarial Networks" (2014), section 3, and Mao et al., "Least Squares
+After Goodfellow et al., "Generative Adversarial Networks" (2014), section 3, and Mao et al., "Least Squares
 Generative Adversarial Networks" (2017), the latter with CycleGAN's targets, 1 for real and 0 for fake.
 """
 

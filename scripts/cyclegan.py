@@ -1,9 +1,9 @@
 """CycleGAN: two generators under one optimizer, two discriminators under another, chained with `itertools.chain`.
 
-The generators A to B and B to A are trained together on unpaired images. Each must fool the discriminator of the other
-domain and invert the other generator. The gradient of the cycle loss goes through both generators, so nothing is
-detached between them. The discriminators are trained on detached fakes, new and past ones. Zhu et al., "Unpaired
-Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017).
+The generators A to B and B to A are trained together on unpaired images. Each is trained to fool the discriminator of
+the other domain and to invert the other generator. The gradient of the cycle loss goes through both generators, so
+nothing is detached between them. The discriminators are trained on detached fakes, new and past ones. Zhu et al.,
+"Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017).
 
     a ── G_ab ── fake_b ─┬─ D_b ─────── adversarial ─┐
                          ├─ G_ba ── a ─ cycle        ├─ one backward to G_ab and G_ba; optimizer_g steps both
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
@@ -35,7 +35,7 @@ import torch.nn.functional as F
 from annotated_types import Ge, Gt, Le
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.cyclegan_models import cyclegan_networks
 from common.data import batches, to_float
@@ -89,7 +89,7 @@ def train_step(
     optimizer_g.step()
 
     # Discriminators: tell real from fake, each in its own domain. detach() ends the graph at the fakes. The pools keep
-    # some of them, and return past ones in their place.
+    # some of them, and return past ones instead.
     logits_a = discriminator_a(torch.cat([real_a, pool_a.exchange(fake_a.detach())]))
     logits_b = discriminator_b(torch.cat([real_b, pool_b.exchange(fake_b.detach())]))
     d_loss = least_squares_discriminator_loss(*logits_a.chunk(2)) + least_squares_discriminator_loss(*logits_b.chunk(2))
@@ -109,7 +109,7 @@ class DataOptions:
     """Two domains."""
 
     dataset: str = "mnist5k"
-    """A folder with trainA, trainB, testA and testB in it; or data as the GANs take it."""
+    """A folder with trainA, trainB, testA and testB in it; or a data set of the GAN scripts."""
     image_size: Pixels | None = None
     """Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own."""
     load_size: Pixels | None = None
@@ -147,7 +147,7 @@ class TrainingOptions:
     identity_weight: Annotated[float, Ge(0)] = 0.0
     """Weight of the identity loss; 0 skips its passes. 5 as published."""
     ema: Decay = 0.0
-    """Decay per step of the average of G's weights that translate; 0: no average."""
+    """Decay per step of the EMA of the generators, which translates; 0: no average."""
     seed: Seed = 0
     """Fixes the initial weights, the order of the images and the crops."""
 
@@ -168,7 +168,7 @@ def main(options: Options) -> None:
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
     optimizer_g = fused_adam(generators, options.lr, options.betas)
     optimizer_d = fused_adam(discriminators, options.lr, options.betas)
-    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, all processes step on the same gradients
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
@@ -207,7 +207,7 @@ def main(options: Options) -> None:
         draws = run.ranks.share(torch.rand(options.batch_size, 2, 3, device=run.device)).unbind(1)
         if domains.augmented:
             reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]
-        lr = options.lr * rate(step - 1)  # from the step alone, so that a resumed run may be given more steps
+        lr = options.lr * rate(step - 1)  # a function of the step, so that a resumed run may get more steps
         for group in optimizer_g.param_groups + optimizer_d.param_groups:
             group["lr"] = lr
         with run.precision():

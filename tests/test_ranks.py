@@ -15,7 +15,7 @@ from processes import ended, logs, start_ranks
 from common.data import batches, load_images
 from common.images import folder as image_folder
 from common.run.options import pick_device
-from common.run.ranks import Ranks, one_before_the_others
+from common.run.ranks import Ranks, first_on_this_machine
 from common.training_run import TrainingRun
 
 
@@ -102,7 +102,7 @@ def test_one_process_downloads_while_the_others_wait(tmp_path):
 
 def download_slowly(path):
     Ranks(3)
-    with one_before_the_others():
+    with first_on_this_machine():
         if not path.exists():
             time.sleep(0.5)
             path.mkdir()  # fails for the second

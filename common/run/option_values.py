@@ -1,4 +1,4 @@
-"""The values of options: what their annotations allow, and how a checkpoint keeps them.
+"""The values of options: checked against their annotations, and stored in a checkpoint.
 
 An option is None, a bool, int, float, str, Path or Literal, one of several of those (`int | None`), or a tuple or list
 of them. A number's range stands in its annotation, in the words of annotated-types: `Annotated[float, Gt(0), Lt(1)]`.
@@ -30,9 +30,9 @@ def check_numbers(options: object) -> None:
 
 
 def kept(options: object) -> dict[str, Any]:
-    """Return the dataclass `options` as a checkpoint keeps them, by name: numbers, text, None and lists of those.
+    """Return the dataclass `options` as stored in a checkpoint, by name: numbers, strings, None and lists of those.
 
-    Paths become absolute, so that they mean the same from every folder.
+    Paths become absolute, so that they are valid from every folder.
     """
     return {field.name: plain(getattr(options, field.name)) for field in fields(options) if field.init}
 
@@ -45,10 +45,10 @@ def plain(value: Any) -> Any:
 
 
 def restored(kind: type[Options], values: dict[str, Any]) -> Options:
-    """Return options of the dataclass `kind`, given what `kept` made of them; nothing goes through a command line.
+    """Return options of the dataclass `kind` from what `kept` returned; the inverse of `kept`.
 
-    An option that `values` lacks gets its default. Raises BadInput, naming the option, where a value is not of its type
-    or out of its range.
+    An option that `values` lacks gets its default. Raises BadInput, naming the option, if a value is not of its type or
+    out of its range.
     """
     hints, given = get_type_hints(kind, include_extras=True), {}
     for field in fields(kind):
@@ -59,11 +59,11 @@ def restored(kind: type[Options], values: dict[str, Any]) -> Options:
             json.dumps(plain(value))
             given[field.name] = TypeAdapter(hints[field.name], config=FINITE).validate_python(value)
         except (TypeError, PydanticSchemaGenerationError) as error:
-            told = f"no checkpoint can keep an option of the type {type(value).__name__}; take a str"
-            raise BadInput(f"{flag(field.name)} {as_typed(value)}: {told}") from error
+            message = f"no checkpoint can keep an option of the type {type(value).__name__}; take a str"
+            raise BadInput(f"{flag(field.name)} {as_typed(value)}: {message}") from error
         except ValidationError as error:
-            told = error.errors()[0]["msg"].removeprefix("Input ")
-            raise BadInput(f"{flag(field.name)} {as_typed(value)}: {told}") from error
+            message = error.errors()[0]["msg"].removeprefix("Input ")
+            raise BadInput(f"{flag(field.name)} {as_typed(value)}: {message}") from error
     return kind(**given)
 
 

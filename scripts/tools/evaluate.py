@@ -30,7 +30,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Literal
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
@@ -42,7 +42,7 @@ from torch_fidelity import FeatureExtractorBase, calculate_metrics, register_fea
 from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3
 from torchvision.transforms.v2.functional import resize
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.data import TORCHVISION, load_images, to_float
 from common.images.streaming import StreamedImages

@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
@@ -27,7 +27,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # `common` is found from any folder
+sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.run.command_line import BadInput, Stopped, launch
 from common.run.folder import shown
