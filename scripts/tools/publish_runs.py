@@ -8,7 +8,7 @@ first and the last. A GAN also gets `samples.png`: the same noise at five steps 
 ten minutes on two cores.
 """
 
-import shutil
+import json
 import signal
 import subprocess
 import sys
@@ -54,7 +54,9 @@ class Options:
 def thin(run: Path, published: Path) -> None:
     """Copy a run's config and thinned events into the new folder `published`."""
     published.mkdir()
-    shutil.copy(run / "config.json", published)
+    config = json.loads((run / "config.json").read_text())
+    config["options"]["runs_dir"] = "runs"  # was a temporary folder
+    (published / "config.json").write_text(json.dumps(config, indent=2))
     (events,) = run.glob("events.out.tfevents.*")
     records = [(record, Event.FromString(record)) for record in RawEventFileLoader(str(events)).Load()]
     steps = sorted({event.step for _, event in records if is_picture(event)})
