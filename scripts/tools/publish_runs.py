@@ -106,13 +106,16 @@ def check(options: Options) -> None:
         raise BadInput(f"--output {options.output}: cannot be written ({error.strerror}); name another") from error
 
 
-def publish(script: str, run: Path, output: Path) -> None:
-    """Publish a run in `output`/`script`; a folder there is replaced when the new one is complete."""
+def publish(script: str, run: Path, output: Path, digits: bool) -> None:
+    """Publish a run in `output`/`script`; a folder there is replaced when the new one is complete.
+
+    digits: whether to add `samples.png`, the film strip of a run on digits.
+    """
     published = output / script
     with tempfile.TemporaryDirectory(dir=output, prefix=f".{script}.") as beside:
         new, old = Path(beside, "new"), Path(beside, "old")
         thin(run, new)
-        if script in GANS:
+        if digits:
             filmstrip(run).save(new / "samples.png")
         check_published(published)  # again: somebody may have added files during the run
         try:
@@ -134,7 +137,7 @@ def main(options: Options) -> None:
             if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL).returncode:
                 raise Stopped(f"{script}.py failed with the message above; the runs published before are kept")
             (run,) = Path(folder, "runs", script).iterdir()
-            publish(script, run, options.output)
+            publish(script, run, options.output, script in GANS)
     print(f"TensorBoard: tensorboard --logdir {shown(options.output)}")
 
 
