@@ -33,7 +33,11 @@ class Ranks:
         batch_size: the global batch, at least the number of ranks.
         """
         if dist.is_torchelastic_launched() and not dist.is_initialized():
-            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+            with lost_ranks():
+                dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+                # One rank may have connected to all others before these have to each other. If it ended now, with an
+                # error in its options, they would wait for it.
+                dist.all_reduce(torch.zeros(1))
         self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         self.leads = self.rank == 0  # only rank 0 writes and prints
         self.batch_size = batch_size
