@@ -66,6 +66,8 @@ class ScriptAudit(GradientAudit):
         self.known: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()  # every module, in order of construction
         self.names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
         self.unnamed = True  # whether there may be modules without a name
+        self.kept: list[nn.Module] = []  # networks that were reached or stepped: a script that ends drops them
+        self.covered: set[int] = set()  # parameters, by id, for which the networks to keep have been looked up
 
     def __enter__(self) -> "ScriptAudit":
         """Start to watch, also the construction of modules."""
@@ -118,6 +120,7 @@ class ScriptAudit(GradientAudit):
     def stepped(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         """Count the step, and stop if it is the last one wanted."""
         self.name_all()
+        self.keep({id(parameter) for parameter in _held(optimizer)})
         self.steps[id(optimizer)] += 1
         if min(self.steps.values()) >= self.iterations:
             for waiting in self.waiting():
@@ -137,7 +140,26 @@ class ScriptAudit(GradientAudit):
             many = len(self.passes) >= self.limit
             if many or (passes and min(passes.values()) >= self.iterations and not self.optimizers):
                 raise Stop
-        return super()._watched_backward(*args, **kwargs)
+        before = len(self.passes)
+        try:
+            return super()._watched_backward(*args, **kwargs)
+        finally:
+            if len(self.passes) > before:
+                reached = self.passes[before].reached
+                self.keep({key for key, account in self._accounts.items() if account.number in reached})
+
+    def keep(self, parameters: set[int]) -> None:
+        """Hold the networks of these parameters, which are given by id."""
+        if not parameters <= self.covered:
+            self.covered |= parameters
+            tops = (top for top in self.tops() if not any(top is kept for kept in self.kept))
+            self.kept += [top for top in tops if any(id(p) in parameters for p in top.parameters())]
+
+    def tops(self) -> list[nn.Module]:
+        """Return the modules that are part of no other, in order of construction."""
+        known = list(self.known)
+        inner = {id(part) for module in known for part in module.children() if not hasattr(module, "_orig_mod")}
+        return [module for module in known if id(module) not in inner]
 
     def name_all(self) -> None:
         """Name the modules, if there are new ones, by the variables of the frames that run."""
@@ -166,9 +188,7 @@ class ScriptAudit(GradientAudit):
                 holders[id(parameter)].add(id(optimizer))
         reached = set().union(*(event.reached for event in self.events))
         concerned = holders.keys() | {key for key, account in self._accounts.items() if account.number in reached}
-        known = list(self.known)
-        inner = {id(part) for module in known for part in module.children() if not hasattr(module, "_orig_mod")}
-        parts = [part for module in known if id(module) not in inner for part in _parts(module, holders)]
+        parts = [part for top in self.tops() for part in _parts(top, holders)]
         ids = {id(part): {id(parameter) for parameter in part.parameters()} for part in parts}
         chosen, taken = set(), set()
         # A network of which only a part is used gives way to that part; a compiled one comes after the original.
