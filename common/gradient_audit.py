@@ -951,8 +951,9 @@ class GradientAudit:
             for name, ids in self._names.items()
         }
         groups = [{name for name, optimizers in moved.items() if optimizers}]
-        if p.terms and all(term.whole for term in p.terms):
-            groups = _united([{name for name, cell in term.cells.items() if cell == "used"} for term in p.terms])
+        terms = next((q.terms for q in [p, *self.passes] if q.place == p.place and q.terms), [])
+        if terms and all(term.whole for term in terms):
+            groups = _united([{name for name, cell in term.cells.items() if cell == "used"} for term in terms])
         for group in groups:
             together = {name: moved[name] for name in self._names if name in group}
             if len(_united(together.values())) > 1:
@@ -1172,14 +1173,17 @@ class GradientAudit:
             if event.graph:
                 word = "read" if event.kind == "grad" else "here"
                 lines[event.place, tuple(n for n, cell in event.cells.items() if cell == word)].append(event)
+        found: dict[tuple[Place, str], dict[str, int]] = defaultdict(dict)
         for (place, networks), events in lines.items():
             gone = [event for event in events if not any(ref() for ref in event.graph)]
             if gone and not any(event.needed for event in events):
-                what = (
-                    "a forward pass of" if events[0].kind == "forward" else "autograd.grad(create_graph=True) through"
-                )
-                text = f"{what} {_and(networks)} built a graph that no backward pass came through, {len(gone)}x."
-                yield self._finding("unused", networks, text, [place])
+                found[place, events[0].kind] |= dict.fromkeys(networks, len(gone))
+        for (place, kind), networks in found.items():
+            what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
+            names = [name for name in self._names if name in networks]
+            times = max(networks.values())
+            text = f"{what} {_and(names)} built a graph that no backward pass came through, {times}x."
+            yield self._finding("unused", names, text, [place])
 
     def _finding(self, kind, networks, text, places, cure=None) -> Finding:
         return Finding(kind, tuple(networks), text, tuple(dict.fromkeys(places)), cure or CURES[kind])

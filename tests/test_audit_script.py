@@ -99,7 +99,10 @@ def test_three_optimizers_and_loader_workers(start_method):
     columns, rows = table(done)
     assert columns == ["encoder", "decoder", "critic"]
     assert [row[1:] for row in rows] == [("3x", "used", "used", "-"), ("3x", "-", "-", "used")]
-    assert findings(done) == ["meant?", "unused"]  # the loss is an autoencoder's; codes for the critic are drawn with a graph
+    assert findings(done) == [
+        "meant?",
+        "unused",
+    ]  # the loss is an autoencoder's; codes for the critic are drawn with a graph
     assert done.returncode == 0
     assert done.stdout.count("Stopped after") == 1
     assert not done.stderr
@@ -110,7 +113,10 @@ def test_gradient_penalty_under_grad_scaler():
     columns, rows = table(done)
     assert columns == ["generator", "critic"]
     assert [row[1:] for row in rows] == [("6x", "-", "used"), ("3x", "used", "-")]
-    assert re.search(r"`gradient_penalty\.py:\d+ \(gradients,\) = autograd.grad.* \(create_graph\) *\| 6x +\| - +\| read", done.stdout)
+    assert re.search(
+        r"`gradient_penalty\.py:\d+ \(gradients,\) = autograd.grad.* \(create_graph\) *\| 6x +\| - +\| read",
+        done.stdout,
+    )
     assert findings(done) == ["unused"]
     assert done.returncode == 0
 
