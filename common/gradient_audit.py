@@ -189,6 +189,7 @@ class Event:
     taken: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # by which optimizer
     module: weakref.ref | None = field(default=None, repr=False)  # of a forward pass
     graph: list[weakref.ref] = field(default_factory=list, repr=False)  # each dies with a node of the graph it built
+    detailed: bool = False  # whether its loss was split into terms
     start: int = 0  # of a forward pass: the number of events before it
     whole: bool = False  # whether the module is a network, not a part of one
     needed: bool = False  # whether a backward pass came through that graph
@@ -585,7 +586,7 @@ class GradientAudit:
         number = len(self.passes)
         roots = _roots(args, kwargs)
         if self._details:
-            event.terms = self._terms(roots)
+            event.terms, event.detailed = self._terms(roots), True
         self.events.append(event)
         self.passes.append(event)
         self._reached = event.reached
@@ -951,7 +952,8 @@ class GradientAudit:
             for name, ids in self._names.items()
         }
         groups = [{name for name, optimizers in moved.items() if optimizers}]
-        terms = next((q.terms for q in [p, *self.passes] if q.place == p.place and q.terms), [])
+        alike = [p] if p.detailed else [q for q in self.passes if q.place == p.place and q.detailed]
+        terms = alike[-1].terms if alike else []
         if terms and all(term.whole for term in terms):
             groups = _united([{name for name, cell in term.cells.items() if cell == "used"} for term in terms])
         for group in groups:

@@ -100,7 +100,11 @@ class ByHand:
 
     def findings(self):
         of = [set(network.parameters()) for network in self.networks]
-        tell = lambda parameters: tuple(f"n{i}" for i, mine in enumerate(of) if mine & set(parameters))  # noqa: E731
+
+        def tell(parameters):
+            parameters = set(parameters)
+            return tuple(f"n{i}" for i, mine in enumerate(of) if mine & parameters)
+
         crossed = [
             [group for group in self.groups(n, of) if self.players(n, group, of) > 1] for n in range(len(self.used))
         ]
