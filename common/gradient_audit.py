@@ -16,7 +16,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -1225,7 +1225,7 @@ OURS = {__file__}
 LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _origin(file: str) -> str:
     if file in OURS or file.startswith((f"{torch.__path__[0]}{os.sep}", "<frozen", "<eval_with_key")):
         return "torch"
@@ -1238,7 +1238,7 @@ def _origin(file: str) -> str:
     return "user"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _code(file: str, line: int) -> str:
     """Return a line of source without its comment."""
     text = linecache.getline(file, line).strip()
@@ -1288,7 +1288,7 @@ def _storage(tensor: Tensor) -> int:
         return 0
 
 
-@lru_cache(maxsize=None)
+@cache
 def _written(function: object) -> tuple[int, ...]:
     """Return which arguments an operation writes to."""
     arguments = function._schema.arguments if function._schema.is_mutable else ()

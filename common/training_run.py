@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from common.data import batches, lasting, seed_for, to_uint8
 from common.images.pictures import grid, png
+from common.run.audit_page import page
 from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
 from common.run.command_line import BadInput, Stopped
@@ -36,6 +37,7 @@ from common.run.ranks import Ranks
 from common.run.signals import Interrupted, signals_noted
 
 if TYPE_CHECKING:
+    from common.gradient_audit import GradientAudit
     from common.images.streaming import StreamedImages
 
 AUDITED_STEPS = 3
@@ -214,8 +216,7 @@ class TrainingRun:
                         self.draw_curves()
                     if audits and (step == audited_step or (last and step < audited_step)):
                         audited.close()
-                        self.board.add_text("audit", str(audit), step)
-                        tqdm.write(f"Gradients of the first {step - start} steps:\n\n{audit}\n")
+                        self.report(audit, step, f"the first {step - start} steps")
                     if last or step % options.sample_every == 0:
                         self.sample(step)
                     if last or step % options.checkpoint_every == 0:
@@ -288,6 +289,13 @@ class TrainingRun:
             if isinstance(picture, Tensor):
                 add_picture(self.board, name, picture, 0)
         self.sample(0)
+
+    def report(self, audit: "GradientAudit", step: int, steps: str) -> None:
+        """Print the audit, show it in TensorBoard and write it as a page into the run's folder."""
+        self.board.add_text("audit", str(audit), step)
+        html = page(audit.data() | {"script": f"{self.script}.py", "ending": f"Of {steps}."})
+        write_whole(self.folder / "audit.html", lambda file: file.write(html.encode()))
+        tqdm.write(f"Gradients of {steps}:\n\n{audit}\n\nAs a page: {shown(self.folder / 'audit.html')}\n")
 
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take the results of a step: by name, numbers or tensors of one element. Each becomes a curve in TensorBoard.

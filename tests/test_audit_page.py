@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from common.audit_page import one_step, page
 from common.gradient_audit import GradientAudit
+from common.run.audit_page import one_step, page
 
 VOID = {"meta", "br", "path", "circle", "rect"}
 

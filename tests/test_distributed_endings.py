@@ -45,7 +45,8 @@ def contradict(folder):
 def test_processes_with_different_options_are_refused_in_one_line(tmp_path):
     assert ended(start_ranks(2, tmp_path, contradict, tmp_path)) == [2, 2]
     assert re.fullmatch(
-        r"error: --steps: [34] here and [34] in another process; start all with the same options\n", "".join(logs(tmp_path, 2))
+        r"error: --steps: [34] here and [34] in another process; start all with the same options\n",
+        "".join(logs(tmp_path, 2)),
     )
     assert not (tmp_path / "runs").exists()
 

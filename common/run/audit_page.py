@@ -1,6 +1,6 @@
 """The audit's result as one HTML page that needs no network and no script: verdict, picture of a step, findings.
 
-Imports nothing outside the standard library: copy it beside `gradient_audit.py`, whose `GradientAudit.data()` it shows.
+It shows what `GradientAudit.data()` of `common/gradient_audit.py` returns.
 """
 
 from collections.abc import Iterable
