@@ -25,7 +25,6 @@ from tqdm import tqdm
 
 from common.data import batches, lasting, seed_for, to_uint8
 from common.images.pictures import grid, png
-from common.run.audit_page import page
 from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
 from common.run.command_line import BadInput, Stopped
@@ -292,6 +291,8 @@ class TrainingRun:
 
     def report(self, audit: "GradientAudit", step: int, steps: str) -> None:
         """Print the audit, show it in TensorBoard and write it as a page into the run's folder."""
+        from common.run.audit_page import page
+
         self.board.add_text("audit", str(audit), step)
         html = page(audit.data() | {"script": f"{self.script}.py", "ending": f"Of {steps}."})
         write_whole(self.folder / "audit.html", lambda file: file.write(html.encode()))
