@@ -6,12 +6,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import field, fields, is_dataclass, make_dataclass
-from functools import cache
 from itertools import dropwhile, takewhile
-from typing import Annotated, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+from typing import NoReturn, TypeVar
 
-import docstring_parser
 import tyro
 
 from common.run.ranks import LostRank, close_process_group, first_to_report
@@ -93,13 +90,8 @@ def parse(
     """Return the `options` parsed from `arguments`, by default the command line; `BadInput` if they do not parse.
 
     description: the text above the help, up to its first indented paragraph. default: the values of the options left
-    out; None takes those of the class. Options that inherit from other dataclasses are shown in groups.
+    out; None takes those of the class.
     """
-    grouped = any(map(is_dataclass, options.__bases__))
-    kind = in_groups(options) if grouped else options
-    if grouped and default:
-        parts = [get_args(group.type)[0] for group in fields(kind)]
-        default = kind(*(part(**{item.name: getattr(default, item.name) for item in fields(part)}) for part in parts))
 
     def has_text(line: str) -> bool:
         return bool(line.strip("─-"))
@@ -107,15 +99,12 @@ def parse(
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
-            given = tyro.cli(
-                tyro.conf.OmitArgPrefixes[kind],
+            return tyro.cli(
+                options,
                 description=(description or "").split("\n\n    ")[0],  # python -OO leaves no docstrings
                 args=arguments,
                 default=default,
             )
-        if not grouped:
-            return given
-        return options(**{name: value for part in vars(given).values() for name, value in vars(part).items()})
     except SystemExit as ended:
         if not ended.code:
             raise
@@ -124,29 +113,3 @@ def parse(
     lines = (line.strip("│╭╮╰╯ ") for line in box.getvalue().splitlines()[1:])
     paragraph = takewhile(has_text, dropwhile(lambda line: not has_text(line), lines))
     raise BadInput(" ".join(paragraph) + " (see --help)")
-
-
-@cache
-def in_groups(options: type) -> type:
-    """Return a dataclass of dataclasses with the fields of `options`: in the help, tyro shows each as a group.
-
-    A field is in the group of the base class that defines it first, and the group is named after that class. A derived
-    class may change the field's type and default.
-    """
-    texts, titles, groups = {}, {}, {}
-    for kind in filter(is_dataclass, reversed(options.__mro__)):
-        described = docstring_parser.parse_from_object(kind).params
-        texts |= {part.arg_name: " ".join(part.description.split()) for part in described if part.description}
-        for item in fields(kind):
-            titles.setdefault(item.name, kind.__name__.removesuffix("Options").lower() or "script")
-    hints = get_type_hints(options, include_extras=True)
-    for item in fields(options):
-        if not item.init:
-            continue
-        hint = hints[item.name]
-        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else [hint]
-        hint = Annotated[(kind, tyro.conf.arg(help=texts.get(item.name)), *extras)]
-        value = field(default=item.default, default_factory=item.default_factory)
-        groups.setdefault(titles[item.name], []).append((item.name, hint, value))
-    parts = [(title, make_dataclass(title, members, kw_only=True)) for title, members in groups.items()]
-    return make_dataclass("Groups", [(title, Annotated[part, tyro.conf.arg(help="")]) for title, part in parts])

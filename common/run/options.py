@@ -1,4 +1,4 @@
-"""Options of the training scripts, in the groups of `--help`, and their checks before a run starts."""
+"""Options of the training scripts, and their checks before a run starts."""
 
 import os
 from dataclasses import dataclass, replace
@@ -93,7 +93,7 @@ class RunOptions:
         return replace(stored, resume=self.resume, audit=False)
 
 
-# A dataclass has the fields of its last base first.
+# A dataclass has the fields of its last base first, and so has `--help`.
 @dataclass(frozen=True)
 class GanOptions(RunOptions, MachineOptions, TrainingOptions, NetworkOptions, DataOptions):
     """Options of the scripts with one generator and one discriminator."""
