@@ -184,7 +184,9 @@ def test_float32_and_autocast_to_bfloat16_within_their_rounding(order, make):
     """Three steps of some ten roundings each, 2**-24 apiece in float32 and 2**-9 in bfloat16."""
     assert difference(order, networks(make), SAMPLES[make], dtype=torch.float32) <= 3e-5
     context = torch.autocast("cpu", torch.bfloat16, cache_enabled=False)
-    assert difference(order, networks(make), SAMPLES[make], dtype=torch.float32, context=context) <= 0.1
+    assert difference(order, networks(make), SAMPLES[make], dtype=torch.float32, context=context) <= (
+        0.25 if order == "wgan_gp" else 0.1  # its penalty, of the difference to 1, has ten times the weight of the loss
+    )
 
 
 @pytest.mark.parametrize("order", ORDERS)
