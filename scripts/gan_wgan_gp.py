@@ -73,7 +73,7 @@ def train_step(
         results["penalty"] = interpolation_penalty(discriminator, real, fake, mix)
         results["d_loss"] = results["d_loss"] + penalty_weight * results["penalty"]
     optimizer_d.zero_grad()
-    results["d_loss"].backward()
+    results["d_loss"].backward(inputs=[p for p in discriminator.parameters() if p.requires_grad])  # no gradient for y
     optimizer_d.step()
 
     # G: max D(G(z)), as the D just updated sees it. `inputs` names the leaves this loss is for, so that D's weights get

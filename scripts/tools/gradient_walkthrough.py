@@ -189,9 +189,10 @@ def r1() -> Way:
     return Way(
         "R1: a penalty on the derivative of D at a real x",
         gan.rows,
-        "dD/dx = theta_D, so R1 = (dD/dx)^2 / 2 = theta_D^2 / 2, and its gradient is theta_D; of D(x) = w x with a vector "
-        "w it is w. create_graph=True makes dD/dx a graph that ends at theta_D; to compute it changes no gradient. Without it dD/dx is a plain number: R1.backward() raises, and added to L_D it "
-        "trains nothing without an error: autograd_pitfalls.py silent-penalty.",
+        "dD/dx = theta_D, so R1 = (dD/dx)^2 / 2 = theta_D^2 / 2, and its gradient is theta_D; for D(x) = w x with "
+        "vectors it is w. create_graph=True makes dD/dx a graph that ends at theta_D; to compute it changes no "
+        "gradient. Without it dD/dx is a plain number: R1.backward() raises, and added to L_D it trains nothing "
+        "without an error: autograd_pitfalls.py silent-penalty.",
     )
 
 
