@@ -20,7 +20,7 @@ class DataOptions:
     """What to train on."""
 
     dataset: str = "mnist5k"
-    """mnist5k (shipped), mnist, fashion-mnist, cifar10, or a folder of images."""
+    """mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images."""
     image_size: Annotated[int | None, Range(1, 4096)] = None
     """Pixels a side. None: the data set's own size, 64 for a folder."""
 
