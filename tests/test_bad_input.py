@@ -68,6 +68,22 @@ def test_every_gan_refuses_what_its_networks_cannot_be(script, arguments, tmp_pa
     assert not runs.exists()
 
 
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "-inf", "heavy"])
+@pytest.mark.parametrize("script", ["gan_r3", "gan_wgan_gp"])
+def test_a_penalty_s_weight_is_finite_and_not_negative(script, value, tmp_path, refusal):
+    runs = tmp_path / "runs"
+    assert "--penalty-weight" in refusal(script, "--runs-dir", runs, f"--penalty-weight={value}")
+    assert not runs.exists()
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "nan"])
+@pytest.mark.parametrize(("script", "option"), [("gan_r3", "--penalty-every"), ("gan_wgan_gp", "--critic-steps")])
+def test_what_happens_every_so_many_steps_needs_a_step(script, option, value, tmp_path, refusal):
+    runs = tmp_path / "runs"
+    assert option in refusal(script, "--runs-dir", runs, f"{option}={value}")
+    assert not runs.exists()
+
+
 @pytest.mark.parametrize(
     "arguments", ["--identity-weight -1", "--decay-from 3", "--load-size 30", "--ema 1", "--halvings 4", "--width 0"]
 )

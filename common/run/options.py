@@ -21,7 +21,7 @@ class DataOptions:
     """What to train on."""
 
     dataset: str = "mnist5k"
-    """mnist5k (shipped), mnist, fashion-mnist, cifar10, or a folder of images."""
+    """mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images."""
     image_size: Pixels | None = None
     """Pixels a side. None: the data set's own size, 64 for a folder."""
 

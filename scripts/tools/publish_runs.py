@@ -34,6 +34,7 @@ from common.run.folder import shown
 from common.run.option_values import Count, check_numbers
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
+GANS += ["gan_wgan_gp", "gan_r3"]
 SCRIPTS = [*GANS, "cyclegan"]
 PUBLISHED = {"config.json", "events.out.tfevents.0", "samples.png"}
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
