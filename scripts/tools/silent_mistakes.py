@@ -46,6 +46,7 @@ CURVES = {
     "D(G(z))": "probability/fake",
 }
 TILE = 4 * 58 + 2  # pixels of four digits in a sample grid
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # the copies are not in scripts/
 NAMES = tuple(mistake.name for mistake in MISTAKES)
 
 
@@ -61,18 +62,22 @@ class Options:
     """Steps of each run."""
 
 
-def train(mistake: Mistake, folder: Path, steps: int) -> tuple[Path, str]:
-    """Train a copy of gan_detach.py with `mistake` in `folder`; return the run and what the script printed."""
-    script = folder / f"{mistake.name}.py"
-    script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
+def train(mistake: Mistake, script: Path, steps: int) -> Path:
+    """Train `script`, a copy of gan_detach.py with `mistake`, beside it; return the run."""
     often = ["--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2), "--checkpoint-every", steps]
-    command = [sys.executable, script, "--runs-dir", "runs", "--steps", steps, *often, "--audit", *mistake.arguments]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run([*map(str, command)], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, script, "--runs-dir", "runs", "--steps", steps, *often, *mistake.arguments]
+    done = subprocess.run([*map(str, command)], cwd=script.parent, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     if done.returncode:
         raise Stopped(f"{mistake.name} failed with the message above; the runs published before are kept")
-    (run,) = (folder / "runs" / mistake.name).iterdir()
-    return run, done.stdout
+    (run,) = (script.parent / "runs" / mistake.name).iterdir()
+    return run
+
+
+def found_by_audit(mistake: Mistake, script: Path) -> str:
+    """Return the kinds of what audit_script.py finds in three steps of `script`, or a dash."""
+    command = [sys.executable, ROOT / "scripts" / "tools" / "audit_script.py", script, "--runs-dir", "audited"]
+    done = subprocess.run([*command, *mistake.arguments], env=ENVIRONMENT, capture_output=True, text=True)
+    return ", ".join(dict.fromkeys(re.findall(r"^- \*\*(\w+\??)\*\*", done.stdout, re.MULTILINE))) or "-"
 
 
 def fid(script: Path, run: Path) -> float:
@@ -114,11 +119,14 @@ def main(options: Options) -> None:
     chosen = [mistake for mistake in MISTAKES if mistake.name in options.mistakes]
     for mistake in tqdm(chosen, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
-            run, printed = train(mistake, Path(folder), options.steps)
+            script = Path(folder, f"{mistake.name}.py")
+            script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
+            run = train(mistake, script, options.steps)
             publish(mistake.name, run, options.output, digits=True)
-            numbers = [*late_means(run, options.steps), fid(Path(folder, f"{mistake.name}.py"), run)]
-            found = dict.fromkeys(re.findall(r"^- \*\*(\w+\??)\*\*", printed, re.MULTILINE))
-            rows.append([f"`{mistake.name}`", mistake.text, *(f"{n:.2f}" for n in numbers), ", ".join(found) or "-"])
+            numbers = [*late_means(run, options.steps), fid(script, run)]
+            rows.append(
+                [f"`{mistake.name}`", mistake.text, *(f"{n:.2f}" for n in numbers), found_by_audit(mistake, script)]
+            )
     text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
     picture = gallery(options.output, [mistake.name for mistake in chosen])
     write_whole(options.output / "samples.png", lambda file: picture.save(file, "png"))
