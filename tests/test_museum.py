@@ -1,0 +1,76 @@
+"""The audit on the museum: published bugs, each named with its line, and right loops without a false alarm.
+
+A file says what the audit finds in it, and no more than that: `# expects: error mixed at "g_loss.backward()"` is the
+severity, the kind, and a part of the line that the finding names first; `# expects: nothing` is a right loop. `# expects:
+pitfall second-backward at "..."` is an error of PyTorch's in that line, and the pitfall that explains it.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from helpers import path_of
+from processes import forked
+
+from common.pitfalls import PITFALLS
+
+MUSEUM = Path(__file__).parent / "museum"
+BUGS, CLEAN = sorted(MUSEUM.glob("bugs/*.py")), sorted(MUSEUM.glob("clean/*.py"))
+EXPECTED = re.compile(r'# expects: (?:(error|question|waste|pitfall) (\S+?)(?: at "(.+)")?|nothing)')
+SHOWN = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):(?:.* \[(\w+\.py:\d+)|)", re.MULTILINE)
+each = pytest.mark.parametrize("script", [*BUGS, *CLEAN], ids=lambda script: script.stem)
+
+
+def expected(script):
+    """The lines `# expects:` of a file, as (severity, kind, "file:line" or "")."""
+    text = script.read_text()
+    for line in re.findall("^# expects:.*", text, re.MULTILINE):
+        severity, kind, code = EXPECTED.fullmatch(line).groups()
+        if severity:
+            places = [n for n, line in enumerate(text.splitlines(), 1) if code and code in line and line[0] != "#"]
+            assert len(places) == bool(code), f"{script.name}: {code} is in lines {places}"
+            yield severity, kind, f"{script.name}:{places[0]}" if code else ""
+
+
+def found(done):
+    """The findings that were printed, in the same form; a pitfall has the line of the pass that raised."""
+    shown = {(severity, kind, place) for kind, severity, place in SHOWN.findall(done.stdout)}
+    for name in re.findall("This is the pitfall `(.+?)`", done.stdout):
+        raised = re.findall(r"^\| `(\S+) .*` raised +\|", done.stdout, re.MULTILINE)
+        shown |= {("pitfall", name, place) for place in raised}
+    return shown
+
+
+@cache
+def audit(script):
+    return forked(path_of("audit_script"), script)
+
+
+@each
+def test_the_audit_finds_what_the_file_says_and_nothing_else(script):
+    done, wanted = audit(script), set(expected(script))
+    assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
+    assert done.returncode == any(severity in ("error", "pitfall") for severity, *_ in wanted)
+
+
+def beside(wanted, shown):
+    """What comes with an error that ends the script: the pitfall with the finding, and waste in what had run."""
+    raising = {kind for severity, kind, _ in wanted if severity == "pitfall" or kind == "overwritten"}
+    return {finding for finding in shown - wanted if raising and finding[0] in ("pitfall", "waste")}
+
+
+@each
+def test_a_file_is_short_and_says_what_to_expect(script):
+    text = script.read_text()
+    assert len(text.splitlines()) <= 40
+    assert bool(list(expected(script))) != ("# expects: nothing" in text)
+    names = {pitfall.name for pitfall in PITFALLS}
+    assert {kind for severity, kind, _ in expected(script) if severity == "pitfall"} <= names
+
+
+def test_the_museum_has_at_least_24_published_bugs_and_14_right_loops():
+    assert sum("https://" in bug.read_text() for bug in BUGS) >= 24
+    assert all(list(expected(bug)) for bug in BUGS)
+    assert len(CLEAN) >= 14
+    assert not [clean for clean in CLEAN if any(severity == "error" for severity, *_ in expected(clean))]
