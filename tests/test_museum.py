@@ -1,8 +1,8 @@
 """The audit on the museum: published bugs, each named with its line, and right loops without a false alarm.
 
-A file says what the audit finds in it, and no more than that: `# expects: error mixed at "g_loss.backward()"` is the
-severity, the kind, and a part of the line that the finding names first; `# expects: nothing` is a right loop. `# expects:
-pitfall second-backward at "..."` is an error of PyTorch's in that line, and the pitfall that explains it.
+A file says what the audit finds in it: `# expects: error mixed at "g_loss.backward()"` is the severity, the kind, and a
+part of the line that the finding names first. `# expects: nothing` is a right loop. `# expects: pitfall second-backward
+at "..."` is an error that PyTorch raises in that line, and the pitfall that explains it.
 """
 
 import re

@@ -4,6 +4,7 @@ https://github.com/eriklindernoren/PyTorch-GAN/blob/master/implementations/draga
 """
 # expects: question unused at "real_loss = "
 # expects: question unused at "fake_loss = "
+# expects: error unreached at "optimizer_D.step()"
 
 import torch
 from torch import nn

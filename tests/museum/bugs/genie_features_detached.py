@@ -2,7 +2,7 @@
 
 https://github.com/myscience/open-genie/issues/6
 """
-# expects: question unused at "vgg(decoded)"
+# expects: error dead at "loss.backward()"
 
 import torch
 from torch import nn

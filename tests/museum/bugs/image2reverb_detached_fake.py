@@ -3,6 +3,7 @@
 https://github.com/nikhilsinghmus/image2reverb/issues/37
 """
 # expects: error dead at "g_loss.backward()"
+# expects: waste wasted at "g_loss.backward()"
 
 import torch
 from torch import nn

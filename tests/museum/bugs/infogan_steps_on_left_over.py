@@ -2,8 +2,6 @@
 
 https://github.com/znxlwm/pytorch-generative-model-collections/blob/master/infoGAN.py
 """
-# expects: error mixed at "g_loss.backward()"
-# expects: error mixed at "info_loss.backward()"
 # expects: error twice at "info_optimizer.step()"
 
 import torch
@@ -16,7 +14,9 @@ info_optimizer = torch.optim.SGD([*G.parameters(), *D.parameters()], 0.1)
 for _ in range(5):
     z = torch.randn(5, 3)
     D_optimizer.zero_grad()
-    d_loss = D(G(z).detach()).mean() - D(torch.randn(5, 4)).mean()
+    with torch.no_grad():
+        fake = G(z)
+    d_loss = D(fake).mean() - D(torch.randn(5, 4)).mean()
     d_loss.backward()
     D_optimizer.step()
 

@@ -3,6 +3,7 @@
 https://github.com/dragen1860/IntroVAE-Pytorch/issues/3
 """
 # expects: error dead at "loss_decoder.backward()"
+# expects: waste wasted at "loss_decoder.backward()"
 # expects: question unused at "decoder(noise)"
 
 import torch
@@ -15,7 +16,8 @@ optim_decoder = torch.optim.Adam(decoder.parameters())
 for _ in range(5):
     x, noise = torch.randn(5, 4), torch.randn(5, 2)
     z = encoder(x)
-    xr, xp = decoder(z.detach()), decoder(noise)
+    xr = decoder(z.detach())
+    xp = decoder(noise)
     loss_encoder = (decoder(z) - x).square().mean() + (1 - encoder(xp.detach()).square().mean()).relu()
     optim_encoder.zero_grad()
     loss_encoder.backward(inputs=list(encoder.parameters()))

@@ -2,7 +2,8 @@
 
 https://github.com/SunnerLi/RecycleGAN/issues/2
 """
-# expects: error dead at "loss_g.backward("
+# expects: error dead at "loss_g.backward()"
+# expects: waste wasted at "loss_g.backward()"
 
 import torch
 from torch import nn

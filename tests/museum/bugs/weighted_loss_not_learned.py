@@ -2,6 +2,7 @@
 
 https://github.com/Mikoto10032/AutomaticWeightedLoss/issues/3
 """
+# expects: error dead at "loss.backward()"
 # expects: waste unfrozen at "loss.backward()"
 
 import torch

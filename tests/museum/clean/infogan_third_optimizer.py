@@ -1,8 +1,8 @@
-"""The information loss steps D together with G, which the paper does not.
+"""InfoGAN: a third optimizer holds G and D, and both step on the information loss.
 
 https://github.com/eriklindernoren/PyTorch-GAN/issues/131
 """
-# expects: question meant? at "info_loss.backward()"
+# expects: nothing
 
 import itertools
 
@@ -22,8 +22,9 @@ for _ in range(5):
     optimizer_G.step()
 
     optimizer_D.zero_grad()
-    fake = discriminator(generator(z).detach())[:, 0]
-    d_loss = (discriminator(real)[:, 0] - 1).square().mean() + fake.square().mean()
+    with torch.no_grad():
+        fake = generator(z)
+    d_loss = (discriminator(real)[:, 0] - 1).square().mean() + discriminator(fake)[:, 0].square().mean()
     d_loss.backward()
     optimizer_D.step()
 
