@@ -46,7 +46,7 @@ def cells(audit):
 
 def found(audit):
     """The findings as (name, networks)."""
-    return {(finding.name, finding.networks) for finding in audit.findings}
+    return {(finding.kind, finding.networks) for finding in audit.findings}
 
 
 def line_of(function, text):

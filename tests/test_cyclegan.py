@@ -150,7 +150,7 @@ def test_the_audit_sees_the_first_generator_unreached_behind_a_detach():
                 optimizer.zero_grad()
                 F.l1_loss(b_to_a(fake), real).backward()
                 optimizer.step()
-        assert {(finding.name, finding.networks) for finding in audit.findings} == findings
+        assert {(finding.kind, finding.networks) for finding in audit.findings} == findings
         assert [tuple(p.cells.values()) for p in audit.passes] == [("-" if detach else "used", "used")] * 3
 
 

@@ -94,10 +94,10 @@ def test_textbook_forms_waste_the_gradients_of_d(train_step):
     rows = [D_ONLY, ("used", "wasted")]
     assert cells(audit) == (rows if train_step is textbook_detach else rows[::-1]) * 3
     (finding,) = audit.findings
-    assert (finding.name, finding.networks, finding.wrong) == ("wasted", ("discriminator",), False)
+    assert (finding.kind, finding.networks, finding.severity) == ("wasted", ("discriminator",), "waste")
     assert finding.lines == (line_of(train_step, "generator_loss(discriminator(fake)).backward()"),)
-    assert "4 of the 4 parameters" in finding.what
-    assert "3x" in finding.what
+    assert "4 of the 4 parameters" in finding.text
+    assert "3x" in finding.text
     audit.check()
     with pytest.raises(GradientFlowError, match="wasted"):
         audit.check(waste=True)
@@ -141,8 +141,9 @@ def test_d_stepping_on_the_loss_of_g_is_mixed():
     audit = audit_of(not_frozen)
     assert cells(audit) == [D_ONLY, ("used", "used")] * 3
     (finding,) = audit.findings
-    assert (finding.name, finding.networks) == ("mixed", ("generator", "discriminator"))
-    assert finding.lines == (line_of(not_frozen, "discriminator(fake).square()"),)
+    assert (finding.kind, finding.networks) == ("mixed", ("generator", "discriminator"))
+    texts = "discriminator(fake).square()", "optimizer_d.step()"
+    assert finding.lines == tuple(line_of(not_frozen, text) for text in texts)
     with pytest.raises(GradientFlowError, match="mixed"):
         audit.check()
     assert cells(clean := audit_of(frozen_for_g)) == [D_ONLY, G_ONLY] * 3
@@ -162,7 +163,7 @@ def test_forgotten_zero_grad_is_stale():
     audit = audit_of(no_zero_grad)
     assert cells(audit) == [D_ONLY, G_ONLY] * 3
     (finding,) = audit.findings
-    assert (finding.name, finding.networks) == ("stale", ("discriminator",))
+    assert (finding.kind, finding.networks) == ("stale", ("discriminator",))
     assert finding.lines == tuple(line_of(no_zero_grad, text) for text in ("fake.detach()", "optimizer_d.step()"))
     assert not audit_of(no_zero_grad, steps=1).findings  # one step alone has nothing old
 
@@ -189,7 +190,7 @@ def test_detach_between_two_networks_of_one_optimizer_leaves_the_first_unreached
                 second(middle.detach() if cut else middle).sum().backward()
                 optimizer.step()
         assert cells(audit) == ([D_ONLY] if cut else [("used", "used")]) * 3
-        assert found(audit) == ({("unreached", ("first",))} if cut else set())
+        assert found(audit) == ({("unreached", ("first",)), ("unused", ("first",))} if cut else set())
 
 
 def test_a_layer_that_forward_skips_is_unreached_by_name():
@@ -199,8 +200,8 @@ def test_a_layer_that_forward_skips_is_unreached_by_name():
         network["used"](torch.ones(1, 2)).sum().backward()
         optimizer.step()
     (finding,) = audit.findings
-    assert finding.name == "unreached"
-    assert "2 of the 4 parameters (idle.weight, idle.bias)" in finding.what
+    assert finding.kind == "unreached"
+    assert "2 of the 4 parameters (idle.weight, idle.bias)" in finding.text
 
 
 def test_a_layer_left_out_of_the_optimizer_is_ownerless_and_its_gradients_are_counted_as_wasted():
@@ -210,8 +211,8 @@ def test_a_layer_left_out_of_the_optimizer_is_ownerless_and_its_gradients_are_co
         generator(batch()[1]).sum().backward()
         optimizer.step()
     assert cells(audit) == [("used",)]  # the cell of a network in part used
-    assert [finding.name for finding in audit.findings] == ["ownerless", "wasted"]
-    assert all("2 of the 4 parameters (0.weight, 0.bias)" in finding.what for finding in audit.findings)
+    assert [finding.kind for finding in audit.findings] == ["ownerless", "wasted"]
+    assert all("2 of the 4 parameters (0.weight, 0.bias)" in finding.text for finding in audit.findings)
 
 
 def test_an_optimizer_made_before_the_network_was_replaced_leaves_the_new_one_ownerless():
@@ -227,18 +228,21 @@ def test_an_optimizer_made_before_the_network_was_replaced_leaves_the_new_one_ow
 def test_an_optimizer_that_did_not_step_yet_is_an_owner():
     audit = audit_of(lambda g, d, og, od, real, z: d(g(z)).sum().backward())
     assert cells(audit) == [("wasted", "wasted")] * 3
-    assert {finding.name for finding in audit.findings} == {"wasted"}
+    assert {finding.kind for finding in audit.findings} == {"wasted"}
 
 
-def test_one_loss_for_two_players_is_mixed_and_the_cure_says_when_it_is_right():
+def test_one_loss_for_two_players_is_a_question_and_the_cure_says_when_it_is_right():
     encoder, decoder, optimizer_e, optimizer_d = make_all()
     with GradientAudit(encoder=encoder, decoder=decoder) as audit:
         decoder(encoder(batch()[1])).sum().backward()
         optimizer_e.step()
         optimizer_d.step()
     (finding,) = audit.findings
-    assert finding.name == "mixed"
+    assert (finding.kind, finding.severity) == ("meant?", "question")
     assert "autoencoder" in finding.cure
+    audit.check()
+    with pytest.raises(GradientFlowError, match="meant"):
+        audit.check(questions=True)
 
 
 def test_without_any_optimizer_all_is_wasted_and_nothing_else():
@@ -246,6 +250,6 @@ def test_without_any_optimizer_all_is_wasted_and_nothing_else():
     with GradientAudit(generator=generator, discriminator=discriminator) as audit:
         discriminator(generator(batch()[1])).sum().backward()
     assert cells(audit) == [("wasted", "wasted")]
-    assert {finding.name for finding in audit.findings} == {"wasted"}
+    assert {finding.kind for finding in audit.findings} == {"wasted"}
     assert all("No optimizer stepped" in finding.cure for finding in audit.findings)
     audit.check()

@@ -126,7 +126,8 @@ def test_the_table_names_lines_and_counts_passes_alike():
     d_line, g_line = (line_of(textbook_detach, text) for text in ("fake.detach()", "generator_loss"))
     assert [p.where for p in audit.passes] == [d_line, g_line] * 3
     assert audit.passes[1].code == "generator_loss(discriminator(fake)).backward()"
-    header, rule, first, second, *rest = str(audit).splitlines()
+    verdict, _, header, rule, first, second, *rest = str(audit).splitlines()
+    assert verdict.startswith("Nothing wrong. 1 waste: ")
     assert [cell.strip() for cell in header.split("|")] == [
         "",
         "backward pass",
@@ -140,7 +141,8 @@ def test_the_table_names_lines_and_counts_passes_alike():
     assert first.split()[-7:] == ["|", "3x", "|", "-", "|", "used", "|"]
     assert second.split()[-7:] == ["|", "3x", "|", "used", "|", "wasted", "|"]
     assert len({len(line) for line in (header, rule, first, second)}) == 1
-    assert rest == ["", f"- {audit.findings[0]}"]
+    legend = "used: an optimizer stepped on the gradient; wasted: the gradient was cleared, or left over without a step"
+    assert rest == ["", f"{legend}; -: no gradient.", "", f"- {audit.findings[0]}"]
 
 
 def test_only_modules_are_networks():

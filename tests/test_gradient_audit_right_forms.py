@@ -54,8 +54,10 @@ def clipped_and_scaled(generator, discriminator, optimizer_g, optimizer_d, real,
 def penalised(generator, discriminator, optimizer_g, optimizer_d, real, z):
     real = real.clone().requires_grad_()
     (slope,) = torch.autograd.grad(discriminator(real).sum(), real, create_graph=True)
+    with torch.no_grad():
+        fake = generator(z)
     optimizer_d.zero_grad()
-    ((slope.norm(dim=1) - 1).square().mean() + discriminator(generator(z).detach()).mean()).backward()
+    ((slope.norm(dim=1) - 1).square().mean() + discriminator(fake).mean()).backward()
     optimizer_d.step()
     optimizer_g.zero_grad()
     generator(z).square().mean().backward()

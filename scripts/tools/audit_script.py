@@ -5,39 +5,46 @@ The script runs as `__main__`, in its own folder and with its own arguments, unt
 output is a table, with a row for each backward pass and a column for each network, and the findings: what is wasted or
 wrong.
 
-    python scripts/tools/audit_script.py [--iterations 3] path/to/train.py [its own arguments]
+    python scripts/tools/audit_script.py [--iterations 3] [--output report.md] path/to/train.py [its own arguments]
 
-Exit status: 0 if nothing is wrong (waste is not wrong), 1 if something is or the script raised, 2 for bad arguments.
+Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is or the script raised, 2 for bad
+arguments. With --strict, a question is wrong, too.
 
 A network is a module that is not part of another. If the parts of a module have different optimizers, as in a class
 that holds both G and D, each part is a network. Processes that the script starts, as by `spawn`, are not audited.
 """
 
 import argparse
+import gc
 import inspect
 import io
 import os
 import runpy
 import sys
 import traceback
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType, TracebackType
 from typing import NoReturn
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import nn
+from torch import Tensor, _compile, nn
+from torch._dynamo import eval_frame
 from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 ROOT = str(Path(__file__).resolve().parents[2])
 sys.path.insert(0, ROOT)  # `common` is found from any folder
 
-from common.gradient_audit import GradientAudit
+from common.audit_report import SUFFIXES, save
+from common.gradient_audit import OURS, GradientAudit
 from common.pitfalls import match_error
+
+OURS.add(__file__)
 
 
 class Stop(BaseException):
@@ -47,16 +54,20 @@ class Stop(BaseException):
 class ScriptAudit(GradientAudit):
     """An audit that finds the networks itself, and raises Stop after enough steps.
 
-    Enough is `iterations` steps of every optimizer, or `limit` steps of one, in case another never steps.
+    Enough is `iterations` steps of every optimizer, or `limit` steps of one, in case another never steps. A script
+    without optimizers is stopped after `iterations` backward passes of each line, or `limit` in all.
     """
 
     def __init__(self, iterations: int, limit: int):
         """Start without networks."""
         super().__init__()
         self.iterations, self.limit = iterations, limit
-        self.steps: Counter[Optimizer] = Counter()
-        self.known: WeakSet[nn.Module] = WeakSet()  # the networks, and the modules known to be part of one
+        self.steps: Counter[int] = Counter()  # by the id of the optimizer
+        self.known: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()  # every module, in order of construction
         self.names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
+        self.unnamed = True  # whether there may be modules without a name
+        self.kept: list[nn.Module] = []  # networks that were reached or stepped: a script that ends drops them
+        self.covered: set[int] = set()  # parameters, by id, for which the networks to keep have been looked up
 
     def __enter__(self) -> "ScriptAudit":
         """Start to watch, also the construction of modules."""
@@ -76,49 +87,95 @@ class ScriptAudit(GradientAudit):
         for hook in self.hooks:
             hook.remove()
         self.name([frame for frame, _ in traceback.walk_tb(trace)])
+        gc.collect()  # dead modules that hold one another
+        self._new = True
+        self._watch()
         self.networks = self.settle()
         super().__exit__(kind, error, trace)
 
     def found(self, module: nn.Module) -> None:
-        """Record a new module as a network, until it becomes part of another."""
+        """Record a module. It is held weakly: what the script drops is no network."""
         if module not in self.known:
-            self.known.add(module)
-            self.networks[str(id(module))] = module
+            self.known[module] = None
+            self.unnamed = True
 
     def joined(self, parent: nn.Module, name: str, child: nn.Module | None) -> None:
-        """Record the parent as the network in place of its child."""
+        """Record a module that has got another as a part."""
         if child is not None and name != "_orig_mod":  # a compiled module is not a parent but the same network
             self.found(parent)
-            self.known.add(child)
-            self.networks.pop(str(id(child)), None)
+            self.found(child)
 
     def restored(self, module: nn.Module, state: dict) -> None:
         """Record a network that was copied or unpickled: no registration hook is called for it."""
         self.setstate(module, state)
+        self._changed()
         self.found(module)
-        for name, child in module.named_children():
-            self.joined(module, name, child)
+
+    def _modules(self) -> list[nn.Module]:
+        return list(self.known)
+
+    def _is_network(self, module: nn.Module) -> bool:
+        return len(self._starts) < 3 and any(True for _ in module.children())  # it may turn out to be one
 
     def stepped(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         """Count the step, and stop if it is the last one wanted."""
-        if any(network not in self.names for network in self.networks.values()):
-            self.name([info.frame for info in reversed(inspect.stack(0))])
-        self.steps[optimizer] += 1
+        self.name_all()
+        self.keep({id(parameter) for parameter in _held(optimizer)})
+        self.steps[id(optimizer)] += 1
         if min(self.steps.values()) >= self.iterations:
-            for waiting in self.optimizers:
+            for waiting in self.waiting():
                 self.steps.setdefault(waiting, 0)
-        if min(self.steps.values()) >= self.iterations or self.steps[optimizer] >= self.limit:
+        if min(self.steps.values()) >= self.iterations or self.steps[id(optimizer)] >= self.limit:
             raise Stop
+
+    def waiting(self) -> list[int]:
+        """Return the optimizers that have not stepped, by id, but for those whose parameters others step."""
+        stepped = {id(p) for steps in self._steps.values() for p in _held(steps.optimizer)}
+        return [id(opt) for opt in self.optimizers if id(opt) not in self._steps and {*map(id, _held(opt))} - stepped]
+
+    def _watched_backward(self, *args, **kwargs):
+        if self._active and not self._inside and not self.steps:
+            self.name_all()
+            passes = Counter(p.place for p in self.passes)
+            many = len(self.passes) >= self.limit
+            if many or (passes and min(passes.values()) >= self.iterations and not self.optimizers):
+                raise Stop
+        before = len(self.passes)
+        try:
+            return super()._watched_backward(*args, **kwargs)
+        finally:
+            if len(self.passes) > before:
+                reached = self.passes[before].reached
+                self.keep({key for key, account in self._accounts.items() if account.number in reached})
+
+    def keep(self, parameters: set[int]) -> None:
+        """Hold the networks of these parameters, which are given by id."""
+        if not parameters <= self.covered:
+            self.covered |= parameters
+            tops = (top for top in self.tops() if not any(top is kept for kept in self.kept))
+            self.kept += [top for top in tops if any(id(p) in parameters for p in top.parameters())]
+
+    def tops(self) -> list[nn.Module]:
+        """Return the modules that are part of no other, in order of construction."""
+        known = list(self.known)
+        inner = {id(part) for module in known for part in module.children() if not hasattr(module, "_orig_mod")}
+        return [module for module in known if id(module) not in inner]
+
+    def name_all(self) -> None:
+        """Name the modules, if there are new ones, by the variables of the frames that run."""
+        if self.unnamed:
+            self.unnamed = False
+            self.name([info.frame for info in reversed(inspect.stack(0))])
 
     def name(self, frames: list[FrameType]) -> None:
         """Name modules by the variables of these frames, outermost first, and by the contents of those variables."""
         for frame in frames:
-            if frame.f_globals.get("__name__") == "runpy" or frame.f_code.co_filename == main.__code__.co_filename:
+            if frame.f_globals.get("__name__") == "runpy" or frame.f_code.co_filename in OURS:
                 continue
             level = list(frame.f_locals.items())
             for _ in range(3):
                 for name, value in level:
-                    if isinstance(value, nn.Module) and name != "self":
+                    if _is_module(value) and name != "self":
                         self.names.setdefault(value, name)
                         self.names.setdefault(getattr(value, "_orig_mod", value), name)
                 level = [inside for name, value in level for inside in islice(_inside(name, value), 100)]
@@ -127,36 +184,53 @@ class ScriptAudit(GradientAudit):
         """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds."""
         holders = defaultdict(set)
         for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    holders[id(parameter)].add(id(optimizer))
-        concerned = holders.keys() | set().union(*(p.reached for p in self.passes))
-        inner = {part for network in self.networks.values() for part in network.modules() if part is not network}
-        settled, taken = {}, set()
-        for network in self.networks.values():
-            for part in _parts(network, holders) if network not in inner else []:
-                ids = {id(parameter) for parameter in part.parameters()}
-                if ids & concerned and not ids <= taken:  # a compiled network has the parameters of the original
-                    taken |= ids
-                    name = self.names.get(part, type(part).__name__)
-                    while name in settled:
-                        name += "'"
-                    settled[name] = part
+            for parameter in _held(optimizer):
+                holders[id(parameter)].add(id(optimizer))
+        reached = set().union(*(event.reached for event in self.events))
+        concerned = holders.keys() | {key for key, account in self._accounts.items() if account.number in reached}
+        parts = [part for top in self.tops() for part in _parts(top, holders)]
+        ids = {id(part): {id(parameter) for parameter in part.parameters()} for part in parts}
+        chosen, taken = set(), set()
+        # A network of which only a part is used gives way to that part; a compiled one comes after the original.
+        for part in sorted(parts, key=lambda part: len(ids[id(part)] - concerned)):
+            if new := (ids[id(part)] & concerned) - taken:
+                taken |= new
+                chosen.add(id(part))
+        settled = {}
+        for part in parts:
+            if id(part) in chosen:
+                chosen.remove(id(part))
+                name = self.names.get(part, type(part).__name__)
+                while name in settled:
+                    name += "'"
+                settled[name] = part
         return settled
+
+
+def _held(optimizer: Optimizer | None) -> list[Tensor]:
+    return [parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"]]
+
+
+def _is_module(value: object) -> bool:
+    return issubclass(type(value), nn.Module)  # `isinstance` takes a weakref.proxy of a module for one
 
 
 def _inside(name: str, value: object) -> Iterator[tuple[str, object]]:
     """Yield the contents of a variable, each with the expression for it."""
-    if isinstance(value, nn.Module):
+    kind = type(value)
+    if issubclass(kind, nn.Module):
         yield from ((f"{name}.{child}", module) for child, module in value.named_children())
-    elif isinstance(value, dict):
-        yield from ((f"{name}[{key!r}]", item) for key, item in list(value.items()))
-    elif isinstance(value, list | tuple):
-        yield from ((f"{name}[{index}]", item) for index, item in enumerate(value))
-    elif not isinstance(value, type | FunctionType | ModuleType):
-        attributes = getattr(value, "__dict__", None)
-        if isinstance(attributes, dict):
-            yield from ((f"{name}.{key}", item) for key, item in list(attributes.items()))
+    elif issubclass(kind, dict):
+        items = islice(dict.items(value), 100)
+        yield from [(f"{name}[{key!r}]", item) for key, item in items if type(key) in (str, int)]
+    elif issubclass(kind, list | tuple):
+        yield from ((f"{name}[{index}]", item) for index, item in enumerate(value[:100]))
+    elif not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):
+        try:
+            attributes = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            return
+        yield from [(f"{name}.{key}", item) for key, item in list(attributes.items())]
 
 
 def _parts(module: nn.Module, holders: dict[int, set[int]]) -> list[nn.Module]:
@@ -183,44 +257,89 @@ def refuse(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def main() -> int:
-    """Run the script under the audit, print the result, and return the exit status."""
+def options_of(arguments: list[str]) -> argparse.Namespace:
+    """Parse the command line; refuse what cannot be done before the script runs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--iterations", type=int, default=3, help="steps of every optimizer to watch (default 3)")
     parser.add_argument("--limit", type=int, default=100, help="steps of one optimizer, if others wait (default 100)")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for a question, too, as for use in CI")
+    parser.add_argument("--output", type=Path, help=f"also write the report here: {' or '.join(SUFFIXES)}")
     parser.add_argument("script", type=Path)
     # argparse, because tyro has no REMAINDER: everything after SCRIPT is the script's, also `--iterations`.
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
     parser.error = refuse
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if not options.script.is_file():
         refuse(f"SCRIPT: there is no file {options.script}; give the path of a training script")
     if min(options.iterations, options.limit) < 1:
         refuse("--iterations and --limit must be at least 1")
+    if options.output is not None:
+        options.output = options.output.resolve()  # the script may change the folder
+        if options.output.suffix not in SUFFIXES:
+            refuse(f"--output: the name must end in {' or '.join(SUFFIXES)}, not {options.output.name!r}")
+        if not options.output.parent.is_dir():
+            refuse(f"--output: there is no folder {options.output.parent}; make it, or choose another")
+    return options
 
+
+def ending_of(audit: ScriptAudit) -> str:
+    """Say why the script was stopped."""
+    if not audit.steps:
+        return f"Stopped after {len(audit.passes)} backward passes; no optimizer had stepped."
+    if min(audit.steps.values()) < audit.iterations:
+        return f"Stopped after {audit.limit} steps of one optimizer; another had not stepped often enough."
+    return f"Stopped after {audit.iterations} steps of every optimizer."
+
+
+def traceback_of(raised: BaseException) -> str:
+    """Return the traceback without the frames of this tool."""
+    told = traceback.TracebackException.from_exception(raised)
+    ours = {*OURS, runpy.__file__, eval_frame.__file__, _compile.__file__}
+    one: traceback.TracebackException | None = told
+    while one is not None:
+        kept = [frame for frame in one.stack if frame.filename not in ours and "frozen runpy" not in frame.filename]
+        one.stack = traceback.StackSummary.from_list(kept)
+        one = one.__cause__ or one.__context__
+    return "".join(told.format())
+
+
+def main() -> int:
+    """Run the script under the audit, print the result, and return the exit status."""
+    options = options_of(sys.argv[1:])
     script, audit = options.script.resolve(), ScriptAudit(options.iterations, options.limit)
-    error, ending = "", "The script ended by itself."
+    trace, ending = "", "The script ended by itself."
     try:
         with audit:
             run(script, options.arguments)
     except Stop:
-        ending = f"Stopped after {options.iterations} steps of every optimizer."
-        if min(audit.steps.values()) < options.iterations:
-            ending = f"Stopped after {options.limit} steps of one optimizer; another had not stepped often enough."
+        ending = ending_of(audit)
     except BaseException as raised:
         if not isinstance(raised, SystemExit) or raised.code:
-            error = "".join(traceback.format_exception(raised))
-            print(error, file=sys.stderr)
+            trace = traceback_of(raised)
             ending = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
 
+    report = "\n\n".join(part for part in (str(audit), ending, pitfall_of(trace)) if part)
     if isinstance(sys.stdout, io.TextIOWrapper):  # the script may have replaced it
         sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack letters of the script's lines
-    print(f"\n{audit if audit.passes else 'No backward pass ran.'}\n\n{ending}")
-    for pitfall in match_error(error)[:1]:
-        print(f"This is the pitfall `{pitfall.name}`: {pitfall.title}. {pitfall.cure}")
+    print(f"\n{report}", flush=True)
+    if trace:
+        print(f"\n{trace}", end="", file=sys.stderr)
+    if options.output is not None:
+        save(options.output, {"script": str(script), "ending": ending, **audit.data()}, report)
+        print(f"The report is in {options.output}")
+    failing = ("error", "question") if options.strict else ("error",)
+    return int(bool(trace) or any(finding.severity in failing for finding in audit.findings))
+
+
+def pitfall_of(trace: str) -> str:
+    """Return what is known of the error in a traceback."""
+    for pitfall in match_error(trace)[:1]:
         offer = "More about it" if pitfall.not_run else "See it live"
-        print(f"{offer}: python scripts/tools/autograd_pitfalls.py {pitfall.name}")
-    return int(bool(error) or any(finding.wrong for finding in audit.findings))
+        return (
+            f"This is the pitfall `{pitfall.name}`: {pitfall.title}. {pitfall.cure}\n"
+            f"{offer}: python scripts/tools/autograd_pitfalls.py {pitfall.name}"
+        )
+    return ""
 
 
 if __name__ == "__main__":
