@@ -5,13 +5,17 @@ part of the line that the finding names first. `# expects: nothing` is a right l
 at "..."` is an error that PyTorch raises in that line, and the pitfall that explains it.
 """
 
+import gc
+import os
 import re
-from functools import cache
+import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from helpers import path_of
-from processes import forked
+from processes import ended, fork
 
 from common.pitfalls import PITFALLS
 
@@ -19,7 +23,8 @@ MUSEUM = Path(__file__).parent / "museum"
 BUGS, CLEAN = sorted(MUSEUM.glob("bugs/*.py")), sorted(MUSEUM.glob("clean/*.py"))
 EXPECTED = re.compile(r'# expects: (?:(error|question|waste|pitfall) (\S+?)(?: at "(.+)")?|nothing)')
 SHOWN = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):(?:.* \[(\w+\.py:\d+)|)", re.MULTILINE)
-each = pytest.mark.parametrize("script", [*BUGS, *CLEAN], ids=lambda script: script.stem)
+SCRIPTS = [*BUGS, *CLEAN]
+each = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 
 
 def expected(script):
@@ -42,14 +47,44 @@ def found(done):
     return shown
 
 
-@cache
-def audit(script):
-    return forked(path_of("audit_script"), script)
+def audit_each(scripts, folder):
+    """Audit each script in a process of its own, forked when all that is slow to import has been imported."""
+    gc.freeze()  # the audit looks for optimizers among all objects that the collector knows
+    for script in scripts:
+        if not os.fork():
+            for stream, name in enumerate(("out", "err"), start=1):
+                os.dup2(os.open(folder / f"{script.stem}.{name}", os.O_WRONLY | os.O_CREAT), stream)
+            sys.argv = [str(path_of("audit_script")), str(script)]
+            try:
+                runpy.run_path(sys.argv[0], run_name="__main__")
+            except SystemExit as end:
+                print(f"status {end.code}")
+            finally:
+                sys.stdout.flush()
+                os._exit(0)
+        os.wait()
+
+
+@pytest.fixture(scope="module")
+def audits(tmp_path_factory, request):
+    """What the audit has printed, and its exit status, for each script that the chosen tests ask for."""
+    folder = tmp_path_factory.mktemp("museum")
+    chosen = {item.callspec.params["script"] for item in request.session.items if "audits" in item.fixturenames}
+    halves = [sorted(chosen)[half::2] for half in range(2)]
+    ended([fork(audit_each, half, folder, output=folder / "log", daemon=False) for half in halves])
+
+    def of(script):
+        out, err = ((folder / f"{script.stem}.{name}").read_text() for name in ("out", "err"))
+        status = re.search(r"^status (\d)$", out, re.MULTILINE)
+        assert status, (folder / "log").read_text() + out + err
+        return SimpleNamespace(stdout=out, stderr=err, returncode=int(status[1]))
+
+    return of
 
 
 @each
-def test_the_audit_finds_what_the_file_says_and_nothing_else(script):
-    done, wanted = audit(script), set(expected(script))
+def test_the_audit_finds_what_the_file_says_and_nothing_else(script, audits):
+    done, wanted = audits(script), set(expected(script))
     assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
     assert done.returncode == any(severity in ("error", "pitfall") for severity, *_ in wanted)
 
