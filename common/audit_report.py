@@ -1,8 +1,9 @@
 """The report of an audit, as a file."""
 
 import json
-import os
 from pathlib import Path
+
+from common.run.folder import write_whole
 
 SUFFIXES = (".json", ".md")
 
@@ -14,6 +15,4 @@ def save(path: Path, data: dict, text: str) -> None:
     contents of a .json file. text: Markdown, the contents of an .md file.
     """
     contents = json.dumps(data, indent=2) if path.suffix == ".json" else text
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(f"{contents}\n", encoding="utf-8")
-    os.replace(temporary, path)
+    write_whole(path, lambda file: file.write(f"{contents}\n".encode()))
