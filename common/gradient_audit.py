@@ -504,7 +504,7 @@ class GradientAudit:
         """A row for every backward pass and for each of its terms, and what the cells mean; "" without any pass."""
         rows: Counter[tuple] = Counter()
         for event in self.events:
-            if event.kind in ("backward", "grad"):
+            if event.kind == "backward" or (event.kind == "grad" and "read" in event.cells.values()):
                 note = " raised" * event.raised + " (create_graph)" * event.create_graph
                 lines = [(f"{event.place}{note}", *event.cells.values())]
                 # Terms that all do what the pass does tell nothing.

@@ -22,6 +22,7 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
+from common.audit_report import save
 from common.data import batches, lasting, seed_for, to_uint8
 from common.gradient_audit import GradientAudit
 from common.images.pictures import grid, png
@@ -210,7 +211,8 @@ class TrainingRun:
                     if audits and (step == audited_step or (last and step < audited_step)):
                         audited.close()
                         self.board.add_text("audit", str(audit), step)
-                        tqdm.write(f"Gradients of the first {step - start} steps:\n\n{audit}\n")
+                        saved = save(self.folder / "audit.md", audit.data(), str(audit))
+                        tqdm.write(f"Gradients of the first {step - start} steps:\n\n{audit}\n\n{saved}\n")
                     if last or step % options.sample_every == 0:
                         self.sample(step)
                     if last or step % options.checkpoint_every == 0:

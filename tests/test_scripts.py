@@ -91,6 +91,8 @@ def test_the_audit_of_the_first_steps_is_printed_and_kept(tmp_path):
     events = EventAccumulator(str(folder)).Reload()
     text = events.Tensors("audit/text_summary")[0].tensor_proto.string_val[0].decode()
     assert text in done.stdout
+    assert (folder / "audit.md").read_text() == f"{text}\n"
+    assert f"The report is in {folder / 'audit.md'}" in done.stdout
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):

@@ -326,8 +326,7 @@ def main() -> int:
     if trace:
         print(f"\n{trace}", end="", file=sys.stderr)
     if options.output is not None:
-        save(options.output, {"script": str(script), "ending": ending, **audit.data()}, report)
-        print(f"The report is in {options.output}")
+        print(save(options.output, {"script": str(script), "ending": ending, **audit.data()}, report))
     failing = ("error", "question") if options.strict else ("error",)
     return int(bool(trace) or any(finding.severity in failing for finding in audit.findings))
 
