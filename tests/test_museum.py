@@ -2,7 +2,8 @@
 
 A file says what the audit finds in it: `# expects: error mixed at "g_loss.backward()"` is the severity, the kind, and a
 part of the line that the finding names first. `# expects: nothing` is a right loop. `# expects: pitfall second-backward
-at "..."` is an error that PyTorch raises in that line, and the pitfall that explains it.
+at "..."` is an error that PyTorch raises in that line, and the pitfall that explains it. `# networks: encoder` are the
+columns of the table, where they are in question.
 """
 
 import gc
@@ -87,6 +88,16 @@ def test_the_audit_finds_what_the_file_says_and_nothing_else(script, audits):
     done, wanted = audits(script), set(expected(script))
     assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
     assert done.returncode == any(severity in ("error", "pitfall") for severity, *_ in wanted)
+
+
+@pytest.mark.parametrize("script", CLEAN, ids=lambda script: script.stem)
+def test_the_audit_of_a_right_loop_sees_its_networks_and_ends_after_the_steps_it_was_to_watch(script, audits):
+    done = audits(script)
+    header = re.search(r"^\| backward pass +\| times \| (.+) \|$", done.stdout, re.MULTILINE)
+    if networks := re.search("^# networks: (.+)$", script.read_text(), re.MULTILINE):
+        assert re.split(r" *\| *", header[1].strip()) == networks[1].split(", ")
+    if "optim." in script.read_text():
+        assert "Stopped after 3 steps of every optimizer." in done.stdout
 
 
 def beside(wanted, shown):

@@ -1,5 +1,6 @@
 """Two wrapped optimizers: they step, although the wrappers' own hooks are never called."""
 # expects: nothing
+# networks: G, D
 
 import sys
 from pathlib import Path

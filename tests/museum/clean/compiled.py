@@ -1,5 +1,6 @@
 """Both networks under torch.compile; D is frozen in G's step, for a compiled D ignores inputs=."""
 # expects: nothing
+# networks: generator, discriminator
 
 import torch
 from torch import nn

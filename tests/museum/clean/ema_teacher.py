@@ -1,5 +1,6 @@
 """Mean teacher: a copy that no optimizer holds, moved by an average of the student's weights under no_grad()."""
 # expects: nothing
+# networks: student
 
 import copy
 

@@ -1,5 +1,6 @@
 """Weights changed by hand, without an optimizer: the audit ends all the same."""
 # expects: nothing
+# networks: model
 
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 """A part of a ready-made network is kept: the rest of it is no network of this script."""
 # expects: nothing
+# networks: encoder
 
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 """StyleGAN2's generator slices its list of layers in forward(): each slice is a module for a moment."""
 # expects: nothing
+# networks: generator
 
 import torch
 from torch import nn

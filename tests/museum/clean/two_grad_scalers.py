@@ -1,5 +1,6 @@
 """A loss scale for each network, gradients unscaled and clipped before each step."""
 # expects: nothing
+# networks: generator, discriminator
 
 import torch
 from torch import nn

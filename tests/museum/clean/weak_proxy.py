@@ -1,5 +1,6 @@
 """A weakref.proxy of a network is in reach, as in every Lightning script, also one whose network is gone."""
 # expects: nothing
+# networks: model
 
 import weakref
 
