@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import count, islice
+from itertools import count, islice, zip_longest
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
@@ -398,8 +398,12 @@ class GradientAudit:
         known = [*self._kept, *(steps.optimizer for steps in self._steps.values() if steps.optimizer)]
         found = {id(optimizer): optimizer for optimizer in known}
         kinds = {kind for kind in _subclasses(Optimizer) if getattr(getattr(kind, "step", None), "hooked", False)}
+        concerned = {
+            *self._accounts,
+            *(id(leaf) for p in self.passes for ref in p.loose if (leaf := ref()) is not None),
+        }
         for thing in [thing for thing in gc.get_objects() if type(thing) in kinds]:
-            if any(id(p) in self._accounts for p in _held(thing)):
+            if any(id(p) in concerned for p in _held(thing)):
                 found.setdefault(id(thing), thing)
         return list(found.values())
 
@@ -605,6 +609,7 @@ class GradientAudit:
         # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
         if self._inside or not self._active:
             return original(*args, **kwargs)
+        paused = self._pause()  # looking at gradients is no operation of the script
         self._watch()
         self._hook_unfrozen()
         for account in list(self._accounts.values()):
@@ -627,24 +632,25 @@ class GradientAudit:
             by_number = {account.number: account for account in self._accounts.values()}
             for key in event.reached & by_number.keys():
                 self._add(by_number[key], number)
+            if paused:
+                self._mode.__enter__()
             if len(self.passes) == DETAILED:
                 self._detail(False)
 
-    def _watched_grad(self, *args, **kwargs):
-        if not self._active:
-            return self._originals[1](*args, **kwargs)
-        outputs = args[0] if args else kwargs.get("outputs")
-        inputs = args[1] if len(args) > 1 else kwargs.get("inputs")
-        outputs, inputs = ((x,) if isinstance(x, Tensor) else tuple(x) for x in (outputs, inputs))
+    def _watched_grad(self, outputs, inputs, *args, **kwargs):
+        original = self._originals[1]
+        outputs, inputs = (tuple(x) if isinstance(x, Iterator) else x for x in (outputs, inputs))  # read once
+        tensors, ends = list(_tensors(outputs)), list(_tensors(inputs))
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
-        if self._inside or not all(type(tensor) in (Tensor, nn.Parameter) for tensor in outputs + inputs):
-            return self._originals[1](*args, **kwargs)
+        plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
+        if self._inside or not self._active or not plain:
+            return original(outputs, inputs, *args, **kwargs)
         self._watch()
-        event = Event("grad", _here(), create_graph=bool(kwargs.get("create_graph", len(args) > 4 and args[4])))
-        roots = _roots((outputs,), {})
-        event.reached, _ = self._reach(roots, inputs)
+        event = Event("grad", _here(), create_graph=bool(kwargs.get("create_graph", len(args) > 2 and args[2])))
+        roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+        event.reached, _ = self._reach(roots, ends)
         self.events.append(event)
-        result = self._run(event, roots, self._originals[1], args, kwargs)
+        result = self._run(event, roots, original, (outputs, inputs, *args), kwargs)
         if self._details:
             self._follow(event, result)
         return result
@@ -853,7 +859,7 @@ class GradientAudit:
         seen = self._lines.get(node._sequence_nr())
         return _expression(*seen) if seen else None
 
-    def _reach(self, roots: list, ends: tuple = ()) -> tuple[set[int], bool]:
+    def _reach(self, roots: list, ends: Iterable[Tensor] = ()) -> tuple[set[int], bool]:
         """Return the accounts that the graph leads to, and whether it leads nowhere else and hides nothing."""
         leaves, whole = _leaves(roots, ends)
         known = {self._accounts[id(leaf)].number for leaf in leaves if id(leaf) in self._accounts}
@@ -867,17 +873,22 @@ class GradientAudit:
 
     def _terms(self, roots: list) -> list[Term]:
         """Split a loss at its additions, subtractions and scalings; none if it is a single term."""
-        terms, stack = [], [(node, node) for node in roots]
+        terms: list[Term] = []
+        stack: list[tuple] = [(node, node) for node in roots]  # (what is to be split, where it became a summand)
         while stack and len(terms) + len(stack) < 32:
             node, first = stack.pop()
-            children = [child for child, _ in node.next_functions]
-            if node.name() in SUMS:
+            children = [] if isinstance(node, Term) else [child for child, _ in node.next_functions]
+            below = [child for child in children if child is not None]
+            if isinstance(node, Term):
+                terms.append(node)
+            elif node.name() in SUMS:
                 constants = self._constants.get(node._sequence_nr(), (None, None))
-                for child, constant in zip(children, constants, strict=False):  # a stack has no constants
-                    if child is None and isinstance(constant, Tensor | float | int) and float(constant):
-                        terms.append(Term(self._line(node), "a constant", set(), float(constant)))
-                stack += [(child, child) for child in reversed(children) if child is not None]
-            elif node.name() in SCALES and len(below := [child for child in children if child is not None]) == 1:
+                for child, constant in reversed([*zip_longest(children, constants[: len(children)])]):
+                    if child is not None:
+                        stack.append((child, child))
+                    elif constant is not None and float(constant):
+                        stack.append((Term(self._line(node), "a constant", set(), float(constant)), None))
+            elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], first))
             else:
                 reached, whole = self._reach([node])
@@ -1372,7 +1383,8 @@ def _tensors(value: object) -> Iterator[Tensor]:
 def _constant(summand: object) -> object:
     """Return a number or a tensor of one number that needs no gradient; None for all else."""
     if isinstance(summand, Tensor):
-        return summand if not summand.requires_grad and summand.numel() == 1 else None
+        plain = type(summand) is Tensor and summand.numel() == 1 and not summand.is_complex()
+        return summand if plain and not summand.requires_grad else None
     return summand if isinstance(summand, float | int) else None
 
 
@@ -1408,7 +1420,7 @@ def _nodes(roots: Iterable, ends: Iterable = ()) -> Iterator:
             stack += [child for child, _ in node.next_functions]
 
 
-def _leaves(roots: Iterable, ends: tuple = ()) -> tuple[list[Tensor], bool]:
+def _leaves(roots: Iterable, ends: Iterable[Tensor] = ()) -> tuple[list[Tensor], bool]:
     """Return the leaves that a graph leads to, and whether it shows all of them.
 
     ends: tensors at which it ends. A function of the user's own, as a checkpoint is, may hide others.
