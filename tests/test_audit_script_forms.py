@@ -115,7 +115,7 @@ for _ in range(1000):
     done = run(tmp_path, script)
     rows = [("train.py:13", "3x", "-", "used"), ("train.py:16", "3x", "used", "wasted")]
     assert table(done) == (["G", "D"], rows)
-    assert "`train.py:13 go(D(torch.ones(4, 2)).mean())` via wrapping.py:20" in done.stdout
+    assert "`train.py:13 go(D(torch.ones(4, 2)).mean())` via wrapping.py:19" in done.stdout
     assert findings(done) == ["wasted"]
     assert "Stopped after 3 steps of every optimizer." in done.stdout
 
