@@ -3,17 +3,19 @@
 import json
 from pathlib import Path
 
+from common.run.audit_page import page
 from common.run.folder import write_whole
 
-SUFFIXES = (".json", ".md")
+SUFFIXES = (".html", ".md", ".json")
 
 
 def save(path: Path, data: dict, text: str) -> str:
     """Write a report in the form that the suffix of its name says; return a sentence that says where it is.
 
     path: its suffix is one of `SUFFIXES`. data: as `GradientAudit.data` gives it, perhaps with further keys; the
-    contents of a .json file. text: Markdown, the contents of an .md file.
+    contents of a .json file and, as a page, of an .html file. text: Markdown, the contents of an .md file.
     """
-    contents = json.dumps(data, indent=2) if path.suffix == ".json" else text
+    forms = {".html": lambda: page(data), ".md": lambda: text, ".json": lambda: json.dumps(data, indent=2)}
+    contents = forms[path.suffix]()
     write_whole(path, lambda file: file.write(f"{contents}\n".encode()))
     return f"The report is in {path}"

@@ -1,8 +1,13 @@
-"""GAN losses on logits of any shape, without label tensors, so that none can have the wrong shape.
+"""GAN losses on logits of any shape; there are no label tensors, which could have the wrong shape.
 
-Those of Goodfellow et al., "Generative Adversarial Networks" (2014), section 3, and Mao et al., "Least Squares
-Generative Adversarial Networks" (2017), the latter with CycleGAN's targets, 1 for real and 0 for fake.
+After Goodfellow et al., "Generative Adversarial Networks" (2014), section 3, and Mao et al., "Least Squares
+Generative Adversarial Networks" (2017), the latter with CycleGAN's targets, 1 for real and 0 for fake. The relativistic
+loss is that of Jolicoeur-Martineau (2019) without its output function, as in Huang et al., "The GAN is dead; long live
+the GAN!" (2024); the penalties are of Mescheder et al., "Which Training Methods for GANs do actually Converge?" (2018),
+and Gulrajani et al., "Improved Training of Wasserstein GANs" (2017).
 """
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -35,3 +40,76 @@ def least_squares_generator_loss(fake_logits: Tensor) -> Tensor:
 def at_least_float32(logits: Tensor) -> Tensor:
     """Return bfloat16 and float16 logits, as autocast makes them, in float32, and all others as they are."""
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def relativistic_loss(higher: Tensor, lower: Tensor) -> Tensor:
+    """`softplus(lower - higher)`, pair by pair, mean; logits of any one shape in, a 0-d tensor out.
+
+    (real, fake) for D, (fake, real) for G. Raises ValueError for two shapes: (N, 1) and (N,) would make N * N pairs.
+    """
+    if higher.shape != lower.shape:
+        raise ValueError(f"relativistic_loss pairs logits, but got {tuple(higher.shape)} and {tuple(lower.shape)}")
+    return F.softplus(at_least_float32(lower) - at_least_float32(higher)).mean()
+
+
+def zero_centred_penalty(logits: Tensor, samples: Tensor) -> Tensor:
+    """Mean over samples of `|dD/dx|^2`, a 0-d tensor: R1 on real samples, R2 on fake ones.
+
+    logits: what D made of `samples`, as `sample_gradients` takes them; raises its errors.
+    """
+    return sample_gradients(logits, samples).square().sum(1).mean()
+
+
+def interpolation_penalty(
+    discriminator: Callable[[Tensor], Tensor], real: Tensor, fake: Tensor, mix: Tensor | None = None
+) -> Tensor:
+    """Mean over samples of `(|dD/dx| - 1)^2` at points between real and fake samples, a 0-d tensor.
+
+    real, fake: (N, ...), of one shape; neither gets a gradient. mix: the weight of each real sample, (N,) in [0, 1];
+    None draws it. Raises ValueError for other shapes, and the errors of `sample_gradients`.
+    """
+    if real.shape != fake.shape:
+        raise ValueError(f"points between real and fake need one shape, not {tuple(real.shape)}, {tuple(fake.shape)}")
+    if mix is None:
+        mix = torch.rand(len(real), device=real.device)
+    if mix.shape != (len(real),):
+        raise ValueError(f"mix: one weight per sample, ({len(real)},), not {tuple(mix.shape)}")
+    mix = mix.to(real.dtype).view(-1, *[1] * (real.ndim - 1))
+    between = (mix * real + (1 - mix) * fake).detach().requires_grad_()
+    # Of the norm of a gradient that is zero, this function has the derivative 0; that of sum().sqrt() is NaN.
+    norms = torch.linalg.vector_norm(sample_gradients(discriminator(between), between), dim=1)
+    return (norms - 1).square().mean()
+
+
+def sample_gradients(logits: Tensor, samples: Tensor) -> Tensor:
+    """Return dD/dx of each sample, (N, numbers in a sample), in float32 at least, with the graph to D's weights.
+
+    samples: (N, ...), which D took after `samples.detach().requires_grad_()`. logits: (N, ...), what D made of them
+    alone; several logits of a sample count as their sum. Raises ValueError where the result could train no weight of D:
+    under no_grad(), for samples that the logits do not depend on, for a D that is frozen.
+    """
+    if not torch.is_grad_enabled():
+        raise ValueError("a gradient penalty trains nothing under no_grad(); compute it outside")
+    if not samples.requires_grad or not samples.is_leaf:
+        raise ValueError("a gradient penalty needs samples.detach().requires_grad_(), made before D takes them")
+    if not logits.requires_grad:
+        raise ValueError("a gradient penalty needs logits with a graph; compute them outside no_grad(), undetached")
+    (found,) = torch.autograd.grad(logits.sum(), samples, create_graph=True, allow_unused=True)
+    if found is None:
+        raise ValueError("a gradient penalty needs the samples that these logits are of; D has not used the given ones")
+    if not reaches_a_weight(found, samples):
+        raise ValueError("a gradient penalty trains nothing here: dD/dx depends on no weight of D; is D frozen?")
+    return at_least_float32(found).reshape(len(samples), -1)
+
+
+def reaches_a_weight(found: Tensor, samples: Tensor) -> bool:
+    """Return whether the graph of `found` ends at any leaf but `samples`."""
+    nodes, seen = [found.grad_fn], {None}
+    while nodes:
+        node = nodes.pop()
+        if node not in seen:
+            seen.add(node)
+            if getattr(node, "variable", samples) is not samples:
+                return True
+            nodes += [following for following, _ in node.next_functions]
+    return False

@@ -1,7 +1,7 @@
-"""Networks, strangers to the update order: any generator and discriminator here can be swapped for others.
+"""Networks, independent of the update order: each pair can be replaced by another.
 
 A generator takes noise (N, z_dim) to images (N, C, H, W) in [-1, 1], a discriminator takes images to logits (N, 1). No
-layer looks across the batch, so real and fake images may share a pass and a batch may be split over processes.
+layer mixes samples of a batch, so real and fake images may share a pass and a batch may be split over ranks.
 """
 
 from itertools import pairwise
@@ -38,13 +38,13 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tup
     """Return a convolutional generator and discriminator for square images (C, S, S).
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
-    normalisation (Wu and He, 2018) in place of batch normalisation. G takes its noise through a hidden layer to 7 or 8
-    pixels, has a residual block there and doubles the size from then on; D halves it down to 4 and judges the whole
-    image in a hidden layer. G's activations are tanh: a gradient that all fakes share, and against the D of before the
-    step that is most of it, moves all images alike if the features have a mean for it to act on, as those of ReLU have,
-    and G soon ignores its noise. S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of channels at S / 2
-    pixels; it doubles with every halving of the size down to 7 or 8 pixels, up to 8 * width. Raises ValueError for
-    other sizes.
+    normalisation (Wu and He, 2018) in place of batch normalisation. G maps its noise by a hidden layer to 7 or 8
+    pixels, has a residual block there and doubles the size from then on; D halves the size down to 4 pixels and ends
+    with a hidden layer. G's activations are tanh, with a mean near zero. With ReLU, whose mean is positive, the part of
+    the gradient that all fakes have in common moves all images in the same way, and G soon ignores its noise; this
+    matters most for the orders in which G trains against the D of the previous step. S is 4 * 2^k or 7 * 2^k, from 28
+    to 256. `width` is the number of channels at S / 2 pixels; it doubles with every halving of the size down to 7 or 8
+    pixels, up to 8 * width. Raises ValueError for other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
@@ -86,7 +86,7 @@ class Residual(nn.Module):
 
 
 def norm(channels: int) -> nn.Module:
-    """Return group normalisation in groups of 16 channels: each sample by itself, unlike batch normalisation."""
+    """Return group normalisation in groups of 16 channels; unlike batch normalisation, it does not mix samples."""
     return nn.GroupNorm(max(1, channels // 16), channels)
 
 

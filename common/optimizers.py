@@ -1,4 +1,4 @@
-"""Adam in its fused form, with the version counters that this form leaves out."""
+"""Adam in its fused form, which by itself does not update the version counters of the weights."""
 
 from collections.abc import Iterable
 
@@ -8,19 +8,19 @@ from torch.autograd.graph import increment_version
 
 
 def fused_adam(parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float, float]) -> torch.optim.Adam:
-    """Return fused Adam whose steps raise the `_version` of the weights, as the other forms of Adam do.
+    """Return fused Adam whose steps increment the `_version` of the weights, as the other forms of Adam do.
 
-    Autograd compares versions: a backward pass that needs a weight which a step has changed since is the error
-    "modified by an inplace operation". Fused Adam, AdamW, SGD and Adagrad change weights and leave `_version` alone
-    (seen on the CPU with torch 2.6.0 and 2.15.0), and the same mistake gives a wrong gradient without an error. The
-    hook below is all that it takes for any of them; copy it with the optimizer, or take the default form of Adam.
+    Autograd compares versions: if a step has changed a weight that a backward pass needs, that pass raises "modified by
+    an inplace operation". Fused Adam, AdamW, SGD and Adagrad change weights without incrementing `_version` (seen on
+    the CPU with torch 2.6.0 and 2.15.0), so the same mistake gives a wrong gradient without an error. The hook below
+    corrects this for each of them; copy it with the optimizer, or use the default form of Adam.
     """
     optimizer = torch.optim.Adam(parameters, lr=lr, betas=betas, fused=True)
-    optimizer.register_step_post_hook(raise_versions)
+    optimizer.register_step_post_hook(increment_versions)
     return optimizer
 
 
-def raise_versions(optimizer: torch.optim.Optimizer, *_: object) -> None:
-    """Raise the version of every weight that `optimizer` has stepped; a step post-hook."""
+def increment_versions(optimizer: torch.optim.Optimizer, *_: object) -> None:
+    """Increment the version of every weight that `optimizer` has stepped; a step post-hook."""
     weights = (weight for group in optimizer.param_groups for weight in group["params"])
     increment_version([weight for weight in weights if weight.grad is not None])

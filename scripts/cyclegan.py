@@ -1,9 +1,9 @@
 """CycleGAN: two generators under one optimizer, two discriminators under another, chained with `itertools.chain`.
 
-The generators A to B and B to A are trained together on unpaired images. Each must fool the discriminator of the other
-domain and invert the other generator. The gradient of the cycle loss goes through both generators, so nothing is
-detached between them. The discriminators are trained on detached fakes, new and past ones. Zhu et al., "Unpaired
-Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017).
+The generators A to B and B to A are trained together on unpaired images. Each is trained to fool the discriminator of
+the other domain and to invert the other generator. The gradient of the cycle loss goes through both generators, so
+nothing is detached between them. The discriminators are trained on detached fakes, new and past ones. Zhu et al.,
+"Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017).
 
     a ── G_ab ── fake_b ─┬─ D_b ─────── adversarial ─┐
                          ├─ G_ba ── a ─ cycle        ├─ one backward to G_ab and G_ba; optimizer_g steps both
@@ -27,14 +27,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 import torch.nn.functional as F
+from annotated_types import Ge, Gt, Le
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.cyclegan_models import cyclegan_networks
 from common.data import batches, to_float
@@ -43,7 +44,7 @@ from common.images.pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.optimizers import fused_adam
 from common.run.command_line import BadInput, launch
-from common.run.option_values import Count, Range
+from common.run.option_values import Count, Decay, Pixels, Seed
 from common.run.options import MachineOptions, RunOptions
 from common.training_run import TrainingRun
 
@@ -88,7 +89,7 @@ def train_step(
     optimizer_g.step()
 
     # Discriminators: tell real from fake, each in its own domain. detach() ends the graph at the fakes. The pools keep
-    # some of them, and return past ones in their place.
+    # some of them, and return past ones instead.
     logits_a = discriminator_a(torch.cat([real_a, pool_a.exchange(fake_a.detach())]))
     logits_b = discriminator_b(torch.cat([real_b, pool_b.exchange(fake_b.detach())]))
     d_loss = least_squares_discriminator_loss(*logits_a.chunk(2)) + least_squares_discriminator_loss(*logits_b.chunk(2))
@@ -108,10 +109,10 @@ class DataOptions:
     """Two domains."""
 
     dataset: str = "mnist5k"
-    """A folder with trainA, trainB, testA and testB in it; or data as the GANs take it."""
-    image_size: Annotated[int | None, Range(1, 4096)] = None
+    """A folder with trainA, trainB, testA and testB in it; or a data set of the GAN scripts."""
+    image_size: Pixels | None = None
     """Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own."""
-    load_size: Annotated[int | None, Range(1, 4096)] = None
+    load_size: Pixels | None = None
     """Pixels a side before crop and flip of trainA and trainB. None: 286/256 of those."""
 
 
@@ -119,7 +120,7 @@ class DataOptions:
 class NetworkOptions:
     """Two generators and two discriminators."""
 
-    width: Annotated[int, Range(1, 1024)] = 16
+    width: Annotated[int, Ge(1), Le(1024)] = 16
     """Channels of the networks where they are narrowest. 64 as published."""
     blocks: Count = 2
     """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
@@ -131,23 +132,23 @@ class NetworkOptions:
 class TrainingOptions:
     """How to train."""
 
-    batch_size: Annotated[int, Range(1, 2**20)] = 8
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 8
     """Images of each domain per step. 1 as published."""
     steps: Count = 800
     """Steps to train, each one update of all four networks."""
-    decay_from: Annotated[int | None, Range(0, 10**9)] = None
+    decay_from: Annotated[int, Ge(0), Le(10**9)] | None = None
     """Steps before the learning rate falls linearly to zero. None: half of all."""
-    lr: Annotated[float, Range(above=0)] = 5e-4
+    lr: Annotated[float, Gt(0)] = 5e-4
     """Adam's learning rate, for all networks. 2e-4 as published."""
-    betas: Annotated[tuple[float, float], Range(0, below=1)] = (0.5, 0.999)
+    betas: tuple[Decay, Decay] = (0.5, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
-    cycle_weight: Annotated[float, Range(least=0)] = 10.0
+    cycle_weight: Annotated[float, Ge(0)] = 10.0
     """Weight of the cycle loss."""
-    identity_weight: Annotated[float, Range(least=0)] = 0.0
+    identity_weight: Annotated[float, Ge(0)] = 0.0
     """Weight of the identity loss; 0 skips its passes. 5 as published."""
-    ema: Annotated[float, Range(0, below=1)] = 0.0
-    """Decay per step of the average of G's weights that translate; 0: no average."""
-    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
+    ema: Decay = 0.0
+    """Decay per step of the EMA of the generators, which translates; 0: no average."""
+    seed: Seed = 0
     """Fixes the initial weights, the order of the images and the crops."""
 
 
@@ -167,7 +168,7 @@ def main(options: Options) -> None:
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
     optimizer_g = fused_adam(generators, options.lr, options.betas)
     optimizer_d = fused_adam(discriminators, options.lr, options.betas)
-    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, all processes step on the same gradients
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
@@ -206,7 +207,7 @@ def main(options: Options) -> None:
         draws = run.ranks.share(torch.rand(options.batch_size, 2, 3, device=run.device)).unbind(1)
         if domains.augmented:
             reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]
-        lr = options.lr * rate(step - 1)  # from the step alone, so that a resumed run may be given more steps
+        lr = options.lr * rate(step - 1)  # a function of the step, so that a resumed run may get more steps
         for group in optimizer_g.param_groups + optimizer_d.param_groups:
             group["lr"] = lr
         with run.precision():

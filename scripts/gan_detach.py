@@ -1,7 +1,7 @@
 """GAN, D first on detached fakes: the update order to start from.
 
-D learns from fakes cut off from G by `detach()`, steps, and then judges the same fakes again for G, whose graph was
-kept meanwhile. Each loss reaches the network it is for and no other.
+D trains on fakes detached from G and steps. Then G trains on the same fakes, judged again by the updated D. Each loss
+reaches only the network that it trains.
 
     x ── D ───────────────── d_loss
     z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
@@ -15,12 +15,12 @@ import signal
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
@@ -34,8 +34,8 @@ from common.training_run import TrainingRun
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     """One update of each network.
 
-    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim). Returns
-    0-d tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: noise for N fakes, (N, z_dim). Returns 0-d
+    tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
     real and the fake samples.
     """
     fake = generator(z)
@@ -47,8 +47,8 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     d_loss.backward()
     optimizer_d.step()
 
-    # G: max log D(G(z)), as the D just updated sees it. `inputs` names the leaves this loss is for, so that D's
-    # weights get no gradient that the next zero_grad() would only throw away.
+    # G: max log D(G(z)), judged by the updated D. `inputs` limits the gradients to G's weights: D's would be
+    # computed only for the next zero_grad() to drop.
     g_loss = generator_loss(discriminator(fake))
     optimizer_g.zero_grad()
     g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
@@ -70,7 +70,7 @@ def main(options: GanOptions) -> None:
     lr_d = options.lr_d or options.lr / 2
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
-    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, all processes step on the same gradients
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 

@@ -1,7 +1,7 @@
-"""GAN, G first: G answers the D of the step before, then D learns from the same fakes.
+"""GAN, G first: G trains against the D of the previous step, then D trains on the same fakes.
 
-G's graph is free as soon as G has stepped, before D starts: the least memory of the orders that use one batch of
-fakes for both. The fakes that D sees are those of the G before its step; they are data to D, not part of a graph.
+G's graph is freed before D's backward pass, so this order needs the least memory of those that use one batch of fakes
+for both. D's fakes are those of G before its step, detached.
 
     z ── G ─┬─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
             │
@@ -15,12 +15,12 @@ import signal
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
@@ -34,20 +34,20 @@ from common.training_run import TrainingRun
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     """One update of each network.
 
-    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim). Returns
-    0-d tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: noise for N fakes, (N, z_dim). Returns 0-d
+    tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
     real and the fake samples.
     """
     fake = generator(z)
 
-    # G: max log D(G(z)). `inputs` names the leaves this loss is for, so that D's weights get no gradient here.
+    # G: max log D(G(z)). `inputs` limits the gradients to G's weights; D's get none.
     g_loss = generator_loss(discriminator(fake))
     optimizer_g.zero_grad()
     g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
     optimizer_g.step()
 
-    # D: max log D(x) + log(1 - D(G(z))), on the fakes made before G's step. Their graph is gone: detach() is needed,
-    # or this backward pass would run into it.
+    # D: max log D(x) + log(1 - D(G(z))), on the fakes made before G's step. Their graph has been freed: without
+    # detach(), this backward pass would need it.
     real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
     d_loss = discriminator_loss(real_logits, fake_logits)
     optimizer_d.zero_grad()
@@ -70,7 +70,7 @@ def main(options: GanOptions) -> None:
     lr_d = options.lr_d or options.lr / 2
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
-    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, all processes step on the same gradients
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 

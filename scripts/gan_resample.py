@@ -1,10 +1,10 @@
 """GAN, D first on fakes made without a graph, then new noise and new fakes for G.
 
-No graph of G exists while D learns, so nothing has to be detached or kept, and G is judged on fakes that D has not
-just learned from. The price is a second forward pass of G.
+D trains on fakes that have no graph, so nothing has to be detached or kept. G trains on other fakes, which D has not
+just been trained on. The cost is a second forward pass of G.
 
     x ── D ─────────────────── d_loss
-    z ── G (no_grad) ── D ──── d_loss     backward: through D; there is no graph beyond; D steps
+    z ── G (no_grad) ── D ──── d_loss     backward: through D, where the graph ends; D steps
     z_g ─ G ─────────── D ──── g_loss     backward: through D without its weights, then G; G steps
 
     python scripts/gan_resample.py
@@ -14,13 +14,13 @@ import signal
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
@@ -34,14 +34,15 @@ from common.training_run import TrainingRun
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, z_g=None):
     """One update of each network.
 
-    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from for D, (N, z_dim).
-    z_g: the same for G's loss; None draws normal noise of the shape of z. Returns 0-d tensors, detached, still on the
-    device: the two losses, and the mean probability of being real that D gave the real and the fake samples.
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: noise for the N fakes of D's loss, (N, z_dim).
+    z_g: noise for those of G's loss; None draws it from a normal distribution, in the shape of z. Returns 0-d tensors,
+    detached, still on the device: the two losses, and the mean probability of being real that D gave the real and the
+    fake samples.
     """
     if z_g is None:
         z_g = torch.randn_like(z)
 
-    # D: max log D(x) + log(1 - D(G(z))). Under no_grad() the fakes are plain data.
+    # D: max log D(x) + log(1 - D(G(z))). Under no_grad() the fakes have no graph.
     with torch.no_grad():
         fake = generator(z)
     real_logits, fake_logits = discriminator(real), discriminator(fake)
@@ -50,8 +51,8 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, z_g=
     d_loss.backward()
     optimizer_d.step()
 
-    # G: max log D(G(z_g)) on other noise. `inputs` names the leaves this loss is for, so that D's weights get no
-    # gradient that the next zero_grad() would only throw away.
+    # G: max log D(G(z_g)) on other noise. `inputs` limits the gradients to G's weights: D's would be computed only
+    # for the next zero_grad() to drop.
     g_loss = generator_loss(discriminator(generator(z_g)))
     optimizer_g.zero_grad()
     g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
@@ -73,7 +74,7 @@ def main(options: GanOptions) -> None:
     lr_d = options.lr_d or options.lr / 2
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
-    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, all processes step on the same gradients
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 

@@ -1,32 +1,32 @@
 """GAN, D first, the graph of the fakes kept with `retain_graph=True`.
 
-This is what people write to silence "Trying to backward through the graph a second time", and it works. It shows the
-price: D's loss goes backward through G as well, whose gradient is computed twice and thrown away once, and G's loss
-leaves gradients in D that nobody uses. `gan_detach.py` ends with the same weights, to the bit, without paying it.
+This is the usual answer to "Trying to backward through the graph a second time", and it works, at a cost: D's backward
+pass also runs through G, whose gradients are computed twice and dropped once, and G's backward pass computes gradients
+for D that are never used. `gan_detach.py` gives the same weights, bit for bit, without that cost.
 
-    z ── G ── fake ─┬─ D ── d_loss     backward: through D, then G (thrown away); retain_graph=True; D steps
+    z ── G ── fake ─┬─ D ── d_loss     backward: through D, then G (dropped); retain_graph=True; D steps
                     │
-                    └─ D ── g_loss     backward: through D (thrown away), then G; G steps
+                    └─ D ── g_loss     backward: through D (dropped), then G; G steps
 
     x ─────── D ── d_loss
 
     python scripts/gan_retain_graph.py
 
-Two warnings for a copy of the step. Around DistributedDataParallel the processes drift apart without an error: of G's
-two backward passes, the first, which is thrown away, is the one whose gradients are averaged. Around `torch.compile`,
-`retain_graph=True` is an error until `donated_buffer` of `torch._functorch.config` is set to False.
+Two warnings for copies of the step. With DistributedDataParallel the weights of the processes diverge without an error:
+of G's two backward passes, gradients are averaged in the first, which is dropped. With `torch.compile`,
+`retain_graph=True` is an error unless `torch._functorch.config.donated_buffer` is False.
 """
 
 import signal
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
@@ -40,23 +40,23 @@ from common.training_run import TrainingRun
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     """One update of each network.
 
-    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim). Returns
-    0-d tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: noise for N fakes, (N, z_dim). Returns 0-d
+    tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
     real and the fake samples.
     """
     fake = generator(z)
 
-    # D: max log D(x) + log(1 - D(G(z))). Nothing cuts the fakes from G, so this backward pass goes on through G;
-    # retain_graph=True because G's own loss has to go through G's graph once more.
+    # D: max log D(x) + log(1 - D(G(z))). The fakes are not detached, so this backward pass also runs through G;
+    # retain_graph=True because G's own loss needs G's graph once more.
     real_logits, fake_logits = discriminator(real), discriminator(fake)
     d_loss = discriminator_loss(real_logits, fake_logits)
     optimizer_d.zero_grad()
     d_loss.backward(retain_graph=True)
     optimizer_d.step()
 
-    # G: max log D(G(z)). D looks again: its step has changed the weights that `fake_logits` was computed with, and
-    # going backward through those is the "modified by an inplace operation" error. zero_grad() drops what D's loss
-    # left in G.
+    # G: max log D(G(z)). D judges the fakes again: its step has changed the weights that `fake_logits` was computed
+    # with, and a backward pass through those is the "modified by an inplace operation" error. zero_grad() drops the
+    # gradients that D's loss left in G.
     g_loss = generator_loss(discriminator(fake))
     optimizer_g.zero_grad()
     g_loss.backward()
@@ -78,7 +78,7 @@ def main(options: GanOptions) -> None:
     lr_d = options.lr_d or options.lr / 2
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
-    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, all processes step on the same gradients
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 

@@ -1,7 +1,7 @@
-"""GAN, both networks at once: each answers the other as it was before the step.
+"""GAN, both networks at once: each loss is computed with the other network as it was before the step.
 
-Both losses come from the same weights and the same forward passes; no optimizer steps before both have gone backward.
-D's loss leaves G alone and G's loss leaves D alone, because each backward pass names the leaves it is for.
+Both losses come from the same forward passes, and both backward passes run before either optimizer steps. Each backward
+pass computes gradients only for the network that its loss trains, which `inputs` names.
 
     x ── D ────────── d_loss ─┐
     z ── G ── fake ── D ──────┼─ d_loss     backward: through D only
@@ -9,20 +9,20 @@ D's loss leaves G alone and G's loss leaves D alone, because each backward pass 
 
     python scripts/gan_simultaneous.py
 
-Around `torch.compile`, `retain_graph=True` in a copy of the step is an error until `donated_buffer` of
-`torch._functorch.config` is set to False.
+With `torch.compile`, `retain_graph=True` in a copy of the step is an error unless
+`torch._functorch.config.donated_buffer` is False.
 """
 
 import signal
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
@@ -36,15 +36,15 @@ from common.training_run import TrainingRun
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     """One update of each network.
 
-    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim). Returns
-    0-d tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: noise for N fakes, (N, z_dim). Returns 0-d
+    tensors, detached, still on the device: the two losses, and the mean probability of being real that D gave the
     real and the fake samples.
     """
     fake = generator(z)
     real_logits, fake_logits = discriminator(real), discriminator(fake)
 
-    # D: max log D(x) + log(1 - D(G(z))). `inputs` stops this pass at D's weights; nothing goes on into G. The graph
-    # is kept for G's loss, which may use it because no weight changes in between.
+    # D: max log D(x) + log(1 - D(G(z))). `inputs` limits this pass to D's weights; it does not reach G. The graph is
+    # kept for G's loss, which may use it because no weight changes in between.
     d_loss = discriminator_loss(real_logits, fake_logits)
     optimizer_d.zero_grad()
     d_loss.backward(inputs=[p for p in discriminator.parameters() if p.requires_grad], retain_graph=True)
@@ -73,7 +73,7 @@ def main(options: GanOptions) -> None:
     lr_d = options.lr_d or options.lr / 2
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
-    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, all processes step on the same gradients
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 

@@ -4,7 +4,7 @@
     z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
             └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
 
-`--dataset folder/of/images` trains on images of yours, `--resume runs/gan_standalone/<date-time>` goes on with a run.
+`--dataset folder/of/images` trains on images of yours, `--resume runs/gan_standalone/<date-time>` continues a run.
 """
 
 import argparse

@@ -10,7 +10,8 @@ import torch
 from common.run.command_line import launch
 
 ROOT = Path(__file__).resolve().parents[1]
-ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample", "one_stage"]
+ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
+PENALTIES = ["wgan_gp", "r3"]  # those whose D is no judge of probabilities, and is differentiated twice
 GANS = [f"gan_{order}" for order in ORDERS]
 TRAINING = [*GANS, "cyclegan"]
 

@@ -24,8 +24,54 @@ def bce(logits, label):
     return F.binary_cross_entropy(probability, torch.full_like(probability, label))
 
 
-def step(order, generator, discriminator, optimizer_g, optimizer_d, real, z, z_g=None):
-    """Do one step of the update order; return the losses and mean probabilities that its script returns."""
+def lengths(discriminator, samples):
+    """Return |dD/dx| of each sample, (N,), one sample at a time, with the graph to D's weights."""
+    found = []
+    for sample in samples.detach():
+        leaf = sample[None].clone().requires_grad_()
+        (slope,) = torch.autograd.grad(discriminator(leaf).sum(), leaf, create_graph=True)
+        found.append((slope * slope).sum().sqrt())
+    return torch.stack(found)
+
+
+def r3(generator, discriminator, optimizer_g, optimizer_d, real, z, penalty_weight=1.0):
+    """Do one step of `gan_r3.py`; return what that returns."""
+    fake = generator(z)
+    scores = discriminator(real), discriminator(fake.detach())
+    penalties = [(lengths(discriminator, samples) ** 2).mean() for samples in (real, fake)]
+    d_loss = (scores[1] - scores[0]).exp().log1p().mean() + penalty_weight * sum(penalties) / 2
+    apply(discriminator, optimizer_d, gradients(discriminator, d_loss))
+    g_loss = (discriminator(real) - discriminator(fake)).exp().log1p().mean()
+    apply(generator, optimizer_g, gradients(generator, g_loss))
+    names = "d_loss", "g_loss", "score/real", "score/fake", "penalty/real", "penalty/fake"
+    values = d_loss, g_loss, *(score.mean() for score in scores), *penalties
+    return {name: value.detach() for name, value in zip(names, values, strict=True)}
+
+
+def wgan_gp(generator, discriminator, optimizer_g, optimizer_d, real, z, mix=None, penalty_weight=10.0):
+    """Do one step of `gan_wgan_gp.py` with both networks; return what that returns."""
+    fake = generator(z)
+    mix = (torch.rand(len(real)) if mix is None else mix).to(real.dtype)
+    between = torch.stack([m * x + (1 - m) * y for m, x, y in zip(mix, real, fake, strict=True)])
+    scores = discriminator(real).mean(), discriminator(fake.detach()).mean()
+    penalty = ((lengths(discriminator, between) - 1) ** 2).mean()
+    d_loss = scores[1] - scores[0] + penalty_weight * penalty
+    apply(discriminator, optimizer_d, gradients(discriminator, d_loss))
+    g_loss = -discriminator(fake).mean()
+    apply(generator, optimizer_g, gradients(generator, g_loss))
+    names = "d_loss", "g_loss", "score/real", "score/fake", "penalty"
+    return {name: value.detach() for name, value in zip(names, (d_loss, g_loss, *scores, penalty), strict=True)}
+
+
+def step(order, generator, discriminator, optimizer_g, optimizer_d, real, z, drawn=None):
+    """Do one step of the update order; return what its script returns.
+
+    drawn: G's noise for `resample`, the mix for `wgan_gp`; None draws it.
+    """
+    if order == "r3":
+        return r3(generator, discriminator, optimizer_g, optimizer_d, real, z)
+    if order == "wgan_gp":
+        return wgan_gp(generator, discriminator, optimizer_g, optimizer_d, real, z, drawn)
     fake = generator(z)
 
     def judged():
@@ -50,7 +96,7 @@ def step(order, generator, discriminator, optimizer_g, optimizer_d, real, z, z_g
         d_loss, d_real, d_fake = judged()
         apply(discriminator, optimizer_d, gradients(discriminator, d_loss))
         if order == "resample":
-            z = torch.randn_like(z) if z_g is None else z_g
+            z = torch.randn_like(z) if drawn is None else drawn
         g_loss = fooled(z)
         apply(generator, optimizer_g, gradients(generator, g_loss))
     results = {"d_loss": d_loss, "g_loss": g_loss, "d_real": d_real, "d_fake": d_fake}

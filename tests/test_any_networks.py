@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 import torch.distributed as dist
-from helpers import ORDERS, module_of
+from helpers import ORDERS, PENALTIES, module_of
 from reference import step
 from torch import nn
 from torch._functorch import config as functorch_config
@@ -159,7 +159,19 @@ def test_networks_wrapped_for_several_devices(order, wrap, one_process_group):
     assert difference(order, networks(images), (1, 8, 8), wrap=wrap) <= 1e-12
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", PENALTIES)
+def test_a_compiled_discriminator_has_no_second_derivative_and_says_so_before_a_weight_is_changed(order):
+    generator, discriminator = networks(images)
+    before = copy.deepcopy(discriminator.state_dict())
+    step = module_of(f"gan_{order}").train_step
+    pair = generator, compiled(discriminator)
+    optimizers = [sgd(network.parameters()) for network in pair]
+    with functorch_config.patch(donated_buffer=False), pytest.raises(RuntimeError, match="double backward"):
+        step(*pair, *optimizers, torch.zeros(N, 1, 8, 8), torch.zeros(N, Z))
+    assert all(value.equal(before[name]) for name, value in discriminator.state_dict().items())
+
+
+@pytest.mark.parametrize("order", sorted(set(ORDERS) - set(PENALTIES)))
 def test_compiled_networks(order):
     # Set as TrainingRun sets it for --compile: two of the orders go backward twice through one graph.
     with functorch_config.patch(donated_buffer=False):
@@ -172,7 +184,9 @@ def test_float32_and_autocast_to_bfloat16_within_their_rounding(order, make):
     """Three steps of some ten roundings each, 2**-24 apiece in float32 and 2**-9 in bfloat16."""
     assert difference(order, networks(make), SAMPLES[make], dtype=torch.float32) <= 3e-5
     context = torch.autocast("cpu", torch.bfloat16, cache_enabled=False)
-    assert difference(order, networks(make), SAMPLES[make], dtype=torch.float32, context=context) <= 0.1
+    assert difference(order, networks(make), SAMPLES[make], dtype=torch.float32, context=context) <= (
+        0.25 if order == "wgan_gp" else 0.1  # its penalty, of the difference to 1, has ten times the weight of the loss
+    )
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -23,7 +23,7 @@ BAD_OPTIONS = {
     "--lr nan": "--lr nan",
     "--lr 0": "--lr 0",
     "--lr inf": "--lr inf",
-    "--betas 0.5 1.0": "--betas 0.5 1.0: must be at least 0 and below 1",
+    "--betas 0.5 1.0": "--betas 0.5 1.0: should be less than 1",
     "--betas 0.5": "--betas",
     "--seed -1": "--seed -1",
     "--log-every 0": "--log-every 0",
@@ -68,6 +68,22 @@ def test_every_gan_refuses_what_its_networks_cannot_be(script, arguments, tmp_pa
     assert not runs.exists()
 
 
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "-inf", "heavy"])
+@pytest.mark.parametrize("script", ["gan_r3", "gan_wgan_gp"])
+def test_a_penalty_s_weight_is_finite_and_not_negative(script, value, tmp_path, refusal):
+    runs = tmp_path / "runs"
+    assert "--penalty-weight" in refusal(script, "--runs-dir", runs, f"--penalty-weight={value}")
+    assert not runs.exists()
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "nan"])
+@pytest.mark.parametrize(("script", "option"), [("gan_r3", "--penalty-every"), ("gan_wgan_gp", "--critic-steps")])
+def test_what_happens_every_so_many_steps_needs_a_step(script, option, value, tmp_path, refusal):
+    runs = tmp_path / "runs"
+    assert option in refusal(script, "--runs-dir", runs, f"{option}={value}")
+    assert not runs.exists()
+
+
 @pytest.mark.parametrize(
     "arguments", ["--identity-weight -1", "--decay-from 3", "--load-size 30", "--ema 1", "--halvings 4", "--width 0"]
 )
@@ -85,7 +101,7 @@ def test_an_empty_name_is_not_the_current_folder(script, tmp_path, monkeypatch, 
         Image.new("L", (28, 28)).save(tmp_path / f"train{domain}" / "image.png")
     monkeypatch.chdir(tmp_path)
     arguments = ["--dataset", "", "--steps", 1, "--runs-dir", tmp_path / "runs"]
-    assert refusal(script, *arguments).startswith("error: --dataset '': name mnist5k, ")
+    assert refusal(script, *arguments).startswith("error: --dataset '': neither mnist5k, ")
     assert not (tmp_path / "runs").exists()
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common import data
-from common.data import batch_order, batches, load_images, load_mnist5k, to_float, to_uint8
+from common.data import batch_order, batches, load_images, load_mnist5k, load_stacked_digits, to_float, to_uint8
 from common.run.command_line import BadInput
 
 
@@ -34,6 +34,30 @@ def test_mnist5k_is_whole_balanced_and_split_without_overlap():
         hashlib.md5(b"".join(sorted(images))).hexdigest() == "2d8c70bb4ba2b56aa635cbe941f0f6bf"
     )  # of the images in their source
     assert (data.ASSETS / "mnist5k.png").stat().st_size <= 1_000_000
+
+
+def test_stacked_digits_are_three_digits_each_whatever_the_number_of_images():
+    images, labels = load_stacked_digits(500)
+    assert images.shape == (500, 3, 28, 28)
+    assert images.dtype == torch.uint8
+    digits = {image.numpy().tobytes(): label.item() for image, label in zip(*load_mnist5k(), strict=True)}
+    for image, label in zip(images, labels, strict=True):
+        assert [digits[channel.numpy().tobytes()] for channel in image] == label.tolist()
+    more, _ = load_stacked_digits(501)
+    assert more[:500].equal(images)
+    assert not load_stacked_digits(500, seed=1)[0].equal(images)
+
+
+def test_the_data_set_of_stacked_digits_has_all_modes_in_equal_parts():
+    assert load_images("stacked-digits").shape == (data.STACKED, 3, 28, 28)
+    counts = torch.bincount(load_stacked_digits()[1] @ torch.tensor([100, 10, 1]), minlength=1000)
+    assert counts.sum() == data.STACKED
+    assert len(counts) == 1000
+    chi_squared = ((counts - 60) ** 2 / 60).sum().item()
+    assert abs(chi_squared - 999) < 4 * (2 * 999) ** 0.5  # its mean and four times its standard deviation
+    first, second, third = load_stacked_digits(3)[0][0]
+    assert not first.equal(second)
+    assert not second.equal(third)
 
 
 def test_images_are_resized_to_the_size_asked_for():

@@ -1,7 +1,5 @@
 """Copied steps around DistributedDataParallel: two processes with half a batch each against one with all of it."""
 
-from functools import partial
-
 import pytest
 import torch
 import torch.distributed as dist
@@ -20,8 +18,13 @@ def train(order, train_step, pair, rows):
     draws = torch.Generator().manual_seed(1)
     for _ in range(STEPS):
         real = torch.rand(BATCH, 1, 8, 8, generator=draws, dtype=torch.float64) * 2 - 1
-        noise = [torch.randn(BATCH, Z, generator=draws, dtype=torch.float64) for _ in range(1 + (order == "resample"))]
-        train_step(*pair, *optimizers, real[rows], *(z[rows] for z in noise))
+        z = torch.randn(BATCH, Z, generator=draws, dtype=torch.float64)
+        drawn = {}  # what the other orders do without
+        if order == "resample":
+            drawn["z_g"] = torch.randn(BATCH, Z, generator=draws, dtype=torch.float64)[rows]
+        if order == "wgan_gp":
+            drawn["mix"] = torch.rand(BATCH, generator=draws, dtype=torch.float64)[rows]
+        train_step(*pair, *optimizers, real[rows], z[rows], **drawn)
     return [torch.cat([p.detach().flatten() for p in network.parameters()]) for network in pair]
 
 
@@ -52,7 +55,11 @@ def apart(some, others):
 @pytest.mark.parametrize("order", sorted(set(ORDERS) - {"retain_graph"}))
 def test_two_processes_end_with_the_weights_of_one(order, ranks):
     pair = [network.double() for network in networks(images)]
-    expected = train(order, partial(step, order), pair, slice(None))
+
+    def reference(*given, **drawn):
+        return step(order, *given, *drawn.values())
+
+    expected = train(order, reference, pair, slice(None))
     assert all(apart(rank[order], expected) <= 1e-12 for rank in ranks)
 
 

@@ -16,6 +16,7 @@ from PIL import Image
 from processes import PATIENCE, ended, logs, program, start_ranks, torchrun, wait_until
 
 from common import data
+from common.images import folder as image_folder
 from common.run.folder import locked
 
 REFUSED = {
@@ -44,7 +45,8 @@ def contradict(folder):
 def test_processes_with_different_options_are_refused_in_one_line(tmp_path):
     assert ended(start_ranks(2, tmp_path, contradict, tmp_path)) == [2, 2]
     assert re.fullmatch(
-        r"error: --steps: [34] here and [34] in another process; start all alike\n", "".join(logs(tmp_path, 2))
+        r"error: --steps: [34] here and [34] in another process; start all with the same options\n",
+        "".join(logs(tmp_path, 2)),
     )
     assert not (tmp_path / "runs").exists()
 
@@ -108,7 +110,7 @@ def test_a_run_that_another_process_trains_is_refused_once_and_ends_all(tmp_path
 
 
 def stream_everything(*arguments):
-    data.MEMORY_LIMIT = 0
+    image_folder.MEMORY_LIMIT = 0
     call(*arguments)
 
 

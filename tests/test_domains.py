@@ -11,6 +11,7 @@ from PIL import Image
 
 from common import data
 from common.data import batches, load_mnist5k
+from common.images import folder as image_folder
 from common.images.domains import crop_and_flip, load_domains, outlines
 from common.images.streaming import StreamedImages
 from common.run.command_line import BadInput
@@ -71,9 +72,9 @@ def test_without_test_folders_the_training_images_are_shown(tmp_path):
     assert (domains.test_a.shape, domains.test_b.shape) == ((3, 1, 16, 16), (5, 1, 16, 16))
 
 
-@pytest.mark.parametrize("limit", [data.MEMORY_LIMIT, 0])
+@pytest.mark.parametrize("limit", [image_folder.MEMORY_LIMIT, 0])
 def test_a_greyscale_domain_beside_one_in_colour_becomes_rgb_in_memory_and_streamed(limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "MEMORY_LIMIT", limit)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
     folder = make_folder(tmp_path, trainA=(3, "L"), trainB=(5, "RGB"), testA=(2, "L"), testB=(1, "L"))
     domains = load_domains(folder, 16)
     parts = (domains.a, domains.b, domains.test_a, domains.test_b)
@@ -92,7 +93,7 @@ def test_what_makes_no_two_domains_is_refused_by_name(tmp_path, monkeypatch):
         load_domains("mnist5k", load_size=30)
     with pytest.raises(BadInput, match="two domains take 3 images"):
         load_domains(f"{folder}/plain")
-    monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
     with pytest.raises(BadInput, match=f"--dataset {folder}/plain: two domains are made in memory"):
         load_domains(f"{folder}/plain")
 

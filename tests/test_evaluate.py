@@ -11,8 +11,8 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
 
-from common import data
 from common.data import load_images, load_mnist5k, to_uint8
+from common.images import folder as image_folder
 from common.measure.digit_classifier import digit_classifier
 from common.measure.finished_run import draw, load_generator
 from common.models import mlp
@@ -241,7 +241,7 @@ def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_p
 def test_a_streamed_folder_gives_the_images_that_were_picked(tmp_path, monkeypatch):
     for number in range(150):
         Image.new("L", (2, 2), number).save(tmp_path / f"{number:03}.png")
-    monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
     order = torch.randperm(150)[:140]
     assert picked(load_images(str(tmp_path), 2), order)[:, 0, 0, 0].tolist() == order.tolist()
 

@@ -12,9 +12,12 @@ ALL = (
     "--device cpu --precision bf16 --runs-dir {runs} --log-every 1 --sample-every 1 --checkpoint-every 1 --audit"
 )
 # What every script is run with, and then --resume.
-RUNS = dict.fromkeys(GANS, f"{ALL} --model mlp --z-dim 5 --lr-d 2e-4") | {
+GAN = f"{ALL} --model mlp --z-dim 5 --lr-d 2e-4"
+RUNS = dict.fromkeys(GANS, GAN) | {
+    "gan_wgan_gp": f"{GAN} --penalty-weight 2.5 --critic-steps 2",
+    "gan_r3": f"{GAN} --penalty-weight 0.5 --penalty-every 2",
     "cyclegan": f"{ALL} --load-size 10 --width 2 --blocks 1 --halvings 1 --decay-from 0 --cycle-weight 3 "
-    "--identity-weight 2"
+    "--identity-weight 2",
 }
 ELSEWHERE = {"--compile": "takes a minute: test_compile.py", "--resume": "the second run here"}
 

@@ -12,7 +12,7 @@ from common.pitfalls import PITFALLS
 from scripts.tools import gradient_walkthrough as walkthrough
 
 pytestmark = pytest.mark.numerics
-WAYS = {"one": walkthrough.way_one, "two": walkthrough.way_two}
+WAYS = {"one": walkthrough.way_one, "two": walkthrough.way_two, "r1": walkthrough.r1}
 
 START = ("start", None, None, 0.5, 0.7)
 D_BACKWARD = ("L_D.backward()", None, 0.35, 0.5, 0.7)
@@ -31,6 +31,13 @@ EXPECTED = {  # after, grad G, grad D, weight G, weight D
         ("L_G.backward()", 0.1225, 0.525, 0.5, 0.35),
         ("optimizer_g.step()", 0.1225, 0.525, 0.3775, 0.35),
     ],
+    "r1": [
+        START,
+        D_BACKWARD,
+        ("grad(D(x), x)", None, 0.35, 0.5, 0.7),
+        ("R1.backward()", None, 1.05, 0.5, 0.7),
+        ("optimizer_d.step()", None, 1.05, 0.5, -0.35),
+    ],
 }
 
 
@@ -40,7 +47,7 @@ def test_gradients_and_weights_after_every_call_are_the_known_ones(way):
     assert [row.after for row in rows] == [after for after, *_ in EXPECTED[way]]
     for row, (_, *expected) in zip(rows, EXPECTED[way], strict=True):
         assert list(row.values) == list(walkthrough.COLUMNS)
-        assert list(row.values.values()) == [  # float32, and below 1
+        assert list(row.values.values()) == [  # float32, and at most about 1
             None if value is None else pytest.approx(value, abs=5e-7) for value in expected
         ]
 
@@ -81,7 +88,7 @@ def test_the_printout_fits_a_terminal_of_80_columns_and_is_plain_ascii(capsys, m
     printed = capsys.readouterr().out
     assert printed.isascii()
     assert max(map(len, printed.splitlines())) <= 80
-    for number in ("0.0100", "0.1225", "0.3500", "0.3775", "0.4900", "0.5250", "0.7000"):
+    for number in ("0.0100", "0.1225", "0.3500", "0.3775", "0.4900", "0.5250", "0.7000", "1.0500"):
         assert number in printed
 
 
@@ -90,7 +97,7 @@ COMMAND = [sys.executable, walkthrough.__file__]
 
 def test_the_pitfalls_that_the_text_names_exist():
     named = {word.strip(".:;") for way in WAYS.values() for word in way().lesson.split() if "-" in word}
-    assert named == {"both-backward", "step-between-backwards"}
+    assert named == {"both-backward", "step-between-backwards", "silent-penalty"}
     assert named <= {pitfall.name for pitfall in PITFALLS}
 
 

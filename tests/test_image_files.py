@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from common import data
 from common.data import batches, load_images, to_uint8
+from common.images import folder as image_folder
 from common.images.files import ENDINGS, read_image
 from common.run.command_line import BadInput
 
@@ -30,7 +30,7 @@ def load(request, monkeypatch):
     """Return what loads the images of a folder that way: uint8 (N, C, 2, 2), sorted by path."""
     if request.param == "in memory":
         return lambda folder: load_images(str(folder), 2)
-    monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
 
     def streamed(folder):
         images = load_images(str(folder), 2)
@@ -96,8 +96,8 @@ def test_more_than_sixteen_bits_are_refused(value, load, tmp_path):
 
 def test_floating_point_pixels_are_refused_at_the_start(tmp_path, monkeypatch):
     Image.fromarray(np.full((2, 2), 0.5, dtype=np.float32)).save(tmp_path / "a.tif")
-    for limit in (data.MEMORY_LIMIT, 0):
-        monkeypatch.setattr(data, "MEMORY_LIMIT", limit)
+    for limit in (image_folder.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
         with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image \(its pixels are floating-point"):
             load_images(str(tmp_path), 2)
 
@@ -267,7 +267,7 @@ def test_odd_names_are_names(load, tmp_path):
 
 
 def test_workers_read_odd_names_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
     for name in ODD_NAMES:
         Image.new("L", (2, 2), 9).save(tmp_path / "plain.bmp")
         (tmp_path / "plain.bmp").rename(tmp_path / name)

@@ -15,6 +15,10 @@ USES = {
 real, fake = torch.full((3, 1), 2.0), torch.full((3, 1), -1.0)
 assert torch.allclose(losses.discriminator_loss(real, fake), (torch.tensor([-2.0, -1.0]).exp().log1p()).mean())
 assert torch.allclose(losses.generator_loss(fake), torch.tensor(1.0).exp().log1p())
+linear = torch.nn.Linear(4, 1)
+real = torch.randn(3, 4, requires_grad=True)
+assert torch.allclose(losses.zero_centred_penalty(linear(real), real), linear.weight.square().sum())
+assert torch.allclose(losses.interpolation_penalty(linear, real, -real), (linear.weight.norm() - 1) ** 2)
 """,
     "models": """
 for make in models.MODELS.values():

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 
 import pytest
 import torch
+from annotated_types import Ge, Gt, Le, Lt
 
 from common.run.command_line import BadInput
-from common.run.option_values import Count, Range, check_numbers, kept, restored
+from common.run.option_values import Count, check_numbers, kept, restored
 
 
 def options(hint, *value):
@@ -24,7 +25,9 @@ ROUND_TRIPS = [
     (int, 0),
     (float, -1.5),
     (str, ""),
+    (str, "a\udcff"),  # a file name that is not UTF-8
     (Path, Path("/a/b")),
+    (Path | None, Path("/a\udcff")),
     (Path | None, None),
     (Literal["a", 1], 1),
     (tuple[float, float], (0.5, 1.0)),
@@ -34,7 +37,8 @@ ROUND_TRIPS = [
     (tuple[Literal["a", "b"], int | None], ("b", None)),
     (tuple[tuple[int, int], ...], ((1, 2), (3, 4))),
     (list[int], [1, 2]),
-    (Annotated[int | None, Range(1, 5)], None),
+    (dict[str, int], {"a": 1}),
+    (Annotated[int, Ge(1), Le(5)] | None, None),
     (Count | None, 10**9),
 ]
 
@@ -52,26 +56,34 @@ def test_a_relative_path_is_kept_as_an_absolute_one(tmp_path, monkeypatch):
     assert kept(options(Path, Path("a"))) == {"x": str(tmp_path / "a")}
 
 
+CONVERTED = [(bool, 1, True), (int, True, 1), (int, 2.0, 2), (float, 2, 2.0), (int | None, "1", 1)]
+
+
+@pytest.mark.parametrize(("hint", "value", "expected"), CONVERTED)
+def test_a_value_of_another_type_becomes_one_of_its_own_where_nothing_is_lost(hint, value, expected):
+    back = restored(options(hint), {"x": value}).x
+    assert back == expected
+    assert type(back) is type(expected)
+
+
 REFUSED = [
-    (bool, 1, "must be of the type bool"),
-    (int, True, "must be of the type int"),
-    (int, 1.0, "must be of the type int"),
-    (int | None, "1", "must be of the type int"),
-    (float, math.nan, "must be a finite number"),
-    (float, "fast", "must be of the type float"),
-    (str, None, "must be of the type str"),
-    (Path, 3, "must be of the type"),
+    (int, 1.5, "should be a valid integer"),
+    (int, "many", "should be a valid integer"),
+    (bool, 2, "should be a valid boolean"),
+    (float, math.nan, "should be a finite number"),
+    (float, "fast", "should be a valid number"),
+    (str, None, "should be a valid string"),
+    (Path, 3, "is not a valid path for"),
     (torch.dtype, torch.float32, "no checkpoint can keep an option of the type dtype"),
-    (dict[str, int], {"a": 1}, "no checkpoint can keep an option of the type dict"),
-    (int | set[str], {"a"}, "must be of the type int"),
-    (Literal["a", 1], True, "must be one of a, 1"),
-    (tuple[float, float], [1.0], "must be 2 values"),
-    (tuple[str, ...], "ab", "must be of the type"),
-    (list[int], [1, "a"], "must be of the type int"),
-    (tuple[float, float], 0.5, "must be of the type tuple"),
-    (Annotated[float, Range(above=0)], 0.0, "must be more than 0"),
-    (Annotated[tuple[float, float], Range(0, below=1)], [0.5, 1.0], "must be at least 0 and below 1"),
-    (Count | None, 0, "must be at least 1 and at most 1000000000"),
+    (int | set[str], {"a"}, "no checkpoint can keep an option of the type set"),
+    (Literal["a", 1], "b", "should be 'a' or 1"),
+    (tuple[float, float], [1.0], "Field required"),
+    (tuple[str, ...], "ab", "should be a valid tuple"),
+    (list[int], [1, "a"], "should be a valid integer"),
+    (tuple[float, float], 0.5, "should be a valid tuple"),
+    (Annotated[float, Gt(0)], 0.0, "should be greater than 0"),
+    (tuple[Annotated[float, Ge(0), Lt(1)], float], [1.0, 0.5], "should be less than 1"),
+    (Count | None, 0, "should be greater than or equal to 1"),
 ]
 
 

@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 import torch
-from helpers import GANS, call, module_of, options_of
+from helpers import GANS, PENALTIES, call, module_of, options_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +53,10 @@ WORDS = [
 ]
 ODD = ["a b", "a\nb", "\u2028", "ünï", "💥", "../..", "/", "x" * 300, "--", "-", "-x", "--steps", "--help", "="]
 written = (
-    st.sampled_from(NUMBERS + NOT_NUMBERS) | st.sampled_from(HUGE) | st.sampled_from(WORDS + ODD) | st.text(max_size=9)
+    st.sampled_from(NUMBERS + NOT_NUMBERS)
+    | st.sampled_from(HUGE)
+    | st.sampled_from(WORDS + ODD)
+    | st.text(max_size=9).filter(lambda text: text != "--")  # ends the options
 )
 sensible = st.integers(1, 300).map(str) | st.floats(1e-6, 0.99).map(str)
 
@@ -169,17 +172,18 @@ def test_every_option_is_honoured_to_the_letter_or_refused_in_one_line(script):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_help_fits_on_a_screen_and_shows_a_training_run_s_options_in_groups(script, monkeypatch):
+def test_help_fits_on_a_screen_and_begins_with_data_networks_and_training(script, monkeypatch):
     terminal = io.TextIOWrapper(io.BytesIO(), "utf-8")
     monkeypatch.setenv("COLUMNS", "120")
     with pytest.raises(SystemExit), contextlib.redirect_stdout(terminal):
         call(script, "--help")
     terminal.seek(0)
     lines = terminal.read().splitlines()
-    assert len(lines) <= (40 if script in GANS else 48)
+    assert len(lines) <= (40 if script in GANS and script.removeprefix("gan_") not in PENALTIES else 48)
     if issubclass(options_of(script), RunOptions):
-        groups = [line.split()[1] for line in lines if line.startswith("╭─")]
-        assert groups == ["options", "data", "network", "training", "machine", "run"]
+        shown = [line.split()[1] for line in lines if line.startswith("│ --")]
+        expected = ["--dataset", "--batch-size", "--lr", "--device", "--runs-dir", "--audit"]
+        assert [name for name in shown if name in expected] == expected
 
 
 @pytest.mark.parametrize("script", ["gan_detach", "cyclegan", "sample", "evaluate", *COMPARISONS, "publish_runs"])

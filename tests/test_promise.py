@@ -17,7 +17,7 @@ from common.data import to_float
 from common.measure.digit_classifier import digit_classifier
 
 pytestmark = pytest.mark.promise
-ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage"]
+ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
 
 
 @pytest.fixture(scope="module")

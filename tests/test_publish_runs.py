@@ -86,7 +86,7 @@ def test_the_users_other_runs_stay_and_what_was_published_is_replaced(finished, 
     users = output / "gan_resample" / "20260101-120000"
     users.mkdir(parents=True)
     (users / "checkpoint.pt").write_text("precious")
-    publish_runs.publish("gan_detach", finished, output)
+    publish_runs.publish("gan_detach", finished, output, digits=True)
     before = contents(output / "gan_detach")
     arguments = ["--scripts", "gan_detach", "--output", "runs", "--steps", 2]
     done = forked(publish_runs.__file__, *arguments, folder=tmp_path)
@@ -102,7 +102,7 @@ def test_the_users_other_runs_stay_and_what_was_published_is_replaced(finished, 
 def test_an_interruption_leaves_what_was_published_before(failing, finished, tmp_path, monkeypatch):
     output = tmp_path / "reference"
     output.mkdir()
-    publish_runs.publish("gan_detach", finished, output)
+    publish_runs.publish("gan_detach", finished, output, digits=True)
     before = contents(output)
 
     def interrupted(*_):
@@ -114,7 +114,7 @@ def test_an_interruption_leaves_what_was_published_before(failing, finished, tmp
     else:
         monkeypatch.setattr(Path, "replace", lambda a, b: interrupted() if a.name == "new" else rename(a, b))
     with pytest.raises(KeyboardInterrupt):
-        publish_runs.publish("gan_detach", finished, output)
+        publish_runs.publish("gan_detach", finished, output, digits=True)
     assert contents(output) == before
 
 
@@ -123,7 +123,7 @@ def test_what_was_put_there_while_the_script_ran_stays(finished, tmp_path):
     (output / "gan_detach").mkdir(parents=True)
     (output / "gan_detach" / "notes.txt").touch()
     with pytest.raises(BadInput, match=r"notes\.txt was not published"):
-        publish_runs.publish("gan_detach", finished, output)
+        publish_runs.publish("gan_detach", finished, output, digits=True)
     assert list(contents(output)) == ["gan_detach", "gan_detach/notes.txt"]
 
 

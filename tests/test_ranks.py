@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from processes import ended, logs, start_ranks
 
-from common import data
 from common.data import batches, load_images
+from common.images import folder as image_folder
 from common.run.options import pick_device
-from common.run.ranks import Ranks, one_before_the_others
+from common.run.ranks import Ranks, first_on_this_machine
 from common.training_run import TrainingRun
 
 
@@ -40,7 +40,7 @@ def test_a_process_reads_its_rows_of_every_batch_and_no_other_image(streamed, tm
     for shade in range(20):
         Image.new("L", (8, 8), 10 * shade).save(tmp_path / f"{shade:02}.png")
     if streamed:
-        monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
+        monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
     images = load_images(str(tmp_path), 8)
     wholes = batches(images, 7, 3)
     shares = [batches(images, 7, 3, rows=rows) for rows in (slice(0, 2), slice(2, 4), slice(4, 7))]
@@ -102,7 +102,7 @@ def test_one_process_downloads_while_the_others_wait(tmp_path):
 
 def download_slowly(path):
     Ranks(3)
-    with one_before_the_others():
+    with first_on_this_machine():
         if not path.exists():
             time.sleep(0.5)
             path.mkdir()  # fails for the second

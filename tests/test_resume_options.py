@@ -148,7 +148,7 @@ def test_an_option_that_the_script_has_got_since_takes_its_default_or_what_is_gi
     change(run, lambda c: c["options"].pop("ema"))
     resume(run, "--steps", 4, *arguments)
     ema = float(arguments[1]) if arguments else GanOptions().ema
-    assert f"The run was made without --ema: it goes on with {ema}." in capsys.readouterr().out
+    assert f"The run was made without --ema; it continues with {ema}." in capsys.readouterr().out
     assert checkpoint(run)["options"]["ema"] == ema
 
 

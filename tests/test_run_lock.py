@@ -11,7 +11,7 @@ from PIL import Image
 from processes import wait_until
 from test_resume import MLP, assert_same, finish, resume, start, train, weights
 
-from common import data
+from common.images import folder as image_folder
 from common.training_run import TrainingRun
 
 MLP_OF_4 = f"{MLP} --steps 4"
@@ -129,7 +129,7 @@ def test_workers_that_outlive_a_killed_run_do_not_keep_it_locked(tmp_path):
 
 def streaming_and_killed_in_step_6(pids):
     log = TrainingRun.log
-    data.MEMORY_LIMIT = 0
+    image_folder.MEMORY_LIMIT = 0
 
     def killed(run, step, values):
         if step == 6:

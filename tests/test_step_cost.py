@@ -13,6 +13,7 @@ from common.measure.step_cost import (
     exponent,
     forward_flops,
     quartiles,
+    second_derivative_flops,
     seconds_in_turns,
 )
 
@@ -83,3 +84,17 @@ def test_the_environment_names_machine_threads_and_versions():
     assert found["threads"] == str(torch.get_num_threads())
     assert found["torch"] == torch.__version__
     assert all(found.values())
+
+
+def test_a_second_derivative_of_a_strided_convolution_computes_bigger_filters_and_cuts_them():
+    """Filters of 3x3 at stride 2 leave a row and a column of 14x14 pixels out; those of 4x4 do not."""
+    images = torch.zeros(2, 3, 14, 14)
+    for side, cut_off in ((3, 16 / 9 - 1), (4, 0)):
+        network = nn.Sequential(nn.Conv2d(3, 4, side, stride=2, padding=1), nn.Flatten(), nn.Linear(4 * 49, 5))
+        whole, first = forward_flops(network, images)
+        assert second_derivative_flops(network, images) == (whole - first, round(first * cut_off))
+
+
+def test_flops_are_counted_where_a_leaf_is_differentiated_through_modules():
+    linear, leaf = nn.Linear(3, 1), torch.ones(2, 3, requires_grad=True)
+    assert count_flops(lambda: torch.autograd.grad(linear(leaf).sum(), leaf)) == 2 * 2 * 2 * 3

@@ -17,8 +17,8 @@ from helpers import ROOT, call
 from PIL import Image, ImageOps
 from processes import PATIENCE, program, wait_until
 
-from common import data
 from common.data import batch_order, batches, load_images, seed_for
+from common.images import folder as image_folder
 from common.images import streaming
 from common.images.streaming import BatchReader, StreamedImages
 from scripts import gan_detach
@@ -39,14 +39,14 @@ def folder(tmp_path_factory):
 
 
 def stream(folder, monkeypatch):
-    monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
     return load_images(str(folder), 16)
 
 
 def test_a_folder_is_streamed_when_it_is_over_the_limit(folder, monkeypatch):
-    monkeypatch.setattr(data, "MEMORY_LIMIT", COUNT * 3 * 16 * 16)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", COUNT * 3 * 16 * 16)
     loaded = load_images(str(folder), 16)
-    monkeypatch.setattr(data, "MEMORY_LIMIT", COUNT * 3 * 16 * 16 - 1)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", COUNT * 3 * 16 * 16 - 1)
     streamed = load_images(str(folder), 16)
     assert isinstance(loaded, torch.Tensor)
     assert isinstance(streamed, StreamedImages)
@@ -112,7 +112,7 @@ STEPS, BATCH = 6, 20
 
 def train(arguments, monkeypatch, outcome):
     """Run `gan_detach.py` on a stream; return its exit status and what it has written on stderr."""
-    monkeypatch.setattr(data, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
     status, _, printed = outcome("gan_detach", *arguments)
     assert "DataLoader" not in printed
     assert active_children() == []
@@ -147,7 +147,7 @@ def never_stopped(folder, tmp_path_factory):
     """What a run of STEPS steps ends with."""
     runs = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "MEMORY_LIMIT", 0)
+        patch.setattr(image_folder, "MEMORY_LIMIT", 0)
         call("gan_detach", *arguments(folder, runs))
     return saved(runs)
 
@@ -232,8 +232,8 @@ def last(text):
 @pytest.mark.numerics
 def test_a_script_trains_on_a_stream_as_on_the_images_in_memory_and_leaves_no_workers(folder, tmp_path, monkeypatch):
     generators = []
-    for limit in (data.MEMORY_LIMIT, 0):
-        monkeypatch.setattr(data, "MEMORY_LIMIT", limit)
+    for limit in (image_folder.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
         runs = tmp_path / str(limit)
         gan_detach.main(
             gan_detach.GanOptions(dataset=str(folder), image_size=28, model="mlp", steps=3, batch_size=8, runs_dir=runs)
@@ -249,8 +249,9 @@ def test_a_script_trains_on_a_stream_as_on_the_images_in_memory_and_leaves_no_wo
 def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(number, folder, tmp_path):
     """Ctrl-C in a terminal reaches every process of the group, and so does what ends a job."""
     code = (
-        "from common import data; from common.run.command_line import launch; from scripts import gan_detach; "
-        "data.MEMORY_LIMIT = 0; launch(gan_detach.main, gan_detach.GanOptions)"
+        "from common.images import folder as image_folder; from common.run.command_line import launch; "
+        "from scripts import gan_detach; "
+        "image_folder.MEMORY_LIMIT = 0; launch(gan_detach.main, gan_detach.GanOptions)"
     )
     arguments = f"--dataset {folder} --image-size 28 --model mlp --steps 1000000 --sample-every 5 --runs-dir {tmp_path}"
     with program("-c", code, *arguments.split(), cwd=ROOT, start_new_session=True) as process:

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from helpers import ORDERS, module_of
+from helpers import ORDERS, PENALTIES, module_of
 from reference import step
 
 from common.models import MODELS, dcgan, mlp
@@ -40,14 +40,15 @@ def test_one_step_changes_both_networks_and_returns_what_it_promises(order, mode
     before = weights(generator), weights(discriminator)
     result = step_of(order)(generator, discriminator, sgd(generator), sgd(discriminator), real, z)
 
-    assert set(result) == {"d_loss", "g_loss", "d_real", "d_fake"}
+    if order not in PENALTIES:
+        assert set(result) == {"d_loss", "g_loss", "d_real", "d_fake"}
+        assert 0 < result["d_real"] < 1
+        assert 0 < result["d_fake"] < 1
     for value in result.values():
         assert value.ndim == 0
         assert not value.requires_grad
         assert value.device.type == device
         assert value.isfinite()
-    assert 0 < result["d_real"] < 1
-    assert 0 < result["d_fake"] < 1
     for old, network in zip(before, (generator, discriminator), strict=True):
         assert (old != weights(network)).any()
         assert all(p.grad is not None for p in network.parameters() if network is generator or order != "retain_graph")
@@ -68,6 +69,7 @@ def test_weights_and_results_agree_with_the_reference_in_float64(order, build, s
         result = step_of(order)(*pair, *optimizers, real, z)
         torch.manual_seed(1000 + number)
         expected = step(order, *reference, *reference_optimizers, real, z)
+        assert result.keys() == expected.keys()
         for key, value in result.items():
             torch.testing.assert_close(value, expected[key], rtol=1e-12, atol=0)
     for network, other in zip(pair, reference, strict=True):
@@ -75,7 +77,7 @@ def test_weights_and_results_agree_with_the_reference_in_float64(order, build, s
         assert (weights(network) - expected).abs().max() <= 1e-12 * expected.abs().max()
 
 
-@pytest.mark.parametrize("order", sorted(set(ORDERS) - {"resample"}))
+@pytest.mark.parametrize("order", sorted(set(ORDERS) - {"resample", "wgan_gp"}))
 def test_a_step_draws_no_random_numbers(order):
     torch.manual_seed(0)
     generator, discriminator = MODELS["mlp"]((1, 28, 28), 8)

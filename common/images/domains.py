@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common.data import MEMORY_LIMIT, load_folder, load_images, load_mnist5k, resized
+from common.data import load_images, load_mnist5k, resized
+from common.images.folder import MEMORY_LIMIT, load_folder
 from common.images.streaming import StreamedImages
 from common.run.command_line import BadInput
 

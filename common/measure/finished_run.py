@@ -1,4 +1,4 @@
-"""The generators of a finished run, and the images that it draws."""
+"""The generators of a finished run, and images from them."""
 
 import runpy
 import sys
@@ -22,20 +22,20 @@ CHUNK = 256  # images per forward pass, so that any count fits into memory
 
 
 def translates(checkpoint: dict) -> bool:
-    """Return whether the run was of a CycleGAN, by what its checkpoint holds: its script may have any name."""
+    """Return whether the run is one of CycleGAN, judged by what its checkpoint holds: its script may have any name."""
     return "a_to_b" in checkpoint
 
 
 def networks_of(name: str) -> Networks:
     """Return the function `FILE:FUNCTION` that makes a pair of networks, as those in `MODELS` do.
 
-    FILE is executed, not as a program. Raises BadInput where that fails or has no such function; the function returned
-    raises it where FUNCTION fails.
+    FILE is executed, but not as `__main__`. Raises BadInput if that fails or defines no such function; the returned
+    function raises it if FUNCTION fails.
     """
     file, _, function = name.rpartition(":")
     if not file or not function:
         raise BadInput(f"--networks {name}: must be FILE:FUNCTION, as in scripts/gan_mine.py:make_networks")
-    sys.path.append(str(Path(file).resolve().parent))  # for what it imports from beside it
+    sys.path.append(str(Path(file).resolve().parent))  # for imports of modules in the same folder
     try:
         make = runpy.run_path(file).get(function)
     except Exception as error:
@@ -57,9 +57,9 @@ def networks_of(name: str) -> Networks:
 def load_generator(checkpoint: dict, weights: str = "average", networks: Networks | None = None) -> nn.Module:
     """Return the generator of a run with one generator and one discriminator, in evaluation mode, on the CPU.
 
-    checkpoint: from `load_checkpoint`. weights: `average` for the moving average, if the run has one, `last` for those
-    after the last step. networks: what makes the run's networks if they are not those of its option `model`. Nobody
-    vouches for what the checkpoint says of itself, so call it within `refusing`.
+    checkpoint: from `load_checkpoint`. weights: `average` for the moving average, if the run has one, `last` for the
+    weights after the last step. networks: makes the run's networks, if they are not those of its option `model`. The
+    checkpoint is not trusted, so call this within `refusing`.
     """
     shape, z_dim = tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]
     average = "average" if weights == "average" else None
@@ -87,7 +87,7 @@ def load_translator(checkpoint: dict, direction: str) -> nn.Module:
 def weights_of(
     checkpoint: dict, name: str, average: str | None, make: Callable[[], nn.Module]
 ) -> tuple[Callable[[], nn.Module], object]:
-    """Return what `load_network` takes, for the state kept as `average`, or as `name` where there is no average."""
+    """Return the arguments of `load_network` for the state named `average`, or `name` if there is no average."""
     if average in checkpoint:
         return lambda: AveragedModel(make()), checkpoint[average]
     if name not in checkpoint:
@@ -96,7 +96,7 @@ def weights_of(
 
 
 def draw(generator: nn.Module, inputs: Tensor, device: torch.device) -> Tensor:
-    """Return what the generator makes of `inputs` (N, ...), on `device`: uint8 (N, C, H, W) on the CPU."""
+    """Return the generator's output for `inputs` (N, ...), computed on `device`: uint8 (N, C, H, W) on the CPU."""
     generator.to(device)
     with torch.no_grad():
         return torch.cat([to_uint8(generator(chunk.to(device))).cpu() for chunk in inputs.split(CHUNK)])

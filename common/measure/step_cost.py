@@ -6,6 +6,7 @@ import re
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from statistics import linear_regression
@@ -17,7 +18,9 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
+
+LAYERS = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
 def count_flops(call: Callable[[], object]) -> int:
@@ -25,9 +28,29 @@ def count_flops(call: Callable[[], object]) -> int:
 
     The count is that of `torch.utils.flop_counter`: the same for every run and machine.
     """
-    with FlopCounterMode(display=False) as counter:
+    with Flops() as counter:
         call()
-    return counter.get_total_flops()
+    return counter.total
+
+
+class Flops(TorchDispatchMode):
+    """Counts the FLOPs inside a `with` block (`total`) by the formulas of `torch.utils.flop_counter`.
+
+    `FlopCounterMode` also hooks the modules, and raises where autograd.grad() differentiates with respect to what a
+    module was called with, as a gradient penalty does.
+    """
+
+    def __init__(self):
+        """Start from zero."""
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        """Run the operation and count it, if there is a formula for it."""
+        result = function(*args, **(kwargs or {}))
+        if formula := flop_registry.get(function._overloadpacket):
+            self.total += formula(*args, **(kwargs or {}), out_val=result)
+        return result
 
 
 def forward_flops(network: nn.Module, inputs: Tensor) -> tuple[int, int]:
@@ -40,6 +63,35 @@ def forward_flops(network: nn.Module, inputs: Tensor) -> tuple[int, int]:
         finally:
             hook.remove()
     return totals[-1], next(filter(None, totals))
+
+
+def second_derivative_flops(network: nn.Module, inputs: Tensor) -> tuple[int, int]:
+    """Return the FLOPs of the last layer's forward pass, and what a second derivative computes and cuts off.
+
+    PyTorch computes the gradient of a convolution's filters in the backward pass of its backward pass as that of bigger
+    filters, which reach also the rows that stride and size leave out. Layers are linear, or convolutions without
+    dilation.
+    """
+    flops, spare = [], []
+
+    def note(layer: nn.Module, given: tuple[Tensor], _: Tensor) -> None:
+        bigger = Fraction(1)
+        if not isinstance(layer, nn.Linear):
+            for side, stride, pad, size in zip(
+                layer.kernel_size, layer.stride, layer.padding, given[0].shape[2:], strict=True
+            ):
+                bigger *= Fraction(side + (size + 2 * pad - side) % stride, side)
+        flops.append(count_flops(lambda: layer.forward(given[0])))
+        spare.append(int(flops[-1] * (bigger - 1)))
+
+    layers = [layer for layer in network.modules() if isinstance(layer, LAYERS)]
+    hooks = [layer.register_forward_hook(note) for layer in layers]
+    try:
+        network(inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return flops[-1], sum(spare)
 
 
 class LiveTensors(TorchDispatchMode):

@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a run: the numbers that its steps return, as curves, and pictures."""
+"""What TensorBoard shows of a run: the results of its steps as curves, and pictures."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ TAGS = {
 
 
 def tag_of(name: str) -> str:
-    """Return TensorBoard's tag for a result: that in TAGS, `loss/cycle` for `cycle_loss`, else the name itself."""
+    """Return the TensorBoard tag of a result: from TAGS, `loss/cycle` for `cycle_loss`, else the name itself."""
     return TAGS.get(name) or (f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name)
 
 
@@ -35,7 +35,7 @@ def charts(tags: Iterable[str]) -> dict[str, dict[str, list]]:
 def check_numbers_by_name(step: int, values: object) -> None:
     """Raise Stopped unless `values` maps names to real numbers, or to tensors of any shape that hold one such number.
 
-    Looks at types and shapes alone, so that it does not wait for the device.
+    Reads only types and shapes, so it does not wait for the device.
     """
     if not isinstance(values, Mapping):
         raise Stopped(f"step {step}: the step returned {kind(values)}; return a dict of names and numbers")
@@ -51,7 +51,7 @@ def check_numbers_by_name(step: int, values: object) -> None:
 
 
 def kind(value: object) -> str:
-    """Return what `value` is, in a few words, without its content."""
+    """Return the type of `value` in a few words, without its content."""
     if isinstance(value, Tensor):
         return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
     return f"a value of type {type(value).__name__}"
@@ -71,7 +71,7 @@ def stacked(values: Mapping[str, Tensor | float], device: torch.device) -> Tenso
 
 
 def add_picture(board: SummaryWriter, name: str, images: Tensor, step: int) -> None:
-    """Show images (N, C, H, W) in [-1, 1] as one picture, in half the time of TensorBoard's own `add_image`."""
+    """Show images (N, C, H, W) in [-1, 1] as one picture; takes half the time of TensorBoard's `add_image`."""
     picture = grid(to_uint8(images))
     colours, height, width = picture.shape
     image = Summary.Image(colorspace=colours, height=height, width=width, encoded_image_string=png(picture))

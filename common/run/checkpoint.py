@@ -1,4 +1,4 @@
-"""Reading a checkpoint that nobody vouches for: nothing in it is executed, and it is checked before it is used."""
+"""Reading a checkpoint from an untrusted source: nothing in it is executed, and it is checked before it is used."""
 
 import copy
 import os
@@ -23,16 +23,16 @@ IMPLEMENTATION = ("foreach", "fused", "capturable", "differentiable")  # setting
 def load_checkpoint(run: Path) -> dict:
     """Return what `TrainingRun.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
 
-    `script` is a text, `step` a number, `options` a dict and `data_shapes` a list of shapes (N, C, H, W); what the rest
-    holds is still to be checked: `stored_options`, `mismatch`. Nothing in the file is executed. Raises BadInput where
-    there is no checkpoint or it cannot be read.
+    `script` is a str, `step` an int, `options` a dict and `data_shapes` a list of shapes (N, C, H, W). The rest is
+    still to be checked, by `stored_options` and `mismatch`. Nothing in the file is executed. Raises BadInput if there
+    is no checkpoint or it cannot be read.
     """
     path = run / "checkpoint.pt" if os.path.isdir(run) else run  # noqa: PTH112 (Path.is_dir raises for long names)
     if not os.path.isfile(path):  # noqa: PTH113
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
     with refusing(path):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's doubts about a file that is refused anyway
+            warnings.simplefilter("ignore")  # about a file that is refused anyway
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
         if not (
             isinstance(checkpoint, dict)
@@ -48,7 +48,7 @@ def load_checkpoint(run: Path) -> dict:
 
 @contextmanager
 def refusing(path: Path) -> Iterator[None]:
-    """Raise whatever the block raises as BadInput that names the checkpoint `path`: a broken one can fail anywhere."""
+    """Raise any error of the block as BadInput that names the checkpoint `path`: a broken file can fail anywhere."""
     try:
         yield
     except BadInput as error:
@@ -60,9 +60,9 @@ def refusing(path: Path) -> Iterator[None]:
 def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
     """Return the options in a checkpoint, each checked against its annotation in `kind`.
 
-    checkpoint: from `load_checkpoint(run)`. An option that `kind` has got since the run was made gets its default.
-    Raises BadInput, naming the option, where a value is not of its type or out of its range, and where `kind` has no
-    such option: the run would go on without what it asked for.
+    checkpoint: from `load_checkpoint(run)`. An option that `kind` did not have when the run was made gets its default.
+    Raises BadInput, naming the option, if a value is not of its type or out of its range, or if `kind` has no such
+    option: the run would continue without it.
     """
     for name in checkpoint["options"].keys() - {field.name for field in fields(kind)}:
         raise BadInput(
@@ -74,33 +74,33 @@ def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
 
 
 class Stateful(Protocol):
-    """A network, an optimizer, or anything else whose state a checkpoint can hold: plain data and tensors."""
+    """A network, an optimizer, or another object whose state is plain data and tensors."""
 
     def state_dict(self) -> dict:
         """Return the state."""
 
     def load_state_dict(self, state: dict) -> object:
-        """Take up the state."""
+        """Replace the state."""
 
 
 def mismatch(part: Stateful, state: object) -> str | None:
-    """Return what is wrong with `state` for this part of a run, in a few words, or None; changes neither.
+    """Return why `part` cannot load `state`, in a few words, or None if it can; changes neither.
 
-    Names, shapes and dtypes must be those of a network or optimizer; a state of another structure may also raise, so
-    call it within `refusing`. For anything else, `load_state_dict` has to see to it.
+    Names, shapes and dtypes must be those of the network or optimizer. A state of another structure may also raise, so
+    call this within `refusing`. Other objects must check the state in `load_state_dict`.
     """
     if not isinstance(state, dict):
-        return "no state of one"
+        return "its state is not a dict"
     if isinstance(part, Optimizer):
         return optimizer_mismatch(part, state)
     return difference(part.state_dict(), state) if isinstance(part, nn.Module) else None
 
 
 def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
-    """Return what is wrong with `state` for an optimizer, in a few words, or None.
+    """Return why `optimizer` cannot load `state`, in a few words, or None.
 
-    A copy of the optimizer takes a step, which shows what the state of each parameter must be. One that has not been
-    stepped, because it is frozen or unused, has none.
+    A copy of the optimizer steps once, which shows what the state of each parameter must be. A parameter that was never
+    stepped, because it is frozen or unused, has no state.
     """
     twin = copy.deepcopy(optimizer)
     for parameter in (parameter for group in twin.param_groups for parameter in group["params"]):
@@ -120,8 +120,8 @@ def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
     return None
 
 
-def take_up(part: Stateful, state: dict) -> None:
-    """Load `state`, in which `mismatch` found nothing wrong; an optimizer computes on as it is set up here."""
+def load_state(part: Stateful, state: dict) -> None:
+    """Load `state`, which has passed `mismatch`; an optimizer keeps its own IMPLEMENTATION settings."""
     if isinstance(part, Optimizer):
         here = [{name: group[name] for name in IMPLEMENTATION if name in group} for group in part.param_groups]
         groups = [group | own for group, own in zip(state["param_groups"], here, strict=True)]
@@ -132,7 +132,7 @@ def take_up(part: Stateful, state: dict) -> None:
 def difference(expected: dict[str, object], found: object) -> str | None:
     """Return the first name, shape, dtype or type in which `found` differs from the dict `expected`, or None."""
     if not isinstance(found, dict):
-        return "no state of one"
+        return "its state is not a dict"
     if expected.keys() != found.keys():
         return f"{min(map(str, expected.keys() ^ found.keys()))} on one side only"
     for name, tensor in expected.items():
@@ -141,7 +141,7 @@ def difference(expected: dict[str, object], found: object) -> str | None:
                 return f"{name} is of the type {type(found[name]).__name__}, not {type(tensor).__name__}"
             continue
         if not isinstance(found[name], Tensor) or found[name].layout != torch.strided:
-            return f"{name} is no tensor"
+            return f"{name} is not a tensor"
         wrong, right = (f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}" for t in (found[name], tensor))
         if wrong != right:  # as in `float32 (64, 1)`
             return f"{name} is {wrong}, not {right}"
@@ -151,7 +151,7 @@ def difference(expected: dict[str, object], found: object) -> str | None:
 def load_network(make: Callable[[], nn.Module], state: object) -> nn.Module:
     """Return the network that `make` makes, with the weights in `state`; raises BadInput where these do not fit it.
 
-    The network is made without memory, so that options which ask for too much of it do no harm.
+    The network is made on the meta device, so that options for a huge network do not allocate memory.
     """
     with torch.device("meta"):
         network = make()

@@ -1,4 +1,4 @@
-"""The files of a run: written whole or not at all, in a folder of its own."""
+"""The files of a run: its folder, the lock on it, and files that are written completely or not at all."""
 
 import errno
 import os
@@ -15,11 +15,11 @@ from torch.utils.tensorboard import SummaryWriter
 
 from common.run.command_line import BadInput
 
-LOCK = ".lock"  # hidden; removed at the end of the run, left behind, without its lock, by one that was killed
+LOCK = ".lock"  # removed at the end of the run; a killed process leaves the file, but no lock on it
 
 
 def make_run_folder(parent: Path) -> Path:
-    """Make and return a folder named after this second, with a number behind it if another run was as quick."""
+    """Make and return a folder named after the time, with a number appended if that folder exists."""
     name = datetime.now().strftime("%Y%m%d-%H%M%S")
     try:
         check_name(parent)
@@ -38,10 +38,10 @@ def make_run_folder(parent: Path) -> Path:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a run's folder for the block; the lock ends with this process, however that ends.
+    """Lock a run's folder for the block; the lock ends with this process, also when it is killed.
 
-    Raises BadInput where another process has the folder. Where the file system has no locks, or the folder cannot be
-    written, the block runs without: what then cannot be written is said by who writes it.
+    Raises BadInput if another process holds the lock. If the file system has no locks, or the folder cannot be
+    written, the block runs without one: the first write then reports the error.
     """
     lock = FileLock(folder / LOCK, blocking=False, fallback_to_soft=False)  # a soft lock outlives a killed process
     try:
@@ -62,7 +62,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def version(path: Path) -> tuple[int, int] | None:
-    """Return what tells one version of a file from another that `write_whole` has put in its place; None: no file."""
+    """Return an identifier that changes when `write_whole` replaces the file; None if there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -71,9 +71,9 @@ def version(path: Path) -> tuple[int, int] | None:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Call `write` on a temporary file beside `path` and rename it: `path` is the old file or the new, never half.
+    """Call `write` on a temporary file and rename it to `path`, which is never a partial file.
 
-    Raises OSError, with `path` as its file, where that cannot be written.
+    Raises OSError, with `path` as its file name, if that cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -83,7 +83,9 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except (OSError, RuntimeError) as error:
-        cause = error if isinstance(error, OSError) else error.__context__  # torch.save raises on top of the cause
+        cause = (
+            error if isinstance(error, OSError) else error.__context__
+        )  # torch.save raises a RuntimeError with the cause as its context
         if not isinstance(cause, OSError):
             raise
         raise OSError(cause.errno, cause.strerror, str(path)) from error
@@ -93,7 +95,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the temporary files of a training process that was killed inside `write_whole`, and no other's."""
+    """Remove the temporary files of a training process that was killed inside `write_whole`, and no other files."""
     for path in folder.rglob(".*"):
         if re.fullmatch(r"\.(checkpoint\.pt|config\.json|step-\d+\.png)\.\d+", path.name):
             path.unlink()
@@ -101,9 +103,9 @@ def remove_unfinished(folder: Path) -> None:
 
 @contextmanager
 def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
-    """Open TensorBoard's writer for `folder`; where its thread cannot write, the next call to it raises the OSError.
+    """Open TensorBoard's writer for `folder`; if its thread cannot write, its next call raises the OSError.
 
-    What matters has been flushed before the end, so that its thread prints no traceback and its end raises nothing.
+    The run flushes it before each checkpoint, so an error at the end is ignored; the thread prints no traceback.
     """
 
     def hook(failed: threading.ExceptHookArgs) -> None:
@@ -124,7 +126,7 @@ def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
 
 
 def check_name(folder: Path) -> None:
-    """Raise OSError where TensorBoard cannot write into `folder`, because its name is no text in this locale."""
+    """Raise OSError if TensorBoard cannot write into `folder`, because its name is not text in this locale."""
     try:
         str(folder).encode()
     except UnicodeEncodeError as error:
@@ -132,6 +134,6 @@ def check_name(folder: Path) -> None:
 
 
 def shown(path: Path) -> Path:
-    """Return `path` as short as the current folder allows."""
+    """Return `path` relative to the current folder if it is inside it, else absolute."""
     path, here = path.resolve(), Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

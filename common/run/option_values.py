@@ -1,45 +1,27 @@
-"""The values of options: what their annotations allow, and how a checkpoint keeps them.
+"""The values of options: checked against their annotations, and stored in a checkpoint.
 
 An option is None, a bool, int, float, str, Path or Literal, one of several of those (`int | None`), or a tuple or list
-of them. With `Range` its annotation says which numbers it takes: `Annotated[float, Range(above=0)]`.
+of them. A number's range stands in its annotation, in the words of annotated-types: `Annotated[float, Gt(0), Lt(1)]`.
 """
 
-import math
+import json
 import os
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+from annotated_types import Ge, Le, Lt
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
 
 from common.run.command_line import BadInput
 
 Options = TypeVar("Options")
-
-
-@dataclass(frozen=True)
-class Range:
-    """The numbers that an option takes, in its annotation; without a range it takes every finite one.
-
-    `least` and `most` are in the range, `above` and `below` are not. It holds for each number of a tuple.
-    """
-
-    least: float = -math.inf
-    most: float = math.inf
-    above: float = -math.inf
-    below: float = math.inf
-
-    def check(self, value: object) -> None:
-        """Raise ValueError for a number outside, also one in a tuple or list; anything else passes."""
-        for number in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(number, int | float) and not (
-                self.least <= number <= self.most and self.above < number < self.below
-            ):
-                bounds = {"at least": self.least, "more than": self.above, "at most": self.most, "below": self.below}
-                told = [f"{name} {bound}" for name, bound in bounds.items() if not math.isinf(bound)]
-                raise ValueError(f"must be {' and '.join(told)}")
-
-
-Count = Annotated[int, Range(least=1, most=10**9)]
+Decay = Annotated[float, Ge(0), Lt(1)]
+Pixels = Annotated[int, Ge(1), Le(4096)]
+Count = Annotated[int, Ge(1), Le(10**9)]
+Seed = Annotated[int, Ge(0), Le(2**63 - 1)]
+FINITE = ConfigDict(allow_inf_nan=False)
 
 
 def check_numbers(options: object) -> None:
@@ -48,9 +30,9 @@ def check_numbers(options: object) -> None:
 
 
 def kept(options: object) -> dict[str, Any]:
-    """Return the dataclass `options` as a checkpoint keeps them, by name: numbers, text, None and lists of those.
+    """Return the dataclass `options` as stored in a checkpoint, by name: numbers, strings, None and lists of those.
 
-    Paths become absolute, so that they mean the same from every folder.
+    Paths become absolute, so that they are valid from every folder.
     """
     return {field.name: plain(getattr(options, field.name)) for field in fields(options) if field.init}
 
@@ -63,63 +45,26 @@ def plain(value: Any) -> Any:
 
 
 def restored(kind: type[Options], values: dict[str, Any]) -> Options:
-    """Return options of the dataclass `kind`, given what `kept` made of them; nothing goes through a command line.
+    """Return options of the dataclass `kind` from what `kept` returned; the inverse of `kept`.
 
-    An option that `values` lacks gets its default. Raises BadInput, naming the option, where a value is not of its type
-    or out of its range.
+    An option that `values` lacks gets its default. Raises BadInput, naming the option, if a value is not of its type or
+    out of its range.
     """
     hints, given = get_type_hints(kind, include_extras=True), {}
     for field in fields(kind):
-        if field.init and field.name in values:
-            value = values[field.name]
-            try:
-                given[field.name] = fitted(value, hints[field.name])
-            except ValueError as error:
-                raise BadInput(f"{flag(field.name)} {as_typed(value)}: {error}") from error
+        if not field.init or field.name not in values:
+            continue
+        value = values[field.name]
+        try:
+            json.dumps(plain(value))
+            given[field.name] = TypeAdapter(hints[field.name], config=FINITE).validate_python(value)
+        except (TypeError, PydanticSchemaGenerationError) as error:
+            message = f"no checkpoint can keep an option of the type {type(value).__name__}; take a str"
+            raise BadInput(f"{flag(field.name)} {as_typed(value)}: {message}") from error
+        except ValidationError as error:
+            message = error.errors()[0]["msg"].removeprefix("Input ")
+            raise BadInput(f"{flag(field.name)} {as_typed(value)}: {message}") from error
     return kind(**given)
-
-
-def fitted(value: Any, hint: Any) -> Any:
-    """Return `value`, an option's own or what a checkpoint keeps of it, as the annotation `hint` has it.
-
-    Raises ValueError, saying what the value must be, where it does not fit.
-    """
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        value = fitted(value, arguments[0])
-        for part in arguments[1:]:
-            if isinstance(part, Range):
-                part.check(value)
-        return value
-    if origin in (Union, UnionType):
-        errors = []
-        for kind in arguments:
-            try:
-                return fitted(value, kind)
-            except ValueError as error:
-                errors.append(error)
-        raise errors[0]
-    if origin is Literal:
-        if any(value == choice and type(value) is type(choice) for choice in arguments):
-            return value
-        raise ValueError(f"must be one of {', '.join(map(str, arguments))}")
-    if origin in (tuple, list) and isinstance(value, list | tuple):
-        kinds = [arguments[0]] * len(value) if origin is list or arguments[-1] is ... else arguments
-        if len(kinds) != len(value):
-            raise ValueError(f"must be {len(kinds)} values")
-        return origin(map(fitted, value, kinds))
-    if hint is Path and isinstance(value, str | Path):
-        return Path(value)
-    if hint is float and type(value) in (int, float):
-        if not math.isfinite(value):
-            raise ValueError("must be a finite number")
-        return float(value)
-    if hint in (bool, int, str, NoneType) and type(value) is hint:
-        return value
-    name = getattr(hint, "__name__", str(hint))
-    if hint not in (bool, int, float, str, Path, NoneType) and origin not in (tuple, list):
-        raise ValueError(f"no checkpoint can keep an option of the type {name}; take a str, or see option_values.py")
-    raise ValueError(f"must be of the type {name}")
 
 
 def flag(name: str) -> str:

@@ -1,4 +1,4 @@
-"""More processes, the same step: what a training run does under torchrun, where each process is a rank."""
+"""Data-parallel training under torchrun, where each process is a rank."""
 
 import os
 from collections import defaultdict
@@ -13,49 +13,54 @@ from torch.optim import Optimizer
 
 
 class LostRank(Exception):
-    """Another process of the run has ended, and this one cannot go on without it. The message is one line."""
+    """Another process of the run has ended, so this one cannot continue. The message is one line."""
 
 
 class Ranks:
-    """The processes that share a run's batches, as one of them sees them; for a single one nothing here does anything.
+    """The processes of a run, seen from one of them; with a single process, no method has an effect.
 
-    Every rank holds all the weights. `--batch-size` is the global batch; each rank computes on its rows of it, with its
+    Every rank holds all weights. `--batch-size` is the global batch; each rank computes on its slice of rows, with its
     rows of the noise. `average_gradients`, a hook on each optimizer, replaces the rank's gradients by those of the
-    global batch before the step: one all-reduce per optimizer step. A loss is a mean over samples and no layer looks
-    across the batch, so the gradient of the global batch is the sum of the ranks' gradients, each times its part of
-    the batch, and the ranks may have different numbers of rows. A pool of past fakes needs the fakes of all: `whole`.
+    global batch before the step: one all-reduce per optimizer step. A loss is a mean over samples and no layer mixes
+    samples, so the gradient of the global batch is the sum of the ranks' gradients, each weighted by the rank's
+    fraction of the batch; the ranks may have different numbers of rows. A pool of past fakes needs the fakes of all
+    ranks: `whole`.
     """
 
     def __init__(self, batch_size: int):
-        """Find the other processes if torchrun has started this one; waits until all are there.
+        """Find the other processes if torchrun has started this one; waits until all are connected.
 
-        batch_size: of the whole, at least the number of ranks.
+        batch_size: the global batch, at least the number of ranks.
         """
         if dist.is_torchelastic_launched() and not dist.is_initialized():
-            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+            with lost_ranks():
+                dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+                # One rank may have connected to all others before these have to each other. If it ended now, with an
+                # error in its options, they would wait for it.
+                dist.all_reduce(torch.zeros(1))
         self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
-        self.leads = self.rank == 0  # rank 0 alone writes and prints
+        self.leads = self.rank == 0  # only rank 0 writes and prints
         self.batch_size = batch_size
         first, last = (rank * batch_size // self.count for rank in (self.rank, self.rank + 1))
         self.rows = slice(first, last)
         self.part = (last - first) / batch_size
 
     def share(self, whole: Tensor) -> Tensor:
-        """Return this rank's rows of what was drawn for the global batch, (batch_size, ...)."""
+        """Return this rank's rows of a tensor for the global batch, (batch_size, ...)."""
         return whole if self.count == 1 else whole[self.rows]
 
     def whole(self, share: Tensor) -> Tensor:
-        """Return all ranks' rows of the batch, (batch_size, ...), given this rank's, detached: undoes `share`."""
+        """Return all ranks' rows of the batch, (batch_size, ...), given this rank's rows, detached; inverts `share`."""
         if self.count == 1:
             return share
         whole = share.new_zeros(self.batch_size, *share.shape[1:])
         whole[self.rows] = share
-        with others():
+        with lost_ranks():
             dist.all_reduce(whole)
         return whole
 
     def average_gradients(self, optimizer: Optimizer, *_: object) -> None:
-        """Replace the gradients that `optimizer` is about to step on by those of the whole batch; a step pre-hook."""
+        """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook."""
         if self.count == 1:
             return
         alike = defaultdict(list)
@@ -70,10 +75,10 @@ class Ranks:
                 gradient.copy_(piece.view_as(gradient))
 
     def mean(self, values: Tensor) -> Tensor:
-        """Return the mean over the whole batch of `values`, each a mean over this rank's rows; may overwrite them."""
+        """Return means over the global batch, given means over this rank's rows; may overwrite `values`."""
         if self.count > 1:
             values.mul_(self.part)
-            with others():
+            with lost_ranks():
                 dist.all_reduce(values)
         return values
 
@@ -81,22 +86,22 @@ class Ranks:
         """Return the `value` of every rank."""
         values = [value] * self.count
         if self.count > 1:
-            with others():
+            with lost_ranks():
                 dist.all_gather_object(values, value)
         return values
 
-    def start_alike(self, networks: Iterable[nn.Module]) -> None:
-        """Give every rank the weights of rank 0: one seed need not give the same bits on two kinds of processor."""
+    def broadcast_weights(self, networks: Iterable[nn.Module]) -> None:
+        """Give every rank the weights of rank 0: one seed need not give the same bits on two processor types."""
         if self.count > 1:
-            with others():
+            with lost_ranks():
                 for network in networks:
                     for tensor in network.state_dict().values():
                         dist.broadcast(tensor, 0)
 
 
 @contextmanager
-def others() -> Iterator[None]:
-    """Raise LostRank where an exchange with the other processes fails."""
+def lost_ranks() -> Iterator[None]:
+    """Raise LostRank if a collective operation in the block fails."""
     try:
         yield
     except RuntimeError as error:
@@ -104,16 +109,16 @@ def others() -> Iterator[None]:
 
 
 @contextmanager
-def one_before_the_others() -> Iterator[None]:
-    """Let one process of each machine through the block first: what it downloads lies there for the others.
+def first_on_this_machine() -> Iterator[None]:
+    """Run the block in one process of each machine first, so that the others find what it has downloaded.
 
-    They wait until it is done; should it fail, they end with LostRank.
+    They wait until it is done; if it fails, they end with LostRank.
     """
     waits = int(os.environ.get("LOCAL_RANK", 0)) > 0
 
     def meet() -> None:
         if dist.is_initialized():
-            with others():
+            with lost_ranks():
                 dist.all_reduce(torch.zeros(1))
 
     if waits:
@@ -123,19 +128,19 @@ def one_before_the_others() -> Iterator[None]:
         meet()
 
 
-def first_to_complain() -> bool:
-    """Return whether this process is the first of its run that asks: what is wrong is then said once, not N times."""
+def first_to_report() -> bool:
+    """Return whether this process is the first of its run to report an error, which is then printed once."""
     if not dist.is_torchelastic_launched():
         return True
     try:
         address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         store = dist.TCPStore(address, port, is_master=False, timeout=timedelta(seconds=10))
-        return store.add(f"complaints/{os.environ['TORCHELASTIC_RESTART_COUNT']}", 1) == 1
-    except RuntimeError:  # torchrun itself is gone; better said twice than never
+        return store.add(f"errors/{os.environ['TORCHELASTIC_RESTART_COUNT']}", 1) == 1
+    except RuntimeError:  # torchrun itself has ended; better printed twice than not at all
         return True
 
 
-def leave() -> None:
-    """End the exchange with the other processes, if there are any."""
+def close_process_group() -> None:
+    """Close the process group, if there is one."""
     if dist.is_initialized():
         dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a run between two steps, not within one."""
+"""SIGINT (Ctrl-C) and SIGTERM end a run between two steps, not within one."""
 
 import signal
 from collections.abc import Iterator
@@ -6,21 +6,21 @@ from contextlib import contextmanager
 
 
 class Interrupted(Exception):
-    """A signal has ended the run at the end of a step, with all saved and said."""
+    """A signal has ended the run after a step; everything is saved and printed."""
 
     def __init__(self, number: int):
         """Keep the number of the signal."""
         super().__init__(number)
-        self.status = 128 + number  # the exit status that shells give it: 130 for SIGINT, 143 for SIGTERM
+        self.status = 128 + number  # as shells report it: 130 for SIGINT, 143 for SIGTERM
 
 
 @contextmanager
-def told_of_signals() -> Iterator[list[int]]:
-    """Yield a list to which the first SIGINT or SIGTERM within the block adds its number; a second one acts as ever."""
-    come = []
+def signals_noted() -> Iterator[list[int]]:
+    """Yield a list that gets the number of the first SIGINT or SIGTERM in the block; a second one acts as usual."""
+    received = []
 
     def handle(number, frame):
-        come.append(number)
+        received.append(number)
         restore()
 
     def restore():
@@ -29,6 +29,6 @@ def told_of_signals() -> Iterator[list[int]]:
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield come
+        yield received
     finally:
         restore()

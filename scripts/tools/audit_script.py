@@ -38,7 +38,7 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 ROOT = str(Path(__file__).resolve().parents[2])
-sys.path.insert(0, ROOT)  # `common` is found from any folder
+sys.path.insert(0, ROOT)  # makes `common` importable from any folder
 
 from common.audit_report import SUFFIXES, save
 from common.gradient_audit import OURS, GradientAudit

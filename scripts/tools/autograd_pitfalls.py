@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 import tyro
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.pitfalls import PITFALLS, Outcome, Pitfall, docstring, match_error, observe, one_rank, one_weight_gan
 from common.run.command_line import BadInput, launch

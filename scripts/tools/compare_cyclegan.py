@@ -29,11 +29,12 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 import torch.nn.functional as F
+from annotated_types import Ge, Le
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
@@ -55,7 +56,7 @@ from common.measure.step_cost import (
 from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.markdown import table
-from common.run.option_values import Count, Range, check_numbers
+from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import pick_device
 from scripts import cyclegan
 
@@ -66,13 +67,13 @@ PLAYERS = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"
 class Options:
     """Options of the comparison; the default networks are those published for images of 128 pixels."""
 
-    image_size: Annotated[int, Range(1, 4096)] = 128
+    image_size: Pixels = 128
     """Pixels a side."""
-    channels: Annotated[int, Range(1, 1024)] = 3
+    channels: Annotated[int, Ge(1), Le(1024)] = 3
     """Channels of the images."""
-    batch_size: Annotated[int, Range(1, 2**20)] = 1
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 1
     """Images of each domain per step."""
-    width: Annotated[int, Range(1, 1024)] = 64
+    width: Annotated[int, Ge(1), Le(1024)] = 64
     """Channels of the generators at full size, and of the discriminators at half size."""
     blocks: Count = 6
     """Residual blocks of each generator."""

@@ -21,10 +21,11 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
+from annotated_types import Ge, Le
 from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -38,7 +39,7 @@ from common.measure.step_cost import conditions, environment, quartiles, seconds
 from common.models import MODELS
 from common.run.command_line import launch
 from common.run.markdown import table
-from common.run.option_values import Count, Range, check_numbers
+from common.run.option_values import Count, check_numbers
 from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
 from scripts.tools.compare_updates import Contender, textbook_detach
@@ -53,7 +54,7 @@ class Options:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    batch_size: Annotated[int, Range(1, 4000)] = 32
+    batch_size: Annotated[int, Ge(1), Le(4000)] = 32
     """Images per step, of the 4,000 shipped digits."""
     steps: Count = 500
     """Steps of each loop."""

@@ -20,10 +20,11 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
+from annotated_types import Ge, Le
 from torch import nn
 from tqdm import tqdm
 
@@ -35,7 +36,7 @@ from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.markdown import table
-from common.run.option_values import Count, Range, check_numbers
+from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import pick_device
 from scripts import gan_detach
 
@@ -50,9 +51,9 @@ class Options:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    image_size: Annotated[int, Range(1, 4096)] = 28
+    image_size: Pixels = 28
     """Pixels a side of the shipped digits."""
-    batch_size: Annotated[int, Range(1, 2**20)] = 32
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
     """Images per step."""
     repeats: Count = 20
     """Turns of each row, of five steps each."""

@@ -8,6 +8,13 @@ d are the parts of G and D that their first layers take. In the backward pass a 
 the gradient of its weights and once for that of its input. Noise and images need no gradient, so a first layer fed
 with them saves the second. "needed" is what an order costs if it computes no gradient that no optimizer uses.
 
+Where D's gradient at its input is itself differentiated, l and s come in. Back through D to the input costs D; back
+through that, 2D less l, the part of D's last layer, whose incoming gradient is constant; then, together with D's loss,
+through D's forward pass, or without a loss from D's last activation on: less 2l. (For a D of linear layers and
+LeakyReLU this last pass gives zeros, computed all the same.) s is what PyTorch's second derivative of a convolution
+computes and cuts off: where the filters of 3x3 leave the last row out, the gradient of 4x4. Nobody needs it.
+`wgan_gp` and `r3, every 5th` are means over five steps, of which one trains G, or takes the penalties.
+
     update order               forward     back through D    back through G    sum                  needed
     retain_graph                G + 3D     6D -  d           4G - 2g           5G + 9D - 2g -  d    detach's
     detach, textbook            G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
@@ -17,6 +24,11 @@ with them saves the second. "needed" is what an order costs if it computes no gr
     resample                   2G + 3D     5D - 2d           2G -  g           4G + 8D -  g - 2d    the sum
     simultaneous                G + 2D     5D - 2d           2G -  g           3G + 7D -  g - 2d    the sum
     one_stage                   G + 2D     4D -  d           2G -  g           3G + 6D -  g -  d    the sum
+    wgan_gp, no penalty   G + 2.2D   4.2D - 2d                 0.4G - 0.2g   1.4G + 6.4D - 0.2g - 2d             the sum
+    wgan_gp               G + 3.2D   9.2D - 3d - 3l + s        0.4G - 0.2g   1.4G + 12.4D - 0.2g - 3d - 3l + s   less s
+    r3, no penalty        G + 4D     5D - 2d                   2G - g        3G + 9D - g - 2d                    the sum
+    r3, every 5th         G + 4D     6.2D - 2d - 0.4l + 0.4s   2G - g        3G + 10.2D - g - 2d - 0.4l + 0.4s   less s
+    r3                    G + 4D     11D - 2d - 2l + 2s        2G - g        3G + 15D - g - 2d - 2l + 2s         less s
 
     python scripts/tools/compare_updates.py
     python scripts/tools/compare_updates.py --model mlp --output table.md table.json
@@ -30,15 +42,16 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
+from annotated_types import Ge, Le
 from torch import Tensor
 from tqdm import tqdm
 
@@ -55,6 +68,7 @@ from common.measure.step_cost import (
     exponent,
     forward_flops,
     quartiles,
+    second_derivative_flops,
     seconds_in_turns,
     speeds,
     spread,
@@ -64,9 +78,18 @@ from common.optimizers import fused_adam
 from common.run.command_line import BadInput, launch
 from common.run.folder import shown, write_whole
 from common.run.markdown import table
-from common.run.option_values import Count, Range, check_numbers
+from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import pick_device
-from scripts import gan_detach, gan_generator_first, gan_one_stage, gan_resample, gan_retain_graph, gan_simultaneous
+from scripts import (
+    gan_detach,
+    gan_generator_first,
+    gan_one_stage,
+    gan_r3,
+    gan_resample,
+    gan_retain_graph,
+    gan_simultaneous,
+    gan_wgan_gp,
+)
 
 Z_DIM = 64
 STEPS_PER_TURN = 5
@@ -80,13 +103,13 @@ class Options:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    image_size: Annotated[int, Range(1, 4096)] = 28
+    image_size: Pixels = 28
     """Pixels a side of the shipped digits."""
-    batch_size: Annotated[int, Range(1, 2**20)] = 32
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
     """Images per step."""
     repeats: Count = 20
     """Turns of each order, of five steps each."""
-    doublings: Annotated[int | None, Range(1, 8)] = 2
+    doublings: Annotated[int, Ge(1), Le(8)] | None = 2
     """How often batch and image size are doubled to see how cost grows. None leaves that out."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
@@ -126,11 +149,27 @@ def textbook_generator_first(generator, discriminator, optimizer_g, optimizer_d,
 
 @dataclass(frozen=True)
 class Order:
-    """An update order: its step, and the multiples of (G, D, g, d) that it costs and that it needs."""
+    """An update order: its step, and the multiples of (G, D, g, d, l, s) that it costs and that it needs.
+
+    Zeros at the end may be left out. All are means over `period` steps, after which the order repeats itself.
+    """
 
     train_step: Callable
-    cost: tuple[int, int, int, int]
-    needed: tuple[int, int, int, int]
+    cost: tuple[float, ...]
+    needed: tuple[float, ...]
+    period: int = 1
+
+
+def in_turn(*train_steps: Callable) -> Callable:
+    """Return a step that is each of `train_steps` in turn."""
+    turns = cycle(train_steps)
+    return lambda *given: next(turns)(*given)
+
+
+CRITIC, BOTH = (partial(gan_wgan_gp.train_step, train_generator=trained) for trained in (False, True))
+PLAIN_CRITIC, PLAIN_BOTH = (partial(step, penalty_weight=0.0) for step in (CRITIC, BOTH))
+PLAIN_R3 = partial(gan_r3.train_step, penalty_weight=0.0)
+LAZY_R3 = partial(gan_r3.train_step, penalty_weight=5.0)
 
 
 BASELINE = "detach, textbook"
@@ -144,6 +183,15 @@ ORDERS = {
     "resample": Order(gan_resample.train_step, (4, 8, -1, -2), (4, 8, -1, -2)),
     "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2), (3, 7, -1, -2)),
     "one_stage": Order(gan_one_stage.train_step, (3, 6, -1, -1), (3, 6, -1, -1)),
+    "wgan_gp, no penalty": Order(
+        in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), (1.4, 6.4, -0.2, -2), (1.4, 6.4, -0.2, -2), period=5
+    ),
+    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3, 1), (1.4, 12.4, -0.2, -3, -3), period=5),
+    "r3, no penalty": Order(PLAIN_R3, (3, 9, -1, -2), (3, 9, -1, -2)),
+    "r3, every 5th": Order(
+        in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4, 0.4), (3, 10.2, -1, -2, -0.4), period=5
+    ),
+    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2, 2), (3, 15, -1, -2, -2)),
 }
 
 
@@ -160,6 +208,11 @@ class Contender:
         """One update of each network."""
         self.train_step(*self.networks, *self.optimizers, real, z)
 
+    def steps(self, count: int, real: Tensor, z: Tensor) -> None:
+        """Do `count` steps on the same batch."""
+        for _ in range(count):
+            self.step(real, z)
+
     def tensors(self) -> Iterator[Tensor]:
         """Yield the tensors kept between steps: weights, buffers, gradients, the optimizers' state."""
         for network, optimizer in zip(self.networks, self.optimizers, strict=True):
@@ -167,16 +220,16 @@ class Contender:
             yield from (p.grad for p in network.parameters() if p.grad is not None)
             yield from (value for state in optimizer.state.values() for value in state.values())
 
-    def peak_bytes(self, real: Tensor, z: Tensor) -> int:
-        """Return the most bytes of live tensors during a step."""
+    def peak_bytes(self, count: int, real: Tensor, z: Tensor) -> int:
+        """Return the most bytes of live tensors during `count` steps."""
         with LiveTensors([*self.tensors(), real, z]) as live:
-            self.step(real, z)
+            self.steps(count, real, z)
         return live.peak
 
-    def wasted(self, real: Tensor, z: Tensor) -> str:
-        """Return which networks got gradients that no optimizer used, and the line that computed them."""
+    def wasted(self, count: int, real: Tensor, z: Tensor) -> str:
+        """Return which networks got gradients that no optimizer used in `count` steps, and what computed them."""
         with GradientAudit(G=self.networks[0], D=self.networks[1]) as audit:
-            self.step(real, z)
+            self.steps(count, real, z)
         return ", ".join(f"{name} by `{p.code}`" for p in audit.passes for name in p.cells if p.cells[name] == "wasted")
 
 
@@ -197,12 +250,13 @@ def measure(model: str, image_size: int, batch_size: int, repeats: int, device: 
     forward = forward_costs(generator, discriminator, *batch)
     rows = {}
     for name, contender in contenders.items():
-        contender.step(*batch)  # afterwards gradients and the optimizers' state exist, as in the middle of a run
+        steps = ORDERS[name].period, *batch
+        contender.steps(*steps)  # afterwards gradients and the optimizers' state exist, as in the middle of a run
         rows[name] = {
-            "flops": count_flops(partial(contender.step, *batch)),
+            "flops": round(count_flops(partial(contender.steps, *steps)) / steps[0]),
             "needed": dot(ORDERS[name].needed, forward),
-            "peak_bytes": contender.peak_bytes(*batch),
-            "wasted": contender.wasted(*batch),
+            "peak_bytes": contender.peak_bytes(*steps),
+            "wasted": contender.wasted(*steps),
         }
 
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(repeats))
@@ -216,15 +270,15 @@ def measure(model: str, image_size: int, batch_size: int, repeats: int, device: 
     return rows
 
 
-def forward_costs(generator, discriminator, real: Tensor, z: Tensor) -> tuple[int, int, int, int]:
-    """Return G, D, g and d: the FLOPs of a forward pass of either network over a batch, and of their first layers."""
+def forward_costs(generator, discriminator, real: Tensor, z: Tensor) -> tuple[int, ...]:
+    """Return G, D, g, d, l and s: the FLOPs of a forward pass of either network over a batch, and of parts of it."""
     (whole_g, first_g), (whole_d, first_d) = forward_flops(generator, z), forward_flops(discriminator, real)
-    return whole_g, whole_d, first_g, first_d
+    return whole_g, whole_d, first_g, first_d, *second_derivative_flops(discriminator, real)
 
 
-def dot(multiples: tuple[int, ...], forward: tuple[int, ...]) -> int:
-    """Return the FLOPs of a cost given in multiples of (G, D, g, d)."""
-    return sum(multiple * flops for multiple, flops in zip(multiples, forward, strict=True))
+def dot(multiples: tuple[float, ...], forward: tuple[int, ...]) -> int:
+    """Return the FLOPs of a cost given in multiples of (G, D, g, d, l, s)."""
+    return round(sum(multiple * flops for multiple, flops in zip(multiples, forward, strict=False)))
 
 
 def growth(options: Options, device: torch.device) -> dict[str, dict]:

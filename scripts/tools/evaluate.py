@@ -1,4 +1,4 @@
-"""How good a finished run's images are: FID, KID, precision and recall.
+"""How good a finished run's images are: FID, KID, precision and recall; of stacked digits, the modes.
 
 Compares samples of the run's generator with images that it was trained on, by the features that a network computes:
 
@@ -10,6 +10,9 @@ The network is Inception, or with `--features digits` a small classifier trained
 the samples are. Figures of different features, or of different counts, are not comparable: FID falls as the count
 grows. So each figure is printed beside its floor: the same figure for other real images in place of the samples, as
 many of them. A perfect generator reaches the floor.
+
+Of stacked digits, 1,000 modes, it counts those among 26,000 samples, each channel being judged by the classifier of
+digits, and gives the reverse KL divergence to the data's distribution of modes, in place of the distances.
 
     python scripts/tools/evaluate.py runs/gan_detach/20260101-120000
 
@@ -30,32 +33,35 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Literal
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 import tyro
+from annotated_types import Ge, Le
 from torch import Tensor
 from torch.utils.data import Subset
 from torch_fidelity import FeatureExtractorBase, calculate_metrics, register_feature_extractor
 from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3
 from torchvision.transforms.v2.functional import resize
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.data import TORCHVISION, load_images, to_float
+from common.data import DATASETS, load_images, to_float
 from common.images.streaming import StreamedImages
 from common.measure.digit_classifier import digit_classifier
 from common.measure.finished_run import draw, load_generator, networks_of, translates
+from common.measure.modes import coverage, modes_of
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import BadInput, launch
 from common.run.folder import events, shown, write_whole
 from common.run.markdown import table
-from common.run.option_values import Range, check_numbers
+from common.run.option_values import Seed, check_numbers
 from common.run.options import pick_device
 
 COUNT = 5000
-DIGIT_DATASETS = ("mnist5k", "mnist")
+STACKED_COUNT = 26_000  # as in Srivastava et al. (2017) and after
+DIGIT_DATASETS = ("mnist5k", "mnist", "stacked-digits")
 NEIGHBOURS = 3  # nearest neighbours, for precision and recall
 CONFIDENT = 0.9
 METRICS = {
@@ -72,17 +78,17 @@ class Options:
 
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
-    count: Annotated[int | None, Range(1, 10**7)] = None
-    """Number of samples, and of real images to compare them with. None takes 5,000, or half of a data set of fewer than
-    10,000: the floor needs as many other real images."""
+    count: Annotated[int, Ge(1), Le(10**7)] | None = None
+    """Number of samples, and of real images to compare them with. None takes 5,000, 26,000 of stacked digits, or half
+    of a data set of fewer than 10,000: the floor needs as many other real images."""
     features: Literal["inception", "digits"] | None = None
     """The network that computes features: Inception (some 90 MB, downloaded once), or a classifier of digits. None is
-    digits for mnist5k and mnist, Inception for all other data."""
+    digits for mnist5k, mnist and stacked-digits, Inception for all other data."""
     weights: Literal["average", "last"] = "average"
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
     dataset: str | None = None
     """Where the real images are. None takes the run's own --dataset."""
-    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
+    seed: Seed = 0
     """Fixes the samples and the choice of real images."""
     networks: str | None = None
     """FILE:FUNCTION that makes the networks of a script that has its own, (image_shape, z_dim) -> (generator,
@@ -157,11 +163,24 @@ def distances(images: Tensor, real: Tensor, options: Options, device: torch.devi
     return {name: found[key] for key, name in METRICS.items()}
 
 
-def digits_seen(images: Tensor) -> dict[str, float]:
-    """Return the share of images classified with a confidence of CONFIDENT or more, and the share of each digit."""
+def judged(images: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the classifier's confidence (N,) from 0 to 1, and the digit (N,) that it sees, of uint8 images."""
     with torch.no_grad():
         logits = torch.cat([digit_classifier()[0](as_digits(part)) for part in images.split(1000)])
     confidence, digit = logits.softmax(1).max(1)
+    return confidence, digit
+
+
+def modes_seen(images: Tensor) -> dict[str, float]:
+    """Return what `coverage` does of stacked digits, uint8 (N, 3, H, W), and the share confident in all channels."""
+    confidence, digits = (part.view(-1, 3) for part in judged(images.flatten(0, 1)[:, None]))
+    confident = (confidence >= CONFIDENT).all(1).float().mean().item()
+    return coverage(modes_of(digits)) | {"confident": confident}
+
+
+def digits_seen(images: Tensor) -> dict[str, float]:
+    """Return the share of images classified with a confidence of CONFIDENT or more, and the share of each digit."""
+    confidence, digit = judged(images)
     shares = torch.bincount(digit, minlength=10) / len(images)
     confident = (confidence >= CONFIDENT).float().mean().item()
     return {"confident": confident} | {f"share_of_{kind}": share for kind, share in enumerate(shares.tolist())}
@@ -180,8 +199,8 @@ def fetch_inception() -> None:
 
 def cells(name: str, sample: float, floor: float) -> list[str]:
     """Return a figure's row: its name, the figure of the samples and that of the real images."""
-    style = ".3f" if name == "fid" else ".5f" if name == "kid" else ".1%"
-    title = name.upper() if name in ("fid", "kid") else name.replace("_", " ")
+    style = {"fid": ".3f", "kid": ".5f", "modes": ",.0f", "reverse_kl": ".3f"}.get(name, ".1%")
+    title = name.upper() if name in ("fid", "kid") else name.replace("_", " ").replace("kl", "KL")
     return [title, f"{sample:{style}}", f"{floor:{style}}"]
 
 
@@ -200,7 +219,7 @@ def label(settings: dict[str, str | int], own_dataset: str) -> str:
 
 def located(dataset: str) -> str:
     """Return the name of a data set, or the absolute path of a folder."""
-    return str(Path(dataset).resolve()) if dataset not in ("mnist5k", *TORCHVISION) else dataset
+    return str(Path(dataset).resolve()) if dataset not in DATASETS else dataset
 
 
 def earlier_evaluations(path: Path) -> list[dict]:
@@ -242,7 +261,8 @@ def main(options: Options) -> None:
     most = len(images) // 2
     if most <= NEIGHBOURS:
         raise BadInput(f"--dataset {dataset}: needs at least {2 * NEIGHBOURS + 2} images, and has {len(images)}")
-    count = options.count or min(COUNT, most)
+    counts_modes = dataset == "stacked-digits" and features == "digits"
+    count = options.count or min(STACKED_COUNT if counts_modes else COUNT, most)
     if count > most:
         raise BadInput(f"--count {count}: must be at most half of the {len(images)} real images")
     if features == "inception":
@@ -252,12 +272,16 @@ def main(options: Options) -> None:
     draws = torch.Generator().manual_seed(options.seed)
     samples = draw(generator, torch.randn(count, trained["z_dim"], generator=draws), device)
     real, others = picked(images, torch.randperm(len(images), generator=draws)[: 2 * count]).split(count)
-    with tempfile.TemporaryDirectory() as cache:
-        found, floor = (distances(part, real, options, device, cache) for part in (samples, others))
+    if counts_modes:
+        found, floor = modes_seen(samples), modes_seen(others)
+    else:
+        with tempfile.TemporaryDirectory() as cache:
+            found, floor = (distances(part, real, options, device, cache) for part in (samples, others))
     title = f"step {checkpoint['step']}, {options.weights} weights, {count:,} images a side, features: {features}"
     if features == "digits":
         accuracy = digit_classifier()[1]
-        found, floor = found | digits_seen(samples), floor | digits_seen(others)
+        if not counts_modes:
+            found, floor = found | digits_seen(samples), floor | digits_seen(others)
         title += f" (the classifier's accuracy is {accuracy:.1%} on 1,000 held-out digits)"
     rows = [cells(name, value, floor[name]) for name, value in found.items()]
     print(f"{title}\n\n{table(['', 'samples', 'real images'], rows)}\n")

@@ -2,7 +2,8 @@
 
 G(x) = theta_G x and D(y) = theta_D y are 1x1 convolutions with one weight each. With y = G(x), L_D = D(y.detach())^2
 and L_G = D(y)^2, each gradient is a formula of a few symbols. Two right update orders run here on the installed
-PyTorch, next to their formulas in plain Python arithmetic. `autograd_pitfalls.py` has the mistakes, on the same GAN.
+PyTorch, next to their formulas in plain Python arithmetic, and so does R1, a penalty on the derivative of D, which is
+differentiated once more. `autograd_pitfalls.py` has the mistakes, on the same GAN.
 
     python scripts/tools/gradient_walkthrough.py
 """
@@ -15,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from torch import nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.run.command_line import launch
 
@@ -168,6 +169,33 @@ def way_two() -> Way:
     )
 
 
+def r1() -> Way:
+    """D's loss with R1, half the squared derivative of D at a real x, whose own gradient takes a second derivative."""
+    gan = OneWeightGAN()
+    fake = gan.generator(gan.x).detach()
+    gan.discriminator(fake).square().backward()
+    grad_d = grad_d_by_hand(THETA_G * X, THETA_D)
+    gan.note("L_D.backward()", {"grad D": grad_d})
+
+    real = gan.x.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(gan.discriminator(real).sum(), real, create_graph=True)
+    penalty = slope.square().sum() / 2
+    gan.note("grad(D(x), x)", {})
+    penalty.backward(inputs=[gan.discriminator.weight])
+    added = sum_by_hand(grad_d.value, ByHand("theta_D", f"{THETA_D:g}", THETA_D))
+    gan.note("R1.backward()", {"grad D": added})
+    gan.optimizer_d.step()
+    gan.note("optimizer_d.step()", {"weight D": step_by_hand("D", THETA_D, added.value)})
+    return Way(
+        "R1: a penalty on the derivative of D at a real x",
+        gan.rows,
+        "dD/dx = theta_D, so R1 = (dD/dx)^2 / 2 = theta_D^2 / 2, and its gradient is theta_D; for D(x) = w x with "
+        "vectors it is w. create_graph=True makes dD/dx a graph that ends at theta_D; to compute it changes no "
+        "gradient. Without it dD/dx is a plain number: R1.backward() raises, and added to L_D it trains nothing "
+        "without an error: autograd_pitfalls.py silent-penalty.",
+    )
+
+
 def describe(way: Way) -> str:
     """Return an update order as text: its rows, and under each row by hand what the call has changed."""
     width = min(shutil.get_terminal_size().columns, 100)
@@ -186,7 +214,7 @@ def main(options: Options) -> None:
     print(f"PyTorch {torch.__version__}")
     print(f"G(x) = theta_G x with theta_G = {THETA_G}, D(y) = theta_D y with theta_D = {THETA_D}")
     print(f"x = {X}, y = G(x), L_D = D(y.detach())^2, L_G = D(y)^2; SGD with lr = {LEARNING_RATE}\n")
-    print("\n\n".join(map(describe, (way_one(), way_two()))), end="")
+    print("\n\n".join(map(describe, (way_one(), way_two(), r1()))), end="")
 
 
 if __name__ == "__main__":

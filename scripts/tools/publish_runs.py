@@ -8,7 +8,7 @@ first and the last. A GAN also gets `samples.png`: the same noise at five steps 
 ten minutes on two cores.
 """
 
-import shutil
+import json
 import signal
 import subprocess
 import sys
@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
@@ -27,13 +27,14 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # `common` is found from any folder
+sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.run.command_line import BadInput, Stopped, launch
 from common.run.folder import shown
 from common.run.option_values import Count, check_numbers
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
+GANS += ["gan_wgan_gp", "gan_r3"]
 SCRIPTS = [*GANS, "cyclegan"]
 PUBLISHED = {"config.json", "events.out.tfevents.0", "samples.png"}
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
@@ -54,7 +55,9 @@ class Options:
 def thin(run: Path, published: Path) -> None:
     """Copy a run's config and thinned events into the new folder `published`."""
     published.mkdir()
-    shutil.copy(run / "config.json", published)
+    config = json.loads((run / "config.json").read_text())
+    config["options"]["runs_dir"] = "runs"  # was a temporary folder
+    (published / "config.json").write_text(json.dumps(config, indent=2))
     (events,) = run.glob("events.out.tfevents.*")
     records = [(record, Event.FromString(record)) for record in RawEventFileLoader(str(events)).Load()]
     steps = sorted({event.step for _, event in records if is_picture(event)})
@@ -104,13 +107,16 @@ def check(options: Options) -> None:
         raise BadInput(f"--output {options.output}: cannot be written ({error.strerror}); name another") from error
 
 
-def publish(script: str, run: Path, output: Path) -> None:
-    """Publish a run in `output`/`script`; a folder there is replaced when the new one is complete."""
+def publish(script: str, run: Path, output: Path, digits: bool) -> None:
+    """Publish a run in `output`/`script`; a folder there is replaced when the new one is complete.
+
+    digits: whether to add `samples.png`, the film strip of a run on digits.
+    """
     published = output / script
     with tempfile.TemporaryDirectory(dir=output, prefix=f".{script}.") as beside:
         new, old = Path(beside, "new"), Path(beside, "old")
         thin(run, new)
-        if script in GANS:
+        if digits:
             filmstrip(run).save(new / "samples.png")
         check_published(published)  # again: somebody may have added files during the run
         try:
@@ -132,7 +138,7 @@ def main(options: Options) -> None:
             if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL).returncode:
                 raise Stopped(f"{script}.py failed with the message above; the runs published before are kept")
             (run,) = Path(folder, "runs", script).iterdir()
-            publish(script, run, options.output)
+            publish(script, run, options.output, script in GANS)
     print(f"TensorBoard: tensorboard --logdir {shown(options.output)}")
 
 

@@ -18,16 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
 import torch
 import tyro
+from annotated_types import Ge, Le
 from torch import Tensor
 from torchvision.transforms.v2.functional import to_pil_image
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.data import batches
 from common.images.domains import load_domains
@@ -36,7 +37,7 @@ from common.measure.finished_run import draw, load_generator, load_translator, n
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import BadInput, launch
 from common.run.folder import shown, write_whole
-from common.run.option_values import Count, Range, check_numbers
+from common.run.option_values import Count, Seed, check_numbers
 from common.run.options import pick_device
 
 COUNT = 64
@@ -48,12 +49,12 @@ class Options:
 
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
-    count: Annotated[int, Range(1, 10**7)] | None = None
+    count: Annotated[int, Ge(1), Le(10**7)] | None = None
     """Number of images. None makes 64; of a CycleGAN with fewer test images, all."""
     interpolate: Count | None = None
     """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
     must be a multiple of it. None draws an independent z for every image."""
-    seed: Annotated[int, Range(0, 2**63 - 1)] = 0
+    seed: Seed = 0
     """Fixes the noise, or the choice of images to translate."""
     output: Path | None = None
     """A .png for a grid; an .npz with the key `images`, uint8 (N, C, H, W); or a new folder, for 000000.png,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torchvision.transforms.v2.functional import to_pil_image
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` is found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.data import to_float, to_uint8
 from common.images.files import IMAGE_SUFFIXES, image_paths, read_image

@@ -1,0 +1,226 @@
+"""The audit's result as one HTML page that needs no network and no script: verdict, picture of a step, findings.
+
+It shows what `GradientAudit.data()` of `common/gradient_audit.py` returns.
+"""
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+CONTEXT = 3  # lines of source above and below the line of a finding
+MOST_EVENTS = 80  # rows of the picture
+VERBS = {
+    "forward": "forward pass",
+    "backward": "backward pass",
+    "grad": "autograd.grad",
+    "step": "optimizer step",
+    "zero_grad": "zero_grad()",
+}
+SHAPES = {  # within a square of 20
+    "forward": '<circle cx="10" cy="10" r="5.5" fill="none" stroke="currentColor" stroke-width="2.5"/>',
+    "backward": '<path d="M3 5h14l-7 12z"/>',
+    "grad": '<path d="M10 2l8 8-8 8-8-8z"/>',
+    "step": '<rect x="3" y="3" width="14" height="14" rx="2"/>',
+    "zero_grad": '<path d="M4 4l12 12M16 4L4 16" fill="none" stroke="currentColor" stroke-width="2.5"/>',
+}
+MEANINGS = {
+    "used": "an optimizer stepped on the gradient",
+    "wasted": "the gradient was computed and never used",
+    "wrong": "named by an error below",
+    "read": "the gradient was returned, not accumulated",
+}
+STYLE = """
+:root { color-scheme: light dark; --back: #fff; --text: #1c1e21; --dim: #667; --line: #d5d8dd; --card: #f5f6f8;
+  --used: #1a7f37; --wasted: #9a6700; --wrong: #cf222e; --read: #0969da; --here: #57606a; --mark: #fff3bf; }
+@media (prefers-color-scheme: dark) { :root { --back: #14171c; --text: #e6e8eb; --dim: #98a0ab; --line: #363c46;
+  --card: #1d2129; --used: #3fb950; --wasted: #d29922; --wrong: #ff6b63; --read: #58a6ff; --here: #9aa4b0;
+  --mark: #4a3f12; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 72rem; padding: 1.5rem 1rem 4rem; background: var(--back); color: var(--text);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.1rem; font-weight: 600; margin: 0; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; }
+code, pre { font: 13px/1.5 ui-monospace, monospace; }
+p { margin: .3rem 0; }
+.dim { color: var(--dim); font-size: .9rem; }
+.verdict { border-left: .4rem solid var(--tone); background: var(--card); padding: .8rem 1rem; margin: 1rem 0;
+  font-size: 1.15rem; overflow-wrap: anywhere; }
+.error { --tone: var(--wrong); } .question { --tone: var(--read); } .waste { --tone: var(--wasted); }
+.ok { --tone: var(--used); }
+.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem; }
+table { border-collapse: collapse; width: 100%; }
+th { text-align: left; font-weight: 600; font-size: .85rem; padding: .5rem .6rem; background: var(--card);
+  vertical-align: bottom; overflow-wrap: anywhere; }
+td { padding: .15rem .6rem; vertical-align: middle; }
+td.where, td.what { white-space: nowrap; font-size: .85rem; }
+td.where { color: var(--dim); }
+td.code { max-width: 24rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+td.net, th.net { text-align: center; min-width: 5rem; }
+td.net { background: linear-gradient(var(--line), var(--line)) center / 1px 100% no-repeat; }
+td.net svg { display: block; margin: auto; background: var(--back); border-radius: 4px; }
+tr.raised td { background-color: color-mix(in srgb, var(--wrong) 14%, transparent); }
+tr.term td.code { padding-left: 1.8rem; } tr.term svg { width: 12px; height: 12px; }
+svg { width: 20px; height: 20px; fill: currentColor; }
+.used { color: var(--used); } .wasted { color: var(--wasted); } .wrong { color: var(--wrong); }
+.read { color: var(--read); } .here { color: var(--here); }
+.legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; margin: .6rem 0; font-size: .85rem; }
+.legend span { display: inline-flex; align-items: center; gap: .4rem; }
+.finding { border: 1px solid var(--line); border-left: .4rem solid var(--tone); border-radius: .4rem;
+  padding: .7rem 1rem; margin: .8rem 0; overflow-wrap: anywhere; }
+.kind { color: var(--tone); font-weight: 700; }
+pre { overflow-x: auto; background: var(--card); padding: .5rem .7rem; border-radius: .3rem; margin: .5rem 0 0; }
+.many th.net { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; }
+.many td.net, .many th.net { min-width: 2.4rem; }
+@media (max-width: 44rem) { td.code { max-width: 7rem; } td.what, th.what { display: none; }
+  td.net, th.net { min-width: 2.4rem; } }
+pre b { background: var(--mark); font-weight: inherit; display: inline-block; min-width: 100%; }
+"""
+
+
+def page(data: dict) -> str:
+    """Return the page for what `GradientAudit.data()` returned.
+
+    data: may also have `script` and `ending`, two texts for its head. The source around the findings' lines is read
+    from the files that they name; a file that cannot be read is left out.
+    """
+    title = f"Gradient audit of {Path(str(data.get('script', 'a training loop'))).name}"
+    tone = data["severity"] or "ok"
+    body = [
+        f"<h1>{escape(title)}</h1>",
+        f'<div class="verdict {tone}">{marked(data["verdict"])}</div>',
+        f'<p class="dim">{escape(str(data.get("ending", "")))} PyTorch {escape(data["torch"])}.</p>',
+        *picture(data),
+        *findings(data["findings"]),
+        *optimizers(data["optimizers"]),
+    ]
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    content = "\n".join(body)
+    head += f"<style>{STYLE}</style>"
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{content}\n</body></html>\n'
+
+
+def picture(data: dict) -> Iterable[str]:
+    """Yield the picture of one training step: networks as columns, time downwards, a mark for each event."""
+    names = [network["name"] for network in data["networks"]]
+    events = one_step(data["events"])
+    wrong = {
+        (place["file"], place["line"], network)
+        for finding in data["findings"]
+        if finding["severity"] == "error"
+        for place in finding["places"]
+        for network in finding["networks"]
+    }
+    yield "<h2>One training step</h2>"
+    if not events:
+        yield "<p>No forward pass, backward pass or step was seen.</p>"
+        return
+    heads = "".join(
+        f'<th class="net">{escape(network["name"])}<br><span class="dim">{network["parameters"]:,}</span></th>'
+        for network in data["networks"]
+    )
+    many = ' class="many"' if len(names) > 4 else ""
+    yield f'<div class="scroll"><table{many}><tr><th>line</th><th>source</th><th class="what">event</th>{heads}</tr>'
+    for event in events:
+        place = event["place"]
+        cells = "".join(cell(event, name, (place["file"], place["line"], name) in wrong) for name in names)
+        verb = VERBS[event["kind"]] + (", create_graph" if event["create_graph"] else "")
+        verb += ", raised" if event["raised"] else ""
+        row = "raised" if event["raised"] else event["kind"]
+        yield f'<tr class="{row}">{source(place)}<td class="what">{verb}</td>{cells}</tr>'
+        for term in event["terms"]:
+            told = "term of the loss, dead" if term["dead"] else "term of the loss"
+            within = {"kind": event["kind"], "cells": term["cells"]}
+            cells = "".join(cell(within, name, term["dead"]) for name in names)
+            where = source(term["place"] or {"file": "", "line": 0, "code": term["name"]})
+            yield f'<tr class="term">{where}<td class="what dim">{told}</td>{cells}</tr>'
+    yield "</table></div>"
+    yield '<div class="legend">'
+    for kind, shape in SHAPES.items():
+        yield f'<span class="here"><svg viewBox="0 0 20 20">{shape}</svg>{VERBS[kind]}</span>'
+    for word, meaning in MEANINGS.items():
+        yield f'<span class="{word}"><svg viewBox="0 0 20 20">{SHAPES["backward"]}</svg>{word}: {meaning}</span>'
+    yield "</div>"
+
+
+def cell(event: dict, network: str, wrong: bool) -> str:
+    """Return the cell of a network in the row of an event: its mark, in the colour of what became of the gradient."""
+    word = event["cells"].get(network, "-")
+    if word == "-":
+        return '<td class="net"></td>'
+    colour = "wrong" if wrong else word if word in MEANINGS else "here"
+    label = f"{VERBS[event['kind']]}: {network}" + ("" if colour == "here" else f", {colour}")
+    mark = f'<svg viewBox="0 0 20 20" role="img"><title>{escape(label)}</title>{SHAPES[event["kind"]]}</svg>'
+    return f'<td class="net {colour}">{mark}</td>'
+
+
+def source(place: dict) -> str:
+    """Return the two cells that say where: file and line, and the code."""
+    where = f"{Path(place['file']).name}:{place['line']}" if place["file"] else ""
+    code = escape(place["code"])
+    return f'<td class="where">{escape(where)}</td><td class="code" title="{code}"><code>{code}</code></td>'
+
+
+def one_step(events: list[dict]) -> list[dict]:
+    """Return the events of the last whole training step, or, where they do not repeat, the last MOST_EVENTS of them."""
+    if any(event["raised"] for event in events):
+        return events[-MOST_EVENTS:]
+    keys = [(event["kind"], event["place"]["file"], event["place"]["line"]) for event in events]
+    for period in range(1, len(keys) // 2 + 1):
+        if keys[-period:] == keys[-2 * period : -period]:
+            # The step begins at the first line of the file in which it ends.
+            starts = range(len(keys) - 2 * period + 1, len(keys) - period + 1)
+            start = min(starts, key=lambda i: (keys[i][1] != keys[-1][1], keys[i][2], i))
+            return events[start : start + period][-MOST_EVENTS:]
+    return events[-MOST_EVENTS:]
+
+
+def findings(found: list[dict]) -> Iterable[str]:
+    """Yield the findings, errors first, each with the source around its lines."""
+    if found:
+        yield "<h2>Findings</h2>"
+    for finding in found:
+        yield f'<div class="finding {finding["severity"]}">'
+        kind, severity = escape(finding["kind"]), finding["severity"]
+        yield f'<p><span class="kind">{kind}</span> <span class="dim">{severity}</span></p>'
+        yield f"<p>{marked(finding['text'])}</p><p><b>Cure:</b> {marked(finding['cure'])}</p>"
+        yield from excerpts(finding["places"])
+        yield "</div>"
+
+
+def excerpts(places: list[dict]) -> Iterable[str]:
+    """Yield the source around the lines of a finding, one block for lines that lie close together."""
+    by_file: dict[str, set[int]] = {}
+    for place in places:
+        by_file.setdefault(place["file"], set()).add(place["line"])
+    for file, numbers in by_file.items():
+        try:
+            lines = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+        except (OSError, ValueError):
+            continue
+        around = {n + d for n in numbers for d in range(-CONTEXT, CONTEXT + 1) if 1 <= n + d <= len(lines)}
+        yield f'<p class="dim">{escape(file)}</p><pre>'
+        for n in sorted(around):
+            gap = "" if n - 1 in around or n == min(around) else "...\n"
+            text = escape(f"{n:5}  {lines[n - 1]}")
+            yield gap + (f"<b>{text}</b>" if n in numbers else text)
+        yield "</pre>"
+
+
+def optimizers(found: list[dict]) -> Iterable[str]:
+    """Yield the table of the optimizers: class, networks, number of steps and where they were made."""
+    if not found:
+        return
+    yield '<h2>Optimizers</h2><div class="scroll"><table>'
+    yield "<tr><th>optimizer</th><th>networks</th><th>steps</th><th>at</th></tr>"
+    for optimizer in found:
+        kind = escape(optimizer["class"]) + (" (fused)" if optimizer["fused"] else "")
+        at = ", ".join(f"{Path(place['file']).name}:{place['line']}" for place in optimizer["places"])
+        networks = escape(", ".join(optimizer["networks"]))
+        yield f"<tr><td>{kind}</td><td>{networks}</td><td>{optimizer['steps']}</td><td>{escape(at)}</td></tr>"
+    yield "</table></div>"
+
+
+def marked(text: str) -> str:
+    """Return Markdown text as HTML, for the one mark that the audit uses: `code`."""
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts))

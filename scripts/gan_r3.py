@@ -1,0 +1,125 @@
+"""GAN, relativistic loss with gradient penalties on real and on fake images: R3GAN's update.
+
+D learns how much more real each image is than the fake it is paired with, and the squared length of its gradient with
+respect to either is held down. With `create_graph` that gradient has a graph of its own, which ends at D's weights.
+Huang et al., "The GAN is dead; long live the GAN! A Modern Baseline GAN" (NeurIPS 2024).
+
+    x ── D ─┬─────────────────────── d_loss     backward: through D, as in gan_detach.py
+            └─ dD/dx ── |dD/dx|^2 ── d_loss     dD/dx: back through D to x, with create_graph, so that this is a graph
+    z ── G ─┬─ detach ── D ─┬─────── d_loss     backward: through that graph, then through D once for all; D steps
+            │               └─ |dD/dx|^2, as above
+            └─ D ── beside D(x) ──── g_loss     backward: through D without its weights, then G; G steps
+
+`--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020); their curves
+have a point where such a step is logged. `--compile` compiles G alone: torch.compile knows no second derivative.
+
+    python scripts/gan_r3.py
+"""
+
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import torch
+from annotated_types import Ge
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
+
+from common.data import batches, load_images
+from common.losses import at_least_float32, relativistic_loss, zero_centred_penalty
+from common.models import MODELS
+from common.optimizers import fused_adam
+from common.per_sample import require_per_sample
+from common.run.command_line import launch
+from common.run.option_values import Count
+from common.run.options import GanOptions
+from common.training_run import TrainingRun
+
+
+@dataclass(frozen=True)
+class Options(GanOptions):
+    """Options of this script."""
+
+    penalty_weight: Annotated[float, Ge(0)] = 1.0
+    """Weight of the penalties: half of it each, and none with 0."""
+    penalty_every: Count = 1
+    """Steps from one penalty to the next, which has as many times the weight."""
+
+
+def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, penalty_weight=1.0):
+    """One update of each network.
+
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim).
+    penalty_weight: at least 0; with 0 no penalty is computed. Returns 0-d tensors, detached, still on the device: the
+    two losses, the mean logits of the real and the fake samples and, with a penalty, both parts of it before they are
+    weighted. Raises ValueError unless D judges each sample by itself.
+    """
+    require_per_sample(discriminator, real)
+    fake = generator(z)
+
+    # D: max log sigmoid(D(x) - D(G(z))). Leaves that require a gradient are what a penalty is taken at.
+    penalised = penalty_weight > 0
+    real_leaf, fake_leaf = (samples.detach().requires_grad_(penalised) for samples in (real, fake))
+    real_logits, fake_logits = discriminator(real_leaf), discriminator(fake_leaf)
+    d_loss, penalties = relativistic_loss(real_logits, fake_logits), {}
+    if penalised:
+        penalties["penalty/real"] = zero_centred_penalty(real_logits, real_leaf)
+        penalties["penalty/fake"] = zero_centred_penalty(fake_logits, fake_leaf)
+        d_loss = d_loss + penalty_weight / 2 * sum(penalties.values())
+    optimizer_d.zero_grad()
+    d_loss.backward(inputs=[p for p in discriminator.parameters() if p.requires_grad])  # and not for the two leaves
+    optimizer_d.step()
+
+    # G: max log sigmoid(D(G(z)) - D(x)), as the D just updated sees both. `inputs` names the leaves this loss is for,
+    # so that D's weights get no gradient that the next zero_grad() would only throw away.
+    with torch.no_grad():
+        real_again = discriminator(real)
+    g_loss = relativistic_loss(discriminator(fake), real_again)
+    optimizer_g.zero_grad()
+    g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
+    optimizer_g.step()
+    scores = {"score/real": at_least_float32(real_logits).mean(), "score/fake": at_least_float32(fake_logits).mean()}
+    results = {"d_loss": d_loss, "g_loss": g_loss} | scores | penalties
+    return {name: value.detach() for name, value in results.items()}
+
+
+def main(options: Options) -> None:
+    """Train both networks in this update order."""
+    run = TrainingRun(__file__, options)
+    images = load_images(options.dataset, options.image_size).to(run.device)
+    networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
+    generator, discriminator = run.place(networks[0]), networks[1].to(run.device)  # D is never compiled
+    lr_d = options.lr_d or options.lr / 2
+    optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
+        optimizer.register_step_pre_hook(run.ranks.average_gradients)
+    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
+
+    shown = run.noise(64)
+    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(shown))
+    run.keep(
+        generator=generator,
+        discriminator=discriminator,
+        optimizer_g=optimizer_g,
+        optimizer_d=optimizer_d,
+        average=average,
+    )
+    for step, real in run.steps(images):
+        penalised = step % options.penalty_every == 0
+        weight = options.penalty_every * options.penalty_weight if penalised else 0.0
+        with run.precision():
+            z = run.noise(len(real))
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, weight)
+        run.log(step, results)
+        average.update_parameters(generator)
+
+
+if __name__ == "__main__":
+    launch(main, Options)

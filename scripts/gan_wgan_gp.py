@@ -1,0 +1,123 @@
+"""GAN, Wasserstein loss with a gradient penalty between real and fake images: WGAN-GP.
+
+D is a critic, whose mean over real images less that over fakes is an estimate of how far the two lie apart, as long as
+the critic's slope is 1. A penalty sees to that at random points between them. Each step trains the critic, every fifth
+G. Gulrajani et al., "Improved Training of Wasserstein GANs" (2017).
+
+    x ── D ────────────────────────────── d_loss     backward: through D
+    z ── G ─┬─ detach ── D ────────────── d_loss     backward: through D, ends at detach
+            ├─ detach, x ── y ── D ── dD/dy          y: one point between each fake and its x; create_graph makes dD/dy
+            │                          │             a graph
+            │                    (|dD/dy| - 1)^2     backward: through that graph, to D's weights; D steps
+            └─ D ──────────────────────── g_loss     backward: through D without its weights, then G; G steps
+
+`--steps` counts the critic's. `--compile` compiles G alone: torch.compile knows no second derivative.
+
+    python scripts/gan_wgan_gp.py
+"""
+
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import torch
+from annotated_types import Ge
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
+
+from common.data import batches, load_images
+from common.losses import at_least_float32, interpolation_penalty
+from common.models import MODELS
+from common.optimizers import fused_adam
+from common.per_sample import require_per_sample
+from common.run.command_line import launch
+from common.run.option_values import Count
+from common.run.options import GanOptions
+from common.training_run import TrainingRun
+
+
+@dataclass(frozen=True)
+class Options(GanOptions):
+    """Options of this script."""
+
+    penalty_weight: Annotated[float, Ge(0)] = 10.0
+    """Weight of the penalty; none with 0."""
+    critic_steps: Count = 5
+    """Steps of D from one step of G to the next."""
+
+
+def train_step(
+    generator, discriminator, optimizer_g, optimizer_d, real, z, train_generator=True, penalty_weight=10.0, mix=None
+):
+    """One update of D and, with `train_generator`, of G.
+
+    real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim).
+    penalty_weight: at least 0; with 0 no penalty is computed. mix: where between a fake and a real sample the penalty
+    is taken, (N,) in [0, 1]; None draws it. Returns 0-d tensors, detached, still on the device: the losses of the
+    networks trained, the mean of what D gave the real and the fake samples and, where there is one, the penalty before
+    it is weighted. Raises ValueError unless D judges each sample by itself.
+    """
+    require_per_sample(discriminator, real)
+    with torch.set_grad_enabled(train_generator):  # no graph of G where no loss goes backward through it
+        fake = generator(z)
+
+    # D: max D(x) - D(G(z)), with a slope of 1 between the two.
+    d_real, d_fake = (at_least_float32(discriminator(samples)).mean() for samples in (real, fake.detach()))
+    results = {"d_loss": d_fake - d_real, "score/real": d_real, "score/fake": d_fake}
+    if penalty_weight > 0:
+        results["penalty"] = interpolation_penalty(discriminator, real, fake, mix)
+        results["d_loss"] = results["d_loss"] + penalty_weight * results["penalty"]
+    optimizer_d.zero_grad()
+    results["d_loss"].backward(inputs=[p for p in discriminator.parameters() if p.requires_grad])  # no gradient for y
+    optimizer_d.step()
+
+    # G: max D(G(z)), as the D just updated sees it. `inputs` names the leaves this loss is for, so that D's weights get
+    # no gradient that the next zero_grad() would only throw away.
+    if train_generator:
+        results["g_loss"] = -at_least_float32(discriminator(fake)).mean()
+        optimizer_g.zero_grad()
+        results["g_loss"].backward(inputs=[p for p in generator.parameters() if p.requires_grad])
+        optimizer_g.step()
+    return {name: value.detach() for name, value in results.items()}
+
+
+def main(options: Options) -> None:
+    """Train both networks in this update order."""
+    run = TrainingRun(__file__, options)
+    images = load_images(options.dataset, options.image_size).to(run.device)
+    networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
+    generator, discriminator = run.place(networks[0]), networks[1].to(run.device)  # D is never compiled
+    lr_d = options.lr_d or options.lr / 2
+    optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
+        optimizer.register_step_pre_hook(run.ranks.average_gradients)
+    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
+
+    z = run.noise(64)
+    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(z))
+    run.keep(
+        generator=generator,
+        discriminator=discriminator,
+        optimizer_g=optimizer_g,
+        optimizer_d=optimizer_d,
+        average=average,
+    )
+    for step, real in run.steps(images):
+        train_generator = step % options.critic_steps == 0
+        mix = run.ranks.share(torch.rand(options.batch_size, device=run.device))
+        inputs = real, run.noise(len(real)), train_generator, options.penalty_weight, mix
+        with run.precision():
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, *inputs)
+        run.log(step, results)
+        average.update_parameters(generator)
+
+
+if __name__ == "__main__":
+    launch(main, Options)

@@ -1,0 +1,178 @@
+"""What an update order or a penalty does to the modes that a GAN keeps, after the same seconds of training.
+
+Every script trains on stacked digits, which have 1,000 modes, with its own default options, in a process of its own
+that is stopped when its seconds are over. `evaluate.py` then counts the modes among 26,000 samples and gives their
+reverse KL divergence to the data's. The scripts take turns, with one seed after the other, so that a slow phase of the
+machine meets them all. With `--dataset mnist5k` it is the quality of single digits that is compared: FID, precision,
+recall, the share of confident digits and that of the rarest.
+
+    python scripts/tools/compare_modes.py
+    python scripts/tools/compare_modes.py --dataset mnist5k --seconds 80
+
+A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
+what `evaluate.py` has written, stay in `--runs-dir`.
+"""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Literal
+
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from annotated_types import Ge, Gt, Le
+from tqdm import tqdm
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # `common` and `scripts` are found from any folder
+
+from common.measure.step_cost import conditions, environment
+from common.run.checkpoint import load_checkpoint
+from common.run.command_line import BadInput, Stopped, launch
+from common.run.folder import shown
+from common.run.markdown import table
+from common.run.option_values import Count, check_numbers
+from common.run.options import pick_device
+from scripts.tools import evaluate
+
+ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
+COLUMNS = {  # how a figure is written
+    "stacked-digits": {"modes": ",.0f", "reverse_kl": ".3f", "confident": ".1%"},
+    "mnist5k": {"fid": ".2f", "precision": ".1%", "recall": ".1%", "confident": ".1%", "rarest": ".1%"},
+}
+STARTED = "samples/step-000000.png"  # written right before the first step
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the comparison."""
+
+    dataset: Literal["stacked-digits", "mnist5k"] = "stacked-digits"
+    """Stacked digits, or single ones."""
+    orders: tuple[str, ...] = tuple(ORDERS)
+    """The scripts, without gan_."""
+    seconds: Annotated[float, Gt(0), Le(10**6)] = 120.0
+    """Training time of each run, from its first step on."""
+    seeds: Count = 3
+    """Runs of each script, with seeds 0, 1, ..."""
+    model: Literal["dcgan", "mlp"] = "dcgan"
+    """Convolutional networks, or fully connected ones."""
+    count: Annotated[int, Ge(4), Le(30_000)] | None = None
+    """Samples, and real images, to evaluate a run with. None: as many as evaluate.py takes."""
+    device: str | None = None
+    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+    runs_dir: Path = ROOT / "runs" / "compare_modes"
+    """Where the runs are made."""
+
+
+def train(order: str, seed: int, options: Options) -> tuple[Path, float]:
+    """Train with a script for the seconds that all have; return its run's folder and the seconds it took.
+
+    Raises Stopped, with the script's last line, where it ends by itself.
+    """
+    runs = options.runs_dir / options.dataset
+    before = set(runs.glob("*/*"))
+    command = [sys.executable, ROOT / "scripts" / f"gan_{order}.py", "--dataset", options.dataset, "--seed", str(seed)]
+    command += ["--model", options.model, "--steps", str(10**9), "--checkpoint-every", str(10**9), "--runs-dir", runs]
+    command += ["--device", options.device] if options.device else []
+
+    def started() -> list[Path]:
+        return [run for run in set(runs.glob(f"gan_{order}/*")) - before if (run / STARTED).exists()]
+
+    with tempfile.TemporaryFile("w+") as output:
+        with subprocess.Popen(command, stdout=output, stderr=output) as process:
+            try:
+                while not started() and process.poll() is None:
+                    time.sleep(0.05)
+                start = time.perf_counter()
+                try:
+                    process.wait(options.seconds)
+                except subprocess.TimeoutExpired:
+                    process.terminate()  # the script ends after the step it is in, with a checkpoint
+                process.wait()
+                seconds = time.perf_counter() - start
+            finally:
+                process.kill()
+        if process.returncode != 128 + signal.SIGTERM:
+            output.seek(0)
+            last = (output.read().split("\n")[-2:] or [""])[0]
+            raise Stopped(f"gan_{order}.py ended by itself, with status {process.returncode}: {last}")
+    (run,) = started()
+    return run, seconds
+
+
+def figures(run: Path, options: Options) -> dict[str, dict[str, float]]:
+    """Return the figures that `evaluate.py` gives a run, `samples`, and those of real images, `floor`."""
+    with redirect_stdout(io.StringIO()):
+        evaluate.main(evaluate.Options(run, count=options.count, features="digits", device=options.device))
+    (entry,) = json.loads((run / "evaluation.json").read_text())
+    for part in ("samples", "floor"):
+        shares = [value for name, value in entry[part].items() if name.startswith("share_of_")]
+        entry[part] |= {"rarest": min(shares)} if shares else {}
+    return entry
+
+
+def spread(values: list[float], form: str) -> str:
+    """Return the median, and the smallest and the largest in brackets."""
+    return f"{median(values):{form}} ({min(values):{form}}-{max(values):{form}})"
+
+
+def report(found: dict[str, list[dict[str, float]]], floors: list[dict[str, float]], columns: dict[str, str]) -> str:
+    """Return the table, given the figures of each seed by order, and those of real images."""
+    columns = columns | {"steps": ",.0f", "seconds": ".1f"}
+    rows = [
+        [order, *(spread([run[name] for run in runs], form) for name, form in columns.items())]
+        for order, runs in found.items()
+    ]
+    rows.append(
+        ["real images"]
+        + [spread([f[n] for f in floors], form) if n in floors[0] else "" for n, form in columns.items()]
+    )
+    return table(["update order", *(name.replace("_", " ").replace("kl", "KL") for name in columns)], rows)
+
+
+def check(options: Options) -> None:
+    """Raise BadInput for options that cannot work, before anything is trained."""
+    check_numbers(options)
+    if not options.orders or set(options.orders) - set(ORDERS):
+        raise BadInput(f"--orders {' '.join(options.orders)}: must be some of {', '.join(ORDERS)}")
+    most = 30_000 if options.dataset == "stacked-digits" else 2000
+    if options.count is not None and options.count > most:
+        raise BadInput(f"--count {options.count}: must be at most {most:,} with --dataset {options.dataset}")
+
+
+def main(options: Options) -> None:
+    """Train, evaluate, and print the table."""
+    check(options)
+    device = pick_device(options.device)
+    orders = list(dict.fromkeys(options.orders))
+    found, floors = {order: [] for order in orders}, []
+    turns = [(seed, order) for seed in range(options.seeds) for order in orders]
+    for seed, order in tqdm(turns, "runs", unit="run"):
+        run, seconds = train(order, seed, options)
+        entry = figures(run, options)
+        floors.append(entry["floor"])
+        extra = {"steps": load_checkpoint(run)["step"], "seconds": seconds}
+        found[order].append(entry["samples"] | extra)
+        numbers = ", ".join(
+            f"{name} {found[order][-1][name]:{form}}" for name, form in COLUMNS[options.dataset].items()
+        )
+        tqdm.write(f"{order}, seed {seed}: {numbers}, {extra['steps']:,} steps; {shown(run)}")
+    print(
+        f"{conditions(environment(device))}\n\n`{options.dataset}`, `{options.model}`: {options.seconds:g} seconds of "
+        f"training, medians of {options.seeds} seeds, smallest and largest in brackets; {entry['count']:,} samples.\n\n"
+        f"{report(found, floors, COLUMNS[options.dataset])}\n\nRuns: {shown(options.runs_dir / options.dataset)}"
+    )
+
+
+if __name__ == "__main__":
+    launch(main, Options)

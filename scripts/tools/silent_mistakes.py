@@ -1,0 +1,131 @@
+"""What a silent mistake looks like: gan_detach.py with one mistake at a time, as curves, samples and figures.
+
+    python scripts/tools/silent_mistakes.py
+    tensorboard --logdir runs/mistakes
+
+Each mistake of `common/measure/silent_mistakes.py` changes a few lines of a copy of `scripts/gan_detach.py`, which then
+trains. Its curves and samples are published in `runs/mistakes/<name>/`, beside those of the unchanged script. The table
+has the means over the last 100 steps, the FID of 1,000 samples by `evaluate.py`, and what the audit finds in the first
+three steps. All runs together take some eight minutes on two cores.
+"""
+
+import contextlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from PIL import Image, ImageDraw
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tqdm import tqdm
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
+
+from common.measure.silent_mistakes import MISTAKES, Mistake
+from common.run.command_line import BadInput, Stopped, launch
+from common.run.folder import shown, write_whole
+from common.run.markdown import table
+from common.run.option_values import Count, check_numbers
+from scripts.tools import evaluate
+from scripts.tools.publish_runs import check_published, publish
+
+CURVES = {
+    "D loss": "loss/discriminator",
+    "G loss": "loss/generator",
+    "D(x)": "probability/real",
+    "D(G(z))": "probability/fake",
+}
+TILE = 4 * 58 + 2  # pixels of four digits in a sample grid
+NAMES = tuple(mistake.name for mistake in MISTAKES)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the gallery."""
+
+    mistakes: tuple[str, ...] = NAMES
+    """Mistakes to make, by name."""
+    output: Path = ROOT / "runs" / "mistakes"
+    """Where each run's folder is made. A folder published before is replaced, any other is refused."""
+    steps: Count = 600
+    """Steps of each run."""
+
+
+def train(mistake: Mistake, folder: Path, steps: int) -> tuple[Path, str]:
+    """Train a copy of gan_detach.py with `mistake` in `folder`; return the run and what the script printed."""
+    script = folder / f"{mistake.name}.py"
+    script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
+    often = ["--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2), "--checkpoint-every", steps]
+    command = [sys.executable, script, "--runs-dir", "runs", "--steps", steps, *often, "--audit", *mistake.arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([*map(str, command)], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise Stopped(f"{mistake.name} failed with the message above; the runs published before are kept")
+    (run,) = (folder / "runs" / mistake.name).iterdir()
+    return run, done.stdout
+
+
+def fid(script: Path, run: Path) -> float:
+    """Return the FID of 1,000 samples of a run of `script`, with the features of the digit classifier."""
+    networks = f"{script}:make_networks" if "def make_networks" in script.read_text() else None
+    with contextlib.redirect_stdout(io.StringIO()):
+        evaluate.main(evaluate.Options(run, count=1000, networks=networks))
+    return json.loads((run / "evaluation.json").read_text())[0]["samples"]["fid"]
+
+
+def late_means(run: Path, steps: int) -> list[float]:
+    """Return the mean of each of CURVES over the last 100 steps."""
+    events = EventAccumulator(str(run)).Reload()
+    late = [[point.value for point in events.Scalars(tag) if point.step > steps - 100] for tag in CURVES.values()]
+    return [sum(values) / len(values) for values in late]
+
+
+def gallery(output: Path, names: list[str]) -> Image.Image:
+    """Return the last samples of the published runs side by side, four to a row, each under its name."""
+    rows = -(-len(names) // 4)
+    sheet = Image.new("L", (4 * (TILE + 12) - 12, rows * (TILE + 30)), 255)
+    for number, name in enumerate(names):
+        left, top = number % 4 * (TILE + 12), number // 4 * (TILE + 30)
+        strip = Image.open(output / name / "samples.png").convert("L")
+        sheet.paste(strip.crop((strip.width - TILE, 0, strip.width, TILE)), (left, top + 20))
+        ImageDraw.Draw(sheet).text((left, top + 4), name, fill=0, font_size=13)
+    return sheet
+
+
+def main(options: Options) -> None:
+    """Make each mistake, publish its run, and print the table."""
+    check_numbers(options)
+    if unknown := set(options.mistakes) - set(NAMES):
+        raise BadInput(f"--mistakes {min(unknown)}: not one of {', '.join(NAMES)}")
+    for name in options.mistakes:
+        check_published(options.output / name)
+    options.output.mkdir(parents=True, exist_ok=True)
+    rows = []
+    chosen = [mistake for mistake in MISTAKES if mistake.name in options.mistakes]
+    for mistake in tqdm(chosen, "runs", unit="run"):
+        with tempfile.TemporaryDirectory() as folder:
+            run, printed = train(mistake, Path(folder), options.steps)
+            publish(mistake.name, run, options.output, digits=True)
+            numbers = [*late_means(run, options.steps), fid(Path(folder, f"{mistake.name}.py"), run)]
+            found = dict.fromkeys(re.findall(r"^- \*\*(\w+\??)\*\*", printed, re.MULTILINE))
+            rows.append([f"`{mistake.name}`", mistake.text, *(f"{n:.2f}" for n in numbers), ", ".join(found) or "-"])
+    text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
+    picture = gallery(options.output, [mistake.name for mistake in chosen])
+    write_whole(options.output / "samples.png", lambda file: picture.save(file, "png"))
+    write_whole(options.output / "table.md", lambda file: file.write(f"{text}\n".encode()))
+    print(f"{text}\n\nSamples:     {shown(options.output / 'samples.png')}")
+    print(f"TensorBoard: tensorboard --logdir {shown(options.output)}")
+
+
+if __name__ == "__main__":
+    launch(main, Options)
