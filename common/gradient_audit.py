@@ -173,6 +173,7 @@ class Term:
     name: str
     reached: set[int] = field(default_factory=set, repr=False)
     value: float | None = None  # of a constant
+    sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
     whole: bool = True  # whether the graph shows all that it reaches
     cells: dict[str, str] = field(default_factory=dict)
     dead: bool = False
@@ -287,8 +288,9 @@ class _Operations(TorchDispatchMode):
         return True
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.audit._operation(function, args)
-        return function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
+        self.audit._operation(function, args, result)
+        return result
 
 
 class GradientAudit:
@@ -346,6 +348,8 @@ class GradientAudit:
         self._raised: set[int] = set()  # accounts whose version the audit has raised in place of an optimizer
         self._details = False
         self._lines: dict[int, tuple[CodeType, int, int]] = {}  # of a node of the graph, by its sequence number
+        self._descent: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a storage: `_sources`
+        self._numbers_from = 0  # `_sources` of what item() has read since the last pass
         self._constants: dict[int, tuple] = {}  # likewise, the summands that need no gradient
         self._writes: deque[_Write] = deque(maxlen=4096)
         self._overwritten: list[_Overwritten] = []
@@ -387,6 +391,7 @@ class GradientAudit:
         self.optimizers_seen = [self._described(optimizer) for optimizer in optimizers]
         self._accounts, self._steps, self._overwritten = {}, {}, []
         self._lines, self._constants, self._writes, self._kept = {}, {}, deque(), []
+        self._descent.clear()
 
     @property
     def optimizers(self) -> list[Optimizer]:
@@ -622,6 +627,7 @@ class GradientAudit:
         if self._details:
             event.terms, event.detailed = self._terms(roots), True
             event.loose, event.whole = self._loose(args, kwargs)
+            self._numbers_from = 0
         self.events.append(event)
         self.passes.append(event)
         self._reached = event.reached
@@ -653,6 +659,7 @@ class GradientAudit:
         result = self._run(event, roots, original, (outputs, inputs, *args), kwargs)
         if self._details:
             self._follow(event, result)
+            self._descend(result, self._sources(ends) | sum(1 << number for number in event.reached))
         return result
 
     def _run(self, event: Event, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
@@ -803,6 +810,8 @@ class GradientAudit:
 
     def _forward_begins(self, _module: nn.Module, _args: tuple) -> None:
         if not torch.compiler.is_compiling() and not self._inside:
+            if self._depth == 0:
+                self._watch()
             self._depth += 1
             self._starts.append(len(self.events))
 
@@ -832,13 +841,17 @@ class GradientAudit:
             self._hooks.append(node.register_prehook(needed))
             event.graph.append(weakref.ref(needed))
 
-    def _operation(self, function: Callable, args: tuple) -> None:
-        """Note the line of an operation, the constants of a sum, and what is changed in place."""
+    def _operation(self, function: Callable, args: tuple, result: object) -> None:
+        """Note an operation: its line, from which parameters its result comes, what it changes in place."""
         if self._inside or self._stepping or torch.compiler.is_compiling():
             return
         frame, _ = _frames()
-        node = torch.autograd._get_sequence_nr() - 1  # the node of this operation, if it has one, is the newest
+        sources = self._sources(args)
+        self._descend(result, sources)
+        if function is torch.ops.aten._local_scalar_dense.default:  # item()
+            self._numbers_from |= sources
         if torch.is_grad_enabled():
+            node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
             self._lines.setdefault(node, (frame.f_code, frame.f_lasti, frame.f_lineno))
             if function.overloadpacket in SUM_OPERATIONS:
                 self._constants.setdefault(node, tuple(map(_constant, args[:2])))
@@ -871,6 +884,24 @@ class GradientAudit:
         leaves += [tensor for tensor in _tensors(args or list(kwargs.values())) if tensor.is_leaf]
         return [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self._accounts], whole
 
+    def _sources(self, value: object) -> int:
+        """Return the parameters from which tensors were computed, with a graph or without: a bit for each account."""
+        sources = 0
+        for tensor in _tensors(value):
+            if type(tensor) not in (Tensor, nn.Parameter):
+                continue
+            if tensor.requires_grad and tensor.is_leaf and id(tensor) in self._accounts:
+                sources |= 1 << self._accounts[id(tensor)].number
+            elif tensor.layout is torch.strided:
+                sources |= self._descent.get(tensor.untyped_storage(), 0)
+        return sources
+
+    def _descend(self, value: object, sources: int) -> None:
+        for tensor in _tensors(value) if sources else ():
+            if type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided:
+                storage = tensor.untyped_storage()
+                self._descent[storage] = self._descent.get(storage, 0) | sources
+
     def _terms(self, roots: list) -> list[Term]:
         """Split a loss at its additions, subtractions and scalings; none if it is a single term."""
         terms: list[Term] = []
@@ -887,7 +918,9 @@ class GradientAudit:
                     if child is not None:
                         stack.append((child, child))
                     elif constant is not None and float(constant):
-                        stack.append((Term(self._line(node), "a constant", set(), float(constant)), None))
+                        sources = self._sources([constant]) if isinstance(constant, Tensor) else self._numbers_from
+                        told = Term(self._line(node), "a constant", set(), float(constant), sources=sources)
+                        stack.append((told, None))
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], first))
             else:
@@ -1132,10 +1165,12 @@ class GradientAudit:
         for p in self.passes:
             for index, term in enumerate(p.terms):
                 rows[p.place, len(p.terms), index].append((p, term))
+        moved = sum(1 << number for number in set().union(*(t for p in self.passes for t in p.taken.values())))
         for (place, _, _), pairs in rows.items():
             constants = {term.value for _, term in pairs}
-            if None not in constants:  # a constant that changes has been computed, and then cut off
-                dead = len(constants) > 1 and 0.0 not in constants
+            if None not in constants:  # one that changes, and comes from what is trained, was cut off
+                sources = [term.sources & moved for _, term in pairs]
+                dead = len(constants) > 1 and 0.0 not in constants and any(sources)
             else:
                 dead = all(
                     term.value is None and term.whole and not term.reached & (excused | set().union(*p.taken.values()))

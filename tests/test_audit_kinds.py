@@ -150,6 +150,9 @@ ALIVE = {
     "loss": lambda discriminator, fake: 0.1 * discriminator(fake).mean(),
     "the same number each time": lambda discriminator, fake: 1e-3,
     "zero": lambda discriminator, fake: torch.zeros(()),
+    "entropy of a teacher that is not trained": lambda discriminator, fake: (
+        discriminator(torch.randn(6, 4)).detach().sum()
+    ),
     "loss less a constant": lambda discriminator, fake: (discriminator(fake).mean() - 3) / 2,
 }
 
