@@ -4,19 +4,18 @@ import json
 from pathlib import Path
 
 from common.run.audit_page import page
+from common.run.folder import write_whole
 
 SUFFIXES = (".html", ".md", ".json")
 
 
-def save(path: Path, data: dict, text: str) -> None:
-    """Write a report in the form that the suffix of its name says.
+def save(path: Path, data: dict, text: str) -> str:
+    """Write a report in the form that the suffix of its name says; return a sentence that says where it is.
 
     path: its suffix is one of `SUFFIXES`. data: as `GradientAudit.data` gives it, perhaps with further keys; the
     contents of a .json file and, as a page, of an .html file. text: Markdown, the contents of an .md file.
     """
-    contents = page(data) if path.suffix == ".html" else text
-    if path.suffix == ".json":
-        contents = json.dumps(data, indent=2)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(f"{contents}\n", encoding="utf-8")
-    temporary.replace(path)
+    forms = {".html": lambda: page(data), ".md": lambda: text, ".json": lambda: json.dumps(data, indent=2)}
+    contents = forms[path.suffix]()
+    write_whole(path, lambda file: file.write(f"{contents}\n".encode()))
+    return f"The report is in {path}"

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import count
+from itertools import count, islice, zip_longest
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 import torch
@@ -87,12 +88,17 @@ class GradientFlowError(RuntimeError):
 
 
 class Place(NamedTuple):
-    """A line of the user's code; `via` is the library's line that was called from there, or ""."""
+    """A line of the user's code, or, with `columns`, an expression on it.
+
+    `via` is the library's line that was called from there, or "". `columns` are the last line, and the columns in
+    bytes at which the expression begins and ends.
+    """
 
     file: str
     number: int
     function: str
     via: str = ""
+    columns: tuple[int, int, int] | None = None
 
     @property
     def where(self) -> str:
@@ -101,15 +107,15 @@ class Place(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The source of the line, without its comment, 60 characters at most."""
-        return _code(self.file, self.number)[:60]
+        """The source of it, without its comment, 60 characters at most."""
+        return _code(self.file, self.number, self.columns)[:60]
 
     def data(self) -> dict[str, object]:
-        """Return the line as what `json.dump` takes."""
+        """Return it as what `json.dump` takes."""
         return {"file": self.file, "line": self.number, "function": self.function, "code": self.code, "via": self.via}
 
     def __str__(self) -> str:
-        """The line with its code, and with the library's line where the code does not show what was called."""
+        """Show the library's line, too, where the code does not tell what was called."""
         via = f" via {self.via}" if self.via and not re.search(r"backward|step|grad", self.code) else ""
         return f"`{self.where} {self.code}`{via}"
 
@@ -135,10 +141,12 @@ class Finding:
     text: str
     places: tuple[Place, ...]
     cure: str
+    facts: tuple[tuple[str, str], ...] = ()  # of `overwritten`: what is wanted, who wrote it, and so on
+    silent: bool = False  # of `overwritten`: PyTorch alone gives no error
 
     @property
     def severity(self) -> str:
-        """ "error", "question" or "waste"."""
+        """One of "error", "question" and "waste"."""
         return SEVERITIES[self.kind]
 
     @property
@@ -165,6 +173,7 @@ class Term:
     name: str
     reached: set[int] = field(default_factory=set, repr=False)
     value: float | None = None  # of a constant
+    sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
     whole: bool = True  # whether the graph shows all that it reaches
     cells: dict[str, str] = field(default_factory=dict)
     dead: bool = False
@@ -191,7 +200,9 @@ class Event:
     graph: list[weakref.ref] = field(default_factory=list, repr=False)  # each dies with a node of the graph it built
     detailed: bool = False  # whether its loss was split into terms
     start: int = 0  # of a forward pass: the number of events before it
-    whole: bool = False  # whether the module is a network, not a part of one
+    whole: bool = False  # whether the module is a network, not a part; of a pass: whether its graph shows all leaves
+    loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
+    gone: bool = False  # whether that graph no longer exists
     needed: bool = False  # whether a backward pass came through that graph
 
     @property
@@ -277,8 +288,9 @@ class _Operations(TorchDispatchMode):
         return True
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.audit._operation(function, args)
-        return function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
+        self.audit._operation(function, args, result)
+        return result
 
 
 class GradientAudit:
@@ -325,6 +337,7 @@ class GradientAudit:
         self.passes: list[Event] = []
         self.findings: list[Finding] = []
         self.optimizers_seen: list[dict] = []
+        self._kept: list[Optimizer] = []  # found before; the script may drop them at its end
         self._accounts: dict[int, _Account] = {}  # by the id of the parameter
         self._steps: dict[int, _Steps] = {}
         self._numbers = count()
@@ -334,7 +347,9 @@ class GradientAudit:
         self._scales = self._hides = False  # the script writes to gradients in place; and behind their versions
         self._raised: set[int] = set()  # accounts whose version the audit has raised in place of an optimizer
         self._details = False
-        self._lines: dict[int, Place] = {}  # of a node of the graph, by its sequence number
+        self._lines: dict[int, tuple[CodeType, int, int]] = {}  # of a node of the graph, by its sequence number
+        self._descent: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a storage: `_sources`
+        self._numbers_from = 0  # `_sources` of what item() has read since the last pass
         self._constants: dict[int, tuple] = {}  # likewise, the summands that need no gradient
         self._writes: deque[_Write] = deque(maxlen=4096)
         self._overwritten: list[_Overwritten] = []
@@ -366,6 +381,8 @@ class GradientAudit:
         """Remove the hooks, then find what is wrong, doubtful or wasteful."""
         self._active = False
         self._detail(False)
+        for event in self.events:
+            event.gone = bool(event.graph) and not any(node() for node in event.graph)
         torch.autograd.backward, torch.autograd.grad, torch.compile = self._originals
         for hook in [*self._hooks, *(account.hook for account in self._accounts.values() if account.hook)]:
             hook.remove()
@@ -373,7 +390,8 @@ class GradientAudit:
         self.findings = sorted(self._judge(optimizers), key=lambda finding: [*SEVERITIES].index(finding.kind))
         self.optimizers_seen = [self._described(optimizer) for optimizer in optimizers]
         self._accounts, self._steps, self._overwritten = {}, {}, []
-        self._lines, self._constants, self._writes = {}, {}, deque()
+        self._lines, self._constants, self._writes, self._kept = {}, {}, deque(), []
+        self._descent.clear()
 
     @property
     def optimizers(self) -> list[Optimizer]:
@@ -382,10 +400,15 @@ class GradientAudit:
         Wrappers of other optimizers, whose `step` PyTorch does not hook, are left out.
         """
         self._watch()
-        found = {id(steps.optimizer): steps.optimizer for steps in self._steps.values() if steps.optimizer}
+        known = [*self._kept, *(steps.optimizer for steps in self._steps.values() if steps.optimizer)]
+        found = {id(optimizer): optimizer for optimizer in known}
         kinds = {kind for kind in _subclasses(Optimizer) if getattr(getattr(kind, "step", None), "hooked", False)}
+        concerned = {
+            *self._accounts,
+            *(id(leaf) for p in self.passes for ref in p.loose if (leaf := ref()) is not None),
+        }
         for thing in [thing for thing in gc.get_objects() if type(thing) in kinds]:
-            if any(id(p) in self._accounts for p in _held(thing)):
+            if any(id(p) in concerned for p in _held(thing)):
                 found.setdefault(id(thing), thing)
         return list(found.values())
 
@@ -411,6 +434,10 @@ class GradientAudit:
         if not self.findings:
             return "Nothing wrong, nothing wasted."
         first = self.findings[0]
+        if first.facts:
+            width = max(len(label) for label, _ in first.facts)
+            facts = "".join(f"\n- {label:<{width}}  {told}" for label, told in first.facts)
+            return f"{opening} a backward pass needs a tensor as it was before it was changed in place.\n{facts}"
         at = f" ({first.line})" if first.line and first.line not in first.text else ""
         return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure}"
 
@@ -454,6 +481,7 @@ class GradientAudit:
                     "networks": list(finding.networks),
                     "text": finding.text,
                     "cure": finding.cure,
+                    "facts": dict(finding.facts),
                     "places": [place.data() for place in finding.places],
                 }
                 for finding in self.findings
@@ -472,17 +500,30 @@ class GradientAudit:
         }
 
     def __str__(self) -> str:
-        """The answer, the table and the findings, as Markdown that reads well in a terminal, too."""
+        """Return the answer, the table and the findings, as Markdown that reads well in a terminal, too."""
+        return "\n\n".join(part for part in (self.verdict, self.table, self.listing) if part)
+
+    @property
+    def listing(self) -> str:
+        """The findings, a line each."""
+        return "\n".join(f"- {finding}" for finding in self.findings)
+
+    @property
+    def table(self) -> str:
+        """A row for every backward pass and for each of its terms, and what the cells mean; "" without any pass."""
         rows: Counter[tuple] = Counter()
         for event in self.events:
-            if event.kind in ("backward", "grad"):
+            if event.kind == "backward" or (event.kind == "grad" and "read" in event.cells.values()):
                 note = " raised" * event.raised + " (create_graph)" * event.create_graph
-                kind = "" if event.kind == "backward" else "grad: "
-                lines = [(f"{kind}{event.place}{note}", *event.cells.values())]
-                for term in event.terms:
-                    at = f" {term.place}" if term.place else ""
-                    lines.append((f"  + {term.name}{at}" + " (dead)" * term.dead, *term.cells.values()))
+                lines = [(f"{event.place}{note}", *event.cells.values())]
+                # Terms that all do what the pass does tell nothing.
+                terms = event.terms if any(t.dead or t.cells != event.cells for t in event.terms) else []
+                for term in terms:
+                    label = f"  + {term.place or term.name}" + " (dead)" * term.dead
+                    lines.append((label, *term.cells.values()))
                 rows[tuple(lines)] += 1
+        if not rows:
+            return ""
         table = [("backward pass", "times", *self.networks)]
         for lines, times in rows.items():
             for index, (label, *cells) in enumerate(lines):
@@ -491,11 +532,8 @@ class GradientAudit:
         table.insert(1, tuple("-" * width for width in widths))
         shown = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in table]
         words = {cell for event in self.events if event.kind in ("backward", "grad") for cell in event.cells.values()}
-        legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words) + "."
-        findings = [f"- {finding}" for finding in self.findings]
-        return "\n".join(
-            [self.verdict, "", *shown, "", legend, "", *findings] if self.passes else [self.verdict, *findings]
-        ).rstrip()
+        legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words)
+        return "\n".join([*shown, *["", f"{legend}."] * bool(legend)])
 
     # What happens, while it happens.
 
@@ -530,7 +568,7 @@ class GradientAudit:
         return account
 
     def _hook_unfrozen(self) -> None:
-        """Hook the parameters that were frozen when their account was opened: only others can have a hook."""
+        """Add the hooks of parameters that were frozen when their account was opened: only others can have one."""
         for account in self._accounts.values():
             if account.hook is None and (parameter := account.parameter()) is not None:
                 self._account(parameter)
@@ -576,6 +614,7 @@ class GradientAudit:
         # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
         if self._inside or not self._active:
             return original(*args, **kwargs)
+        paused = self._pause()  # looking at gradients is no operation of the script
         self._watch()
         self._hook_unfrozen()
         for account in list(self._accounts.values()):
@@ -587,6 +626,8 @@ class GradientAudit:
         roots = _roots(args, kwargs)
         if self._details:
             event.terms, event.detailed = self._terms(roots), True
+            event.loose, event.whole = self._loose(args, kwargs)
+            self._numbers_from = 0
         self.events.append(event)
         self.passes.append(event)
         self._reached = event.reached
@@ -597,26 +638,28 @@ class GradientAudit:
             by_number = {account.number: account for account in self._accounts.values()}
             for key in event.reached & by_number.keys():
                 self._add(by_number[key], number)
+            if paused:
+                self._mode.__enter__()
             if len(self.passes) == DETAILED:
                 self._detail(False)
 
-    def _watched_grad(self, *args, **kwargs):
-        if not self._active:
-            return self._originals[1](*args, **kwargs)
-        outputs = args[0] if args else kwargs.get("outputs")
-        inputs = args[1] if len(args) > 1 else kwargs.get("inputs")
-        outputs, inputs = ((x,) if isinstance(x, Tensor) else tuple(x) for x in (outputs, inputs))
+    def _watched_grad(self, outputs, inputs, *args, **kwargs):
+        original = self._originals[1]
+        outputs, inputs = (tuple(x) if isinstance(x, Iterator) else x for x in (outputs, inputs))  # read once
+        tensors, ends = list(_tensors(outputs)), list(_tensors(inputs))
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
-        if self._inside or not all(type(tensor) in (Tensor, nn.Parameter) for tensor in outputs + inputs):
-            return self._originals[1](*args, **kwargs)
+        plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
+        if self._inside or not self._active or not plain:
+            return original(outputs, inputs, *args, **kwargs)
         self._watch()
-        event = Event("grad", _here(), create_graph=bool(kwargs.get("create_graph", len(args) > 4 and args[4])))
-        roots = _roots((outputs,), {})
-        event.reached, _ = self._reach(roots, inputs)
+        event = Event("grad", _here(), create_graph=bool(kwargs.get("create_graph", len(args) > 2 and args[2])))
+        roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+        event.reached, _ = self._reach(roots, ends)
         self.events.append(event)
-        result = self._run(event, roots, self._originals[1], args, kwargs)
+        result = self._run(event, roots, original, (outputs, inputs, *args), kwargs)
         if self._details:
             self._follow(event, result)
+            self._descend(result, self._sources(ends) | sum(1 << number for number in event.reached))
         return result
 
     def _run(self, event: Event, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
@@ -767,6 +810,8 @@ class GradientAudit:
 
     def _forward_begins(self, _module: nn.Module, _args: tuple) -> None:
         if not torch.compiler.is_compiling() and not self._inside:
+            if self._depth == 0:
+                self._watch()
             self._depth += 1
             self._starts.append(len(self.events))
 
@@ -779,6 +824,13 @@ class GradientAudit:
             self._follow(event, output)
             self.events.append(event)
 
+    def _happened(self, kind: str, place: Place, accounts: set[int]) -> None:
+        """Record an event, or more accounts of the one before."""
+        last = self.events[-1] if self.events else None
+        if last is None or (last.kind, last.place) != (kind, place):
+            self.events.append(last := Event(kind, place))
+        last.reached |= accounts
+
     def _follow(self, event: Event, output: object) -> None:
         """Note whether a backward pass comes through the graph of the output, and whether the graph still exists."""
         for node in {tensor.grad_fn for tensor in _tensors(output)} - {None}:
@@ -789,51 +841,92 @@ class GradientAudit:
             self._hooks.append(node.register_prehook(needed))
             event.graph.append(weakref.ref(needed))
 
-    def _operation(self, function: Callable, args: tuple) -> None:
-        """Note the line of an operation, the constants of a sum, and what is changed in place."""
+    def _operation(self, function: Callable, args: tuple, result: object) -> None:
+        """Note an operation: its line, from which parameters its result comes, what it changes in place."""
         if self._inside or self._stepping or torch.compiler.is_compiling():
             return
-        here = _here()
-        node = torch.autograd._get_sequence_nr() - 1  # the node of this operation, if it has one, is the newest
+        frame, _ = _frames()
+        sources = self._sources(args)
+        self._descend(result, sources)
+        if function is torch.ops.aten._local_scalar_dense.default:  # item()
+            self._numbers_from |= sources
         if torch.is_grad_enabled():
-            self._lines.setdefault(node, here)
+            node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
+            self._lines.setdefault(node, (frame.f_code, frame.f_lasti, frame.f_lineno))
             if function.overloadpacket in SUM_OPERATIONS:
                 self._constants.setdefault(node, tuple(map(_constant, args[:2])))
         for index in _written(function):
             for tensor in _tensors(args[index] if index < len(args) else ()):
                 if type(tensor) not in (Tensor, nn.Parameter) or tensor.is_inference():
                     continue
-                storage = _storage(tensor)
+                storage, here = _storage(tensor), _expression(frame.f_code, frame.f_lasti, frame.f_lineno)
                 self._writes.append(_Write(storage, tensor._version, function.overloadpacket.__name__, here))
                 for account in self._accounts.values() if not self._depth else ():
                     parameter = account.parameter() if account.passes else None
                     if parameter is not None and storage == _storage(parameter):
-                        self._by_hand.append((account.number, frozenset(account.passes), here))
+                        self._by_hand.append((account.number, frozenset(account.passes), _here()))
+                        self._happened("hand", _here(), {account.number})
 
-    def _reach(self, roots: list, ends: tuple = ()) -> tuple[set[int], bool]:
+    def _line(self, node) -> Place | None:
+        """Return where a node of a graph was made, if that was seen."""
+        seen = self._lines.get(node._sequence_nr())
+        return _expression(*seen) if seen else None
+
+    def _reach(self, roots: list, ends: Iterable[Tensor] = ()) -> tuple[set[int], bool]:
         """Return the accounts that the graph leads to, and whether it leads nowhere else and hides nothing."""
         leaves, whole = _leaves(roots, ends)
         known = {self._accounts[id(leaf)].number for leaf in leaves if id(leaf) in self._accounts}
         return known, whole and all(id(leaf) in self._accounts for leaf in leaves)
 
+    def _loose(self, args: tuple, kwargs: dict) -> tuple[list[weakref.ref], bool]:
+        """Return the leaves of a pass that are in no network, and whether its graph shows all leaves."""
+        leaves, whole = _leaves(_roots(args, kwargs))
+        leaves += [tensor for tensor in _tensors(args or list(kwargs.values())) if tensor.is_leaf]
+        return [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self._accounts], whole
+
+    def _sources(self, value: object) -> int:
+        """Return the parameters from which tensors were computed, with a graph or without: a bit for each account."""
+        sources = 0
+        for tensor in _tensors(value):
+            if type(tensor) not in (Tensor, nn.Parameter):
+                continue
+            if tensor.requires_grad and tensor.is_leaf and id(tensor) in self._accounts:
+                sources |= 1 << self._accounts[id(tensor)].number
+            elif tensor.layout is torch.strided:
+                sources |= self._descent.get(tensor.untyped_storage(), 0)
+        return sources
+
+    def _descend(self, value: object, sources: int) -> None:
+        for tensor in _tensors(value) if sources else ():
+            if type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided:
+                storage = tensor.untyped_storage()
+                self._descent[storage] = self._descent.get(storage, 0) | sources
+
     def _terms(self, roots: list) -> list[Term]:
         """Split a loss at its additions, subtractions and scalings; none if it is a single term."""
-        terms, stack = [], [(node, node) for node in roots]
+        terms: list[Term] = []
+        stack: list[tuple] = [(node, node) for node in roots]  # (what is to be split, where it became a summand)
         while stack and len(terms) + len(stack) < 32:
             node, first = stack.pop()
-            children = [child for child, _ in node.next_functions]
-            if node.name() in SUMS:
+            children = [] if isinstance(node, Term) else [child for child, _ in node.next_functions]
+            below = [child for child in children if child is not None]
+            if isinstance(node, Term):
+                terms.append(node)
+            elif node.name() in SUMS:
                 constants = self._constants.get(node._sequence_nr(), (None, None))
-                for child, constant in zip(children, constants, strict=False):  # a stack has no constants
-                    if child is None and isinstance(constant, Tensor | float | int) and float(constant):
-                        terms.append(Term(self._lines.get(node._sequence_nr()), "a constant", set(), float(constant)))
-                stack += [(child, child) for child in reversed(children) if child is not None]
-            elif node.name() in SCALES and len(below := [child for child in children if child is not None]) == 1:
+                for child, constant in reversed([*zip_longest(children, constants[: len(children)])]):
+                    if child is not None:
+                        stack.append((child, child))
+                    elif constant is not None and float(constant):
+                        sources = self._sources([constant]) if isinstance(constant, Tensor) else self._numbers_from
+                        told = Term(self._line(node), "a constant", set(), float(constant), sources=sources)
+                        stack.append((told, None))
+            elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], first))
             else:
                 reached, whole = self._reach([node])
                 name = re.sub(r"Backward\d*$", "", first.name())
-                terms.append(Term(self._lines.get(first._sequence_nr()), name, reached, whole=whole))
+                terms.append(Term(self._line(first), name, reached, whole=whole))
         return terms if len(terms) > 1 and not stack else []
 
     def _blame(self, event: Event, roots: list, message: str) -> None:
@@ -846,7 +939,7 @@ class GradientAudit:
                 storage = _storage(tensor)
                 of_node = re.sub(r"Backward\d*$", "", node.name())
                 blame.storages.setdefault(storage, f"a tensor of shape {list(tensor.shape)} that {of_node} saved")
-                if reader := self._lines.get(node._sequence_nr()):
+                if reader := self._line(node):
                     blame.readers.append(reader)
                 blame.behind |= self._reach([node])[0]
                 for account, parameter in accounts:
@@ -887,21 +980,26 @@ class GradientAudit:
         for finding, _ in idle.values():
             yield finding
         excused = set().union(*(numbers for _, numbers in idle.values()))
-        yield from self._judge_terms(excused)
+        yield from self._judge_terms(optimizers, excused)
         yield from self._judge_overwritten()
         yield from self._judge_owners(optimizers, excused)
         yield from self._judge_unused()
 
     def _step_by_hand(self) -> None:
         """Take a write to a parameter that no optimizer steps on for a step."""
+        by_hand: set[int] = set()
         for number, passes, place in self._by_hand:
             account = self._by_number.get(number)
             if account is not None and not account.asked:
+                by_hand.add(number)
                 steps = self._steps.setdefault(0, _Steps(None))
                 steps.places[place] += 1
                 account.fed = True
                 for index in passes:
                     self.passes[index].taken[0].add(number)
+        for event in self.events:
+            if event.kind == "hand":
+                event.kind, event.reached = "step", event.reached & by_hand
 
     def _fill(self) -> None:
         """Give every event and term a cell for each network; drop the forward passes of anything else."""
@@ -939,7 +1037,8 @@ class GradientAudit:
                     for name, ids in self._names.items()
                     for numbers in [term.reached & ids.keys()]
                 }
-            kept.append((index, event))
+            if event.kind != "step" or event.reached:
+                kept.append((index, event))
         self.events = [event for _, event in kept]
 
     def _crossed(self, p: Event) -> Iterator[dict[str, set[int]]]:
@@ -1009,7 +1108,9 @@ class GradientAudit:
             if steps.held:
                 place, numbers = steps.held
                 networks = self._networks_of(numbers)
-                text = f"an optimizer holds {self._some(numbers)} of {_and(networks)} twice, so that each step moves them twice."
+                text = (
+                    f"an optimizer holds {self._some(numbers)} of {_and(networks)} twice; each step moves them twice."
+                )
                 yield self._finding("twice", networks, text, [place], CURES["held"])
         for network, ids in self._names.items():
             missing = {n for n in ids if self._by_number[n].asked and not self._by_number[n].fed}
@@ -1046,19 +1147,30 @@ class GradientAudit:
             if self._networks_of(numbers) and passes and (most >= IDLE_AFTER or (most > 1 and dropped)):
                 networks = self._networks_of(numbers)
                 places = dict.fromkeys(p.place for p in dropped or [p for _, p in passes])
-                text = f"the optimizer of {_and(networks)} ({type(optimizer).__name__}) never stepped; another did {most}x."
+                kind = type(optimizer).__name__
+                text = f"the optimizer of {_and(networks)} ({kind}) never stepped; another did {most}x."
                 yield id(optimizer), (self._finding("idle", networks, text, places), numbers)
 
-    def _judge_terms(self, excused: set[int]) -> Iterator[Finding]:
+    def _judge_terms(self, optimizers: list[Optimizer], excused: set[int]) -> Iterator[Finding]:
         """Yield the terms that were dead in all passes of their line."""
+        held = {id(p) for optimizer in optimizers for p in _held(optimizer)}
+        lost = {}
+        for p in self.passes:
+            loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
+            if p.detailed and p.whole and not (p.raised or p.reached or loose & held):
+                lost[p.place] = None
+        for place in lost:
+            yield self._finding("dead", (), "a backward pass reached no parameter of any network.", [place])
         rows: dict[tuple[Place, int, int], list[tuple[Event, Term]]] = defaultdict(list)
         for p in self.passes:
             for index, term in enumerate(p.terms):
                 rows[p.place, len(p.terms), index].append((p, term))
+        moved = sum(1 << number for number in set().union(*(t for p in self.passes for t in p.taken.values())))
         for (place, _, _), pairs in rows.items():
             constants = {term.value for _, term in pairs}
-            if None not in constants:  # a constant that changes has been computed, and then cut off
-                dead = len(constants) > 1 and 0.0 not in constants
+            if None not in constants:  # one that changes, and comes from what is trained, was cut off
+                sources = [term.sources & moved for _, term in pairs]
+                dead = len(constants) > 1 and 0.0 not in constants and any(sources)
             else:
                 dead = all(
                     term.value is None and term.whole and not term.reached & (excused | set().union(*p.taken.values()))
@@ -1089,29 +1201,43 @@ class GradientAudit:
         }
         for blame in self._overwritten:
             what = [tensors.get(storage, told) for storage, told in blame.storages.items()] or ["a tensor of its graph"]
-            wrote = _and([str(place) for place in dict.fromkeys(blame.writers)]) or "a line that was not seen"
-            read = _and([str(place) for place in dict.fromkeys(blame.readers)][:3]) or "the forward pass"
-            text = (
-                f"{blame.event.place} needs {_and(list(dict.fromkeys(what))[:5])} as {read} found it, but {wrote} has "
-                "changed it in place since."
-            )
+            what = _and([*dict.fromkeys(what)][:5])
+            writers = [*dict.fromkeys(map(str, blame.writers))] or ["a line that was not seen"]
+            readers = [*dict.fromkeys(map(str, blame.readers))][:3] or ["the forward pass"]
+            why = "the gradient is computed from the tensor as it was in the forward pass"
             if blame.hidden:
-                text += " PyTorch alone does not notice, because the optimizer does not raise the version: the gradient would be wrong."
-            mine = set(self._networks_of(blame.accounts))
-            again = "compute the forward pass again after the step, or step after the last `backward()` that needs it"
-            if blame.operations or not blame.accounts:
-                cure = f"Write to a new tensor in place of {_and(sorted(blame.operations)) or 'the in-place operation'}: `x = x + y` for `x += y`, `inplace=False`, `clone()`."
-            elif set(self._networks_of(blame.behind)) - mine:
-                cure = f"{again[0].upper()}{again[1:]}."
-            elif set(self._networks_of(blame.ahead)) - mine:
-                cure = f"If this loss is not for {_and(tuple(mine))}, `detach()` the output of it; else {again}."
-            else:
-                cure = f"{again[0].upper()}{again[1:]}; `detach()` what comes from an earlier step."
-            places = dict.fromkeys([*blame.writers, *blame.readers, blame.event.place])
-            networks = self._networks_of(blame.accounts) or tuple(
-                n for n in self._names if blame.ahead & self._names[n].keys()
+                why += (
+                    "; this optimizer does not raise the version of what it changes, so PyTorch alone gives no error "
+                    "and a wrong gradient"
+                )
+            cure = self._cure(blame)
+            facts = {
+                "wanted by": str(blame.event.place),
+                "tensor": what,
+                "read by": _and(readers),
+                "written by": _and(writers),
+                "why": why,
+                "cure": cure,
+            }
+            text = (
+                f"{blame.event.place} needs {what} as {_and(readers)} found it; {_and(writers)} has changed it since."
             )
-            yield self._finding("overwritten", networks, text, places, cure)
+            places = dict.fromkeys([*blame.writers, *blame.readers, blame.event.place])
+            networks = self._networks_of(blame.accounts or blame.ahead)
+            yield Finding("overwritten", networks, text, tuple(places), cure, tuple(facts.items()), blame.hidden)
+
+    def _cure(self, blame: _Overwritten) -> str:
+        """Return the cure that fits the culprit."""
+        mine = set(self._networks_of(blame.accounts))
+        if blame.operations or not blame.accounts:
+            names = _and(sorted(blame.operations)) or "the in-place operation"
+            return f"Write to a new tensor in place of {names}: `x = x + y` for `x += y`, `inplace=False`, `clone()`."
+        again = "ompute the forward pass again after the step, or step after the last `backward()` that needs it"
+        if set(self._networks_of(blame.behind)) - mine:  # the gradient goes through the changed network, to another
+            return f"C{again}."
+        if set(self._networks_of(blame.ahead)) - mine:
+            return f"If this loss is not for {_and(sorted(mine))}, `detach()` what it gets from there. Else c{again}."
+        return f"C{again}; `detach()` what comes from an earlier step."
 
     def _judge_owners(self, optimizers: list[Optimizer], excused: set[int]) -> Iterator[Finding]:
         """Yield what no optimizer holds, and the gradients that none used."""
@@ -1170,16 +1296,18 @@ class GradientAudit:
         return True
 
     def _judge_unused(self) -> Iterator[Finding]:
-        lines: dict[tuple[Place, tuple[str, ...]], list[Event]] = defaultdict(list)
+        lines: dict[tuple[Place, str, tuple[str, ...]], list[Event]] = defaultdict(list)
         for event in self.events:
             if event.graph:
                 word = "read" if event.kind == "grad" else "here"
-                lines[event.place, tuple(n for n, cell in event.cells.items() if cell == word)].append(event)
+                lines[event.place, event.kind, tuple(n for n, cell in event.cells.items() if cell == word)].append(
+                    event
+                )
         found: dict[tuple[Place, str], dict[str, int]] = defaultdict(dict)
-        for (place, networks), events in lines.items():
-            gone = [event for event in events if not any(ref() for ref in event.graph)]
+        for (place, kind, networks), events in lines.items():
+            gone = [event for event in events if event.gone]
             if gone and not any(event.needed for event in events):
-                found[place, events[0].kind] |= dict.fromkeys(networks, len(gone))
+                found[place, kind] |= dict.fromkeys(networks, len(gone))
         for (place, kind), networks in found.items():
             what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
             names = [name for name in self._names if name in networks]
@@ -1201,23 +1329,31 @@ class GradientAudit:
         return f"{len(chosen)} of the {len(names)} parameters ({shown})"
 
 
-def _here() -> Place:
-    """Return the innermost line of the user's code, with the line of the library that it called."""
+def _frames() -> tuple[FrameType, FrameType | None]:
+    """Return the innermost frame of the user's code, and of a library that it called."""
     frame, library = sys._getframe(1), None
-    while frame is not None:
-        origin = _origin(frame.f_code.co_filename)
-        if origin == "user":
-            break
+    while frame is not None and (origin := _origin(frame.f_code.co_filename)) != "user":
         if origin == "library" and library is None:
             library = frame
         frame = frame.f_back
-    via = (
-        f"{Path(library.f_code.co_filename).name}:{library.f_lineno}"
-        if library is not None and frame is not None
-        else ""
-    )
-    frame = frame or library or sys._getframe(1)
+    return frame or library or sys._getframe(1), library if frame is not None else None
+
+
+def _here() -> Place:
+    """Return the innermost line of the user's code, with the line of the library that it called."""
+    frame, library = _frames()
+    via = f"{Path(library.f_code.co_filename).name}:{library.f_lineno}" if library is not None else ""
     return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name, via)
+
+
+def _expression(code: CodeType, instruction: int, line: int) -> Place:
+    """Return the place of an instruction: an expression from Python 3.11 on, a line before."""
+    columns = None
+    if hasattr(code, "co_positions"):
+        first, last, begin, end = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+        if None not in (first, last, begin, end):
+            line, columns = first, (last, begin, end)
+    return Place(code.co_filename, line, code.co_name, "", columns)
 
 
 OURS = {__file__}
@@ -1239,8 +1375,14 @@ def _origin(file: str) -> str:
 
 
 @cache
-def _code(file: str, line: int) -> str:
-    """Return a line of source without its comment."""
+def _code(file: str, line: int, columns: tuple[int, int, int] | None) -> str:
+    """Return a line of source without its comment, or an expression."""
+    if columns is not None:
+        last, begin, end = columns
+        lines = [linecache.getline(file, number).encode() for number in range(line, last + 1)]
+        lines[-1] = lines[-1][:end]
+        lines[0] = lines[0][begin:]
+        return " ".join(b" ".join(lines).decode(errors="replace").split())
     text = linecache.getline(file, line).strip()
     with suppress(tokenize.TokenError, SyntaxError):  # the line may be the first of several
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -1276,7 +1418,8 @@ def _tensors(value: object) -> Iterator[Tensor]:
 def _constant(summand: object) -> object:
     """Return a number or a tensor of one number that needs no gradient; None for all else."""
     if isinstance(summand, Tensor):
-        return summand if not summand.requires_grad and summand.numel() == 1 else None
+        plain = type(summand) is Tensor and summand.numel() == 1 and not summand.is_complex()
+        return summand if plain and not summand.requires_grad else None
     return summand if isinstance(summand, float | int) else None
 
 
@@ -1312,7 +1455,7 @@ def _nodes(roots: Iterable, ends: Iterable = ()) -> Iterator:
             stack += [child for child, _ in node.next_functions]
 
 
-def _leaves(roots: Iterable, ends: tuple = ()) -> tuple[list[Tensor], bool]:
+def _leaves(roots: Iterable, ends: Iterable[Tensor] = ()) -> tuple[list[Tensor], bool]:
     """Return the leaves that a graph leads to, and whether it shows all of them.
 
     ends: tensors at which it ends. A function of the user's own, as a checkpoint is, may hide others.

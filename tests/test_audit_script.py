@@ -242,10 +242,14 @@ def test_scripts_that_train_nothing(tmp_path, script, status, said):
     ],
 )
 def test_bad_input_is_refused_in_one_line(arguments, named, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["audit_script.py", *arguments])  # which has a parser of its own
+    assert named in refused(monkeypatch, capsys, *arguments)
+
+
+def refused(monkeypatch, capsys, *arguments):
+    """The one line with which the audit, which has a parser of its own, refuses a command line."""
+    monkeypatch.setattr(sys, "argv", ["audit_script.py", *arguments])
     with pytest.raises(SystemExit) as exit:
         audit_script.main()
     assert exit.value.code == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert named in lines[0]
+    (line,) = capsys.readouterr().err.splitlines()
+    return line

@@ -253,7 +253,8 @@ def backward(by_hand, networks, chains, inputs):
         for i in range(min(start, end), max(start, end) + 1):
             upstream = (set() if i == cut else upstream) | {p for p in networks[i].parameters() if p.requires_grad}
             hidden = networks[i](hidden.detach() if i == cut else hidden)
-            calls.append((i, hidden.requires_grad, upstream & set(chosen or upstream)))
+            passed = cut is None or not i < cut <= max(start, end)
+            calls.append((i, hidden.requires_grad, passed and upstream & set(chosen or upstream)))
         if hidden.requires_grad:
             losses.append(hidden.square().sum())
     ran = bool(losses)

@@ -149,6 +149,10 @@ LIVE = {
     "non-scalar-loss": [lambda: (leaf() * 2).backward()],
     "complex-loss": [lambda: (leaf() * 1j).sum().backward()],
     "grad-output-shape": [lambda: torch.autograd.grad(leaf() * 2, leaf(), torch.ones(3))],
+    "backward-one": [
+        lambda: leaf().sum().backward(torch.FloatTensor([1])),
+        lambda: (leaf() * 2).backward(torch.FloatTensor([1])),
+    ],
     "item-of-many": [lambda: leaf().item(), lambda: math.sqrt(torch.ones(2)), lambda: bool(torch.ones(2))],
     "float-loss": [lambda: leaf().sum().item().backward()],
     "logits-to-bce": [

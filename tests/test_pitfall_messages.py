@@ -25,6 +25,10 @@ def in_place(tensor, expected):
         (in_place("torch.FloatTensor [128, 1]], which is output 0 of TBackward", 1), "step-between-backwards"),
         (in_place("torch.FloatTensor [512, 1]], which is output 0 of AsStridedBackward0", 1), "step-between-backwards"),
         (in_place("torch.cuda.FloatTensor [1, 1024, 1, 1]]", 1), "step-between-backwards"),
+        (in_place("torch.cuda.FloatTensor [64]]", 1), "step-between-backwards"),  # the weight of a BatchNorm
+        (in_place("torch.cuda.FloatTensor [64]]", 2), "ddp-batch-norm-twice"),  # a running mean
+        (in_place("torch.cuda.HalfTensor [512]]", 4), "ddp-batch-norm-twice"),
+        (in_place("torch.cuda.FloatTensor [512, 64]]", 2), "step-between-backwards"),
         (
             in_place("torch.cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of SigmoidBackward0", 0),
             "inplace-activation",
@@ -176,6 +180,20 @@ def in_place(tensor, expected):
         (
             f"network = DistributedDataParallel(network)\n{in_place('torch.cuda.FloatTensor [768]]', 2)}",
             "ddp-batch-norm-twice",
+        ),
+        (
+            "D_real.backward(mone)\nRuntimeError: Mismatch in shape: grad_output[0] has a shape of torch.Size([1]) "
+            "and output[0] has a shape of torch.Size([]).",
+            "backward-one",
+        ),
+        (
+            "D_real.backward(one)\nRuntimeError: invalid gradient at index 0 - expected shape [] but got [1]",
+            "backward-one",
+        ),
+        (
+            "  accelerator.backward(loss)\n/site-packages/torch/optim/lr_scheduler.py:136: UserWarning: Detected call "
+            "of `lr_scheduler.step()` before `optimizer.step()`. accelerate/optimizer.py",
+            "wrapper-skips-step",
         ),
         (
             "total_loss += loss\nRuntimeError: Trying to backward through the graph a second time",

@@ -34,6 +34,6 @@ ERRORS = (
     "compiled",
     "parallel",
 )
-SILENT = ("lost_checks", "silent")
+SILENT = ("lost_checks", "silent", "penalties", "wrappers")
 for kind in (*ERRORS, *SILENT):
     import_module(f"{__name__}.{kind}")

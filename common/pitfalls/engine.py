@@ -21,9 +21,9 @@ class Pitfall:
 
     `wrong` and `right` take nothing; what they return (numbers, tensors, None, or a tuple of these) shows the effect.
     `wrong_gives` and `right_gives` are what to expect: such a value in plain numbers, or the type of the exception.
-    `errors` are phrases of the message, any of which identifies it, with * for the parts that vary. `hints` are
-    phrases that rank this entry first if several share one message. `not_run` says why an entry has no functions, and
-    the source of its message; it is empty for an entry that runs.
+    `errors` are phrases of the message, any of which identifies it, with * for the parts that vary and # for a number.
+    `hints` are such phrases, too: they rank this entry first if several share one message. `not_run` says why an entry
+    has no functions, and the source of its message; it is empty for an entry that runs.
     """
 
     name: str
@@ -113,19 +113,24 @@ def match_error(text: str) -> list[Pitfall]:
     for entry in PITFALLS:
         position = max((_last(phrase, text) for phrase in entry.errors), default=-1)
         if position >= 0:
-            found.append((-position, -sum(_squeeze(hint) in text for hint in entry.hints), entry))
+            found.append((-position, -sum(_last(hint, text) >= 0 for hint in entry.hints), entry))
     return [entry for *_, entry in sorted(found, key=lambda match: match[:2])]
 
 
 def _last(phrase: str, text: str) -> int:
-    """Where in the squeezed text the phrase starts that comes last, or -1; a * is up to 80 letters and digits."""
-    pattern = "[a-z0-9]{0,80}?".join(map(_squeeze, phrase.split("*")))
+    """Where in the squeezed text the phrase starts that comes last, or -1; a * is up to 80 letters, a # a number."""
+    parts = re.split("([*#])", phrase)
+    pattern = "".join({"*": "[a-z0-9]{0,80}?", "#": "[0-9]+"}.get(part) or _squeeze(part) for part in parts)
     return max((match.start() for match in re.finditer(pattern, text)), default=-1)
 
 
 def _squeeze(text: str) -> str:
-    """Lower-case letters and digits only: neither colours, line breaks, frames nor "in-place" for "inplace" matter."""
-    return re.sub(r"[^a-z0-9]", "", re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).lower())
+    """Lower-case letters and digits only: neither colours, line breaks, frames nor "in-place" for "inplace" matter.
+
+    The sizes of a shape keep a letter between them: [512, 1] becomes 512x1.
+    """
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).lower()
+    return re.sub(r"[^a-z0-9]", "", re.sub(r"(\d)\W*,\W*(?=\d)", r"\1x", text))
 
 
 def _plain(value: object) -> object:

@@ -98,10 +98,11 @@ class PenaltyFreesGraph:
 
 
 FIRST_EDIT = "expected version 0 instead"
+FIRST_STEP = "Tensor [#]] is at version 2; expected version 1"  # the weight of a normalization
 MODIFIED_IN_PLACE = ("variables needed for gradient computation", "modified by an inplace operation")
 
 
-@pitfall(wrong=RuntimeError, right=[[-0.5775]], errors=MODIFIED_IN_PLACE)
+@pitfall(wrong=RuntimeError, right=[[-0.5775]], errors=MODIFIED_IN_PLACE, hints=(FIRST_STEP,))
 class StepBetweenBackwards:
     """D steps between two backward() of one forward pass.
 

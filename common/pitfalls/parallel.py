@@ -242,15 +242,16 @@ def keep(averaged: list, bucket: dist.GradBucket) -> torch.futures.Future[torch.
 @pitfall(
     wrong=RuntimeError,
     errors=MODIFIED_IN_PLACE,
-    hints=("DistributedDataParallel", "broadcast_buffers"),
+    hints=("DistributedDataParallel", "broadcast_buffers", "Tensor [#]] is at version #; expected version #"),
     not_run="It depends on the version: on the CPU PyTorch 2.6.0 raises it, also with one process, and 2.15.0 does "
-    "not; pytorch issue 175024 has it for CUDA.",
+    "not; for CUDA see https://github.com/pytorch/pytorch/issues/175024 and .../issues/22095.",
 )
 class DdpBatchNormTwice:
     """DDP: two forward passes of a BatchNorm, one backward().
 
     Before each forward pass DDP copies the buffers of process 0 into all, in place. This changes the buffers that the
-    previous pass saved: D on real images, then D on fakes, then one backward().
+    previous pass saved: D on real images, then D on fakes, then one backward(). The message names a tensor with one
+    dimension, a running mean or variance, which no operation made.
 
     DistributedDataParallel(..., broadcast_buffers=False), or one pass over torch.cat((real, fake)), or a norm without
     running statistics.

@@ -121,6 +121,30 @@ class DetachedByMistake:
         return first.weight.grad, first.weight
 
 
+@pitfall(wrong=None, right=2.0)
+class LossMadeLeaf:
+    """A loss without a graph is made to require grad.
+
+    requires_grad_() on a loss, or Variable(loss.data, requires_grad=True), stops the error "element 0 of tensors does
+    not require grad", but the loss is then a leaf that depends on nothing: backward() gives a gradient to the loss
+    itself, and the weights are not trained.
+
+    Find where the graph was lost: no-graph, step-function and loss-rebuilt show how.
+    """
+
+    def wrong():
+        weight = torch.tensor(1.0, requires_grad=True)
+        loss = (weight.detach() ** 2).requires_grad_()
+        loss.backward()
+        return weight.grad
+
+    def right():
+        weight = torch.tensor(1.0, requires_grad=True)
+        loss = weight**2
+        loss.backward()
+        return weight.grad
+
+
 @pitfall(wrong=6.0, right=24.0)
 class SilentPenalty:
     """A penalty without create_graph=True, beside D's loss.

@@ -42,7 +42,7 @@ sys.path.insert(0, ROOT)  # makes `common` importable from any folder
 
 from common.audit_report import SUFFIXES, save
 from common.gradient_audit import OURS, GradientAudit
-from common.pitfalls import match_error
+from common.pitfalls import PITFALLS, Pitfall, match_error
 
 OURS.add(__file__)
 
@@ -149,10 +149,11 @@ class ScriptAudit(GradientAudit):
                 self.keep({key for key, account in self._accounts.items() if account.number in reached})
 
     def keep(self, parameters: set[int]) -> None:
-        """Hold the networks of these parameters, which are given by id."""
+        """Hold the networks of these parameters, given by id, and the optimizers: a script that ends drops them."""
         if not parameters <= self.covered:
             self.covered |= parameters
             tops = (top for top in self.tops() if not any(top is kept for kept in self.kept))
+            self._kept = self.optimizers
             self.kept += [top for top in tops if any(id(p) in parameters for p in top.parameters())]
 
     def tops(self) -> list[nn.Module]:
@@ -318,28 +319,42 @@ def main() -> int:
             trace = traceback_of(raised)
             ending = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
 
-    report = "\n\n".join(part for part in (str(audit), ending, pitfall_of(trace)) if part)
+    report = "\n\n".join(part for part in report_of(audit, trace, ending) if part)
     if isinstance(sys.stdout, io.TextIOWrapper):  # the script may have replaced it
         sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack letters of the script's lines
     print(f"\n{report}", flush=True)
     if trace:
         print(f"\n{trace}", end="", file=sys.stderr)
     if options.output is not None:
-        save(options.output, {"script": str(script), "ending": ending, **audit.data()}, report)
-        print(f"The report is in {options.output}")
+        print(save(options.output, {"script": str(script), "ending": ending, **audit.data()}, report))
     failing = ("error", "question") if options.strict else ("error",)
     return int(bool(trace) or any(finding.severity in failing for finding in audit.findings))
 
 
-def pitfall_of(trace: str) -> str:
-    """Return what is known of the error in a traceback."""
-    for pitfall in match_error(trace)[:1]:
+def report_of(audit: ScriptAudit, trace: str, ending: str) -> list[str]:
+    """Return the paragraphs of the report: the answer first."""
+    if not trace:
+        return [str(audit), ending]
+    blamed = next((finding for finding in audit.findings if finding.facts), None)
+    if blamed is None:
+        answer = [
+            ending,
+            *(f"{told}: {p.title}. {p.cure}\n{live}" for p, told, live in pitfalls_of(match_error(trace))),
+        ]
+    else:  # its own cure fits the culprit
+        names = ["fused-step"] if blamed.silent else [p.name for p in match_error(trace)]
+        found = [pitfall for name in names for pitfall in PITFALLS if pitfall.name == name]
+        answer = [audit.verdict, *(f"{told}.\n{live}" for _, told, live in pitfalls_of(found))]
+    happened = [part for part in (audit.table, audit.listing) if part]
+    return [*answer, *["What had happened until then:"] * bool(happened), *happened]
+
+
+def pitfalls_of(found: list[Pitfall]) -> Iterator[tuple[Pitfall, str, str]]:
+    """Yield the first of the pitfalls, its name in a sentence, and how to see more of it."""
+    for pitfall in found[:1]:
         offer = "More about it" if pitfall.not_run else "See it live"
-        return (
-            f"This is the pitfall `{pitfall.name}`: {pitfall.title}. {pitfall.cure}\n"
-            f"{offer}: python scripts/tools/autograd_pitfalls.py {pitfall.name}"
-        )
-    return ""
+        command = f"{offer}: python scripts/tools/autograd_pitfalls.py {pitfall.name}"
+        yield pitfall, f"This is the pitfall `{pitfall.name}`", command
 
 
 if __name__ == "__main__":
