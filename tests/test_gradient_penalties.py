@@ -265,6 +265,14 @@ def test_a_penalty_changes_no_gradient_of_the_generator_and_leaves_none_at_the_s
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
+def test_a_weight_that_is_no_number_is_no_weight_of_zero(script):
+    pair = networks(vectors)
+    optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for network in pair]
+    given = *pair, *optimizers, torch.randn(N, 5), torch.randn(N, 4)
+    assert module_of(script).train_step(*given, penalty_weight=float("nan"))["d_loss"].isnan()
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_batch_normalisation_in_the_discriminator_is_refused_before_a_weight_is_changed(script):
     pair = networks(vectors)[0], nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
     before = copy.deepcopy([list(network.parameters()) for network in pair])
