@@ -45,7 +45,8 @@ from common.training_run import TrainingRun
 class Options(GanOptions):
     """Options of this script."""
 
-    penalty_weight: Annotated[float, Range(0)] = 1.0
+    steps: Count = 1300
+    penalty_weight: Annotated[float, Range(0)] = 0.05
     """Weight of the penalties: half of it each, and none with 0."""
     penalty_every: Count = 1
     """Steps from one penalty to the next, which has as many times the weight."""

@@ -45,6 +45,9 @@ from common.training_run import TrainingRun
 class Options(GanOptions):
     """Options of this script."""
 
+    steps: Count = 2000
+    """Steps to train, each one update of D."""
+    lr: Annotated[float, Range(above=0)] = 5e-3
     penalty_weight: Annotated[float, Range(0)] = 10.0
     """Weight of the penalty; none with 0."""
     critic_steps: Count = 5
