@@ -46,7 +46,8 @@ class Options(GanOptions):
     """Options of this script."""
 
     steps: Count = 1300
-    penalty_weight: Annotated[float, Range(0)] = 0.05
+    lr: Annotated[float, Range(above=0)] = 4e-3
+    penalty_weight: Annotated[float, Range(0)] = 0.1
     """Weight of the penalties: half of it each, and none with 0."""
     penalty_every: Count = 1
     """Steps from one penalty to the next, which has as many times the weight."""
