@@ -1,17 +1,17 @@
 """GAN, relativistic loss with gradient penalties on real and on fake images: R3GAN's update.
 
-D learns how much more real each image is than the fake it is paired with, and the squared length of its gradient with
-respect to either is held down. With `create_graph` that gradient has a graph of its own, which ends at D's weights.
+D learns to rate each real image higher than the fake it is paired with, and the squared norms of its gradients with
+respect to both are penalised. With `create_graph` such a gradient has a graph of its own, which ends at D's weights.
 Huang et al., "The GAN is dead; long live the GAN! A Modern Baseline GAN" (NeurIPS 2024).
 
     x ── D ─┬─────────────────────── d_loss     backward: through D, as in gan_detach.py
-            └─ dD/dx ── |dD/dx|^2 ── d_loss     dD/dx: back through D to x, with create_graph, so that this is a graph
-    z ── G ─┬─ detach ── D ─┬─────── d_loss     backward: through that graph, then through D once for all; D steps
-            │               └─ |dD/dx|^2, as above
+            └─ dD/dx ── |dD/dx|^2 ── d_loss     dD/dx: back through D to x, with create_graph: a graph, too
+    z ── G ─┬─ detach ── D ─┬─────── d_loss     backward: through that graph and through D, to D's weights; D steps
+            │               └─ |dD/dG(z)|^2         as for x
             └─ D ── beside D(x) ──── g_loss     backward: through D without its weights, then G; G steps
 
 `--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020); their curves
-have a point where such a step is logged. `--compile` compiles G alone: torch.compile knows no second derivative.
+have a point where such a step is logged. `--compile` compiles G alone: torch.compile computes no second derivative.
 
     python scripts/gan_r3.py
 """
@@ -26,7 +26,7 @@ if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds,
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
@@ -46,7 +46,9 @@ from common.training_run import TrainingRun
 class Options(GanOptions):
     """Options of this script."""
 
-    penalty_weight: Annotated[float, Ge(0)] = 1.0
+    steps: Count = 1300
+    lr: Annotated[float, Gt(0)] = 4e-3
+    penalty_weight: Annotated[float, Ge(0)] = 0.1
     """Weight of the penalties: half of it each, and none with 0."""
     penalty_every: Count = 1
     """Steps from one penalty to the next, which has as many times the weight."""
@@ -64,7 +66,7 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, pena
     fake = generator(z)
 
     # D: max log sigmoid(D(x) - D(G(z))). Leaves that require a gradient are what a penalty is taken at.
-    penalised = penalty_weight > 0
+    penalised = penalty_weight != 0
     real_leaf, fake_leaf = (samples.detach().requires_grad_(penalised) for samples in (real, fake))
     real_logits, fake_logits = discriminator(real_leaf), discriminator(fake_leaf)
     d_loss, penalties = relativistic_loss(real_logits, fake_logits), {}

@@ -1,17 +1,17 @@
 """GAN, Wasserstein loss with a gradient penalty between real and fake images: WGAN-GP.
 
-D is a critic, whose mean over real images less that over fakes is an estimate of how far the two lie apart, as long as
-the critic's slope is 1. A penalty sees to that at random points between them. Each step trains the critic, every fifth
-G. Gulrajani et al., "Improved Training of Wasserstein GANs" (2017).
+D is a critic: its mean over real images, less that over fakes, estimates the distance between the two, as long as D's
+gradient with respect to an image has a norm of 1. The penalty holds it there, at random points between real and fake
+images. Each step trains D, every fifth G. Gulrajani et al., "Improved Training of Wasserstein GANs" (2017).
 
     x ── D ────────────────────────────── d_loss     backward: through D
     z ── G ─┬─ detach ── D ────────────── d_loss     backward: through D, ends at detach
-            ├─ detach, x ── y ── D ── dD/dy          y: one point between each fake and its x; create_graph makes dD/dy
-            │                          │             a graph
-            │                    (|dD/dy| - 1)^2     backward: through that graph, to D's weights; D steps
+            ├─ detach ── y ── D ── dD/dy             y: a point between each fake and an x. dD/dy: back through D to
+            │                        │               y, with create_graph, so that this is a graph, too
+            │                 (|dD/dy| - 1)^2        backward: through that graph, to D's weights; D steps
             └─ D ──────────────────────── g_loss     backward: through D without its weights, then G; G steps
 
-`--steps` counts the critic's. `--compile` compiles G alone: torch.compile knows no second derivative.
+`--steps` counts D's. `--compile` compiles G alone: torch.compile computes no second derivative.
 
     python scripts/gan_wgan_gp.py
 """
@@ -26,7 +26,7 @@ if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds,
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
@@ -46,6 +46,9 @@ from common.training_run import TrainingRun
 class Options(GanOptions):
     """Options of this script."""
 
+    steps: Count = 2000
+    """Steps to train, each one update of D."""
+    lr: Annotated[float, Gt(0)] = 5e-3
     penalty_weight: Annotated[float, Ge(0)] = 10.0
     """Weight of the penalty; none with 0."""
     critic_steps: Count = 5
@@ -67,10 +70,10 @@ def train_step(
     with torch.set_grad_enabled(train_generator):  # no graph of G where no loss goes backward through it
         fake = generator(z)
 
-    # D: max D(x) - D(G(z)), with a slope of 1 between the two.
+    # D: max D(x) - D(G(z)), with a gradient of norm 1 between the two.
     d_real, d_fake = (at_least_float32(discriminator(samples)).mean() for samples in (real, fake.detach()))
     results = {"d_loss": d_fake - d_real, "score/real": d_real, "score/fake": d_fake}
-    if penalty_weight > 0:
+    if penalty_weight != 0:
         results["penalty"] = interpolation_penalty(discriminator, real, fake, mix)
         results["d_loss"] = results["d_loss"] + penalty_weight * results["penalty"]
     optimizer_d.zero_grad()

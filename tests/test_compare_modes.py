@@ -9,7 +9,7 @@ from torch import nn
 
 from scripts.tools import compare_modes, evaluate
 
-SHORT = "--orders r3 --seconds 1 --model mlp --seeds 1 --device cpu"
+SHORT = "--orders r3_lazy --seconds 1 --model mlp --seeds 1 --device cpu"
 
 
 @pytest.fixture
@@ -25,10 +25,11 @@ def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path,
     (run,) = tmp_path.glob("stacked-digits/gan_r3/*")
     checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
     assert checkpoint["options"]["seed"] == 0
+    assert checkpoint["options"]["penalty_every"] == 4
     (entry,) = json.loads((run / "evaluation.json").read_text())
     found = entry["samples"]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
-    head, row = (next(cells for cells in lines if cells and cells[0] == name) for name in ("update order", "r3"))
+    head, row = (next(cells for cells in lines if cells and cells[0] == name) for name in ("update order", "r3_lazy"))
     cells = dict(zip(head, row, strict=True))
     assert cells["modes"] == "{0} ({0}-{0})".format(found["modes"])
     assert cells["reverse KL"] == "{0:.3f} ({0:.3f}-{0:.3f})".format(found["reverse_kl"])
