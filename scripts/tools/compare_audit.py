@@ -17,13 +17,14 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated
 
-if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them without a traceback
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
+from annotated_types import Ge, Le
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.gradient_audit import DETAILED, GradientAudit
 from common.measure.step_cost import conditions, environment, quartiles, spread
@@ -31,7 +32,7 @@ from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.markdown import table
-from common.run.option_values import Count, Range, check_numbers
+from common.run.option_values import Count, check_numbers
 from common.run.options import pick_device
 from scripts import gan_detach
 
@@ -44,9 +45,9 @@ STEPS = 20
 class Options:
     """Options of the comparison."""
 
-    image_size: Annotated[int, Range(1, 4096)] = 28
+    image_size: Pixels = 28
     """Pixels a side of the images."""
-    batch_size: Annotated[int, Range(1, 2**20)] = 32
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
     """Images per step."""
     repeats: Count = 20
     """Turns of each row."""

@@ -37,7 +37,7 @@ import torch.nn.functional as F
 from annotated_types import Ge, Le
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.cyclegan_models import cyclegan_networks
 from common.gradient_audit import GradientAudit

@@ -32,7 +32,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import Compose, Normalize, ToTensor
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.data import load_mnist5k
 from common.measure.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread

@@ -33,7 +33,7 @@ from annotated_types import Ge, Gt, Le
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # `common` and `scripts` are found from any folder
+sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.measure.step_cost import conditions, environment
 from common.run.checkpoint import load_checkpoint

@@ -28,7 +28,7 @@ from annotated_types import Ge, Le
 from torch import nn
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.data import batches, load_images
 from common.measure.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread

@@ -55,7 +55,7 @@ from annotated_types import Ge, Le
 from torch import Tensor
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.data import batches, load_images
 from common.gradient_audit import GradientAudit
