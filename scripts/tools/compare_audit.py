@@ -32,7 +32,7 @@ from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.markdown import table
-from common.run.option_values import Count, check_numbers
+from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import pick_device
 from scripts import gan_detach
 
