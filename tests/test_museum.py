@@ -25,7 +25,6 @@ MUSEUM = Path(__file__).parent / "museum"
 BUGS, CLEAN = sorted(MUSEUM.glob("bugs/*.py")), sorted(MUSEUM.glob("clean/*.py"))
 EXPECTED = re.compile(r'# expects: (?:(error|question|waste|pitfall) (\S+?)(?: at "(.+)")?|nothing)')
 SHOWN = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):(?:.* \[(\w+\.py:\d+)|)", re.MULTILINE)
-KNOWN = {"distillation_entropy": "false alarm: a constant term that changes is taken for one that was cut off"}
 each = pytest.mark.parametrize("script", [*BUGS, *CLEAN], ids=lambda script: script.stem)
 
 
@@ -88,10 +87,7 @@ def audits(tmp_path_factory, request):
 @each
 def test_the_audit_finds_what_the_file_says_and_nothing_else(script, audits):
     done, wanted = audits(script), set(expected(script))
-    shown = found(done) - beside(wanted, found(done))
-    if shown != wanted and script.stem in KNOWN:
-        pytest.xfail(KNOWN[script.stem])
-    assert shown == wanted, done.stdout + done.stderr
+    assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
     assert done.returncode == any(severity in ("error", "pitfall") for severity, *_ in wanted)
 
 
