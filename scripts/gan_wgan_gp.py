@@ -49,6 +49,7 @@ class Options(GanOptions):
     steps: Count = 2000
     """Steps to train, each one update of D."""
     lr: Annotated[float, Gt(0)] = 5e-3
+    lr_d: Annotated[float, Gt(0)] | None = 2e-3
     penalty_weight: Annotated[float, Ge(0)] = 10.0
     """Weight of the penalty; none with 0."""
     critic_steps: Count = 5
