@@ -5,7 +5,7 @@ The script runs as `__main__`, in its own folder and with its own arguments, unt
 output is a table, with a row for each backward pass and a column for each network, and the findings: what is wasted or
 wrong.
 
-    python scripts/tools/audit_script.py [--iterations 3] [--output report.md] path/to/train.py [its own arguments]
+    python scripts/tools/audit_script.py [--iterations 3] [--output report.html] path/to/train.py [its own arguments]
 
 Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is or the script raised, 2 for bad
 arguments. With --strict, a question is wrong, too.

@@ -21,6 +21,7 @@ if __name__ == "__main__":  # loading torch takes seconds: Ctrl-C ends them with
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
+from annotated_types import Ge, Le
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # `common` and `scripts` are found from any folder
@@ -31,7 +32,7 @@ from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.markdown import table
-from common.run.option_values import Count, Range, check_numbers
+from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import pick_device
 from scripts import gan_detach
 
@@ -44,9 +45,9 @@ STEPS = 20
 class Options:
     """Options of the comparison."""
 
-    image_size: Annotated[int, Range(1, 4096)] = 28
+    image_size: Pixels = 28
     """Pixels a side of the images."""
-    batch_size: Annotated[int, Range(1, 2**20)] = 32
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
     """Images per step."""
     repeats: Count = 20
     """Turns of each row."""
@@ -89,6 +90,9 @@ def measure(model: str, options: Options, device: torch.device) -> list[list[flo
 def main(options: Options) -> None:
     """Measure and print the table."""
     check_numbers(options)
+    with torch.device("meta"):  # refused before anything is measured
+        for make in MODELS.values():
+            make((1, options.image_size, options.image_size), Z_DIM)
     device = pick_device(options.device)
     rows = []
     for model in MODELS:
