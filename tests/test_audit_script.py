@@ -112,11 +112,8 @@ def test_gradient_penalty_under_grad_scaler():
     done = run(STRANGERS / "gradient_penalty.py")
     columns, rows = table(done)
     assert columns == ["generator", "critic"]
-    assert [row[1:] for row in rows] == [("6x", "-", "used"), ("3x", "used", "-")]
-    assert re.search(
-        r"`gradient_penalty\.py:\d+ \(gradients,\) = autograd.grad.* \(create_graph\) *\| 6x +\| - +\| read",
-        done.stdout,
-    )
+    assert [row[1:] for row in rows] == [("6x", "-", "read"), ("6x", "-", "used"), ("3x", "used", "-")]
+    assert re.search(r"\(gradients,\) = autograd.grad.*` \(create_graph\) *\| 6x", done.stdout)
     assert findings(done) == ["unused"]
     assert done.returncode == 0
 

@@ -5,7 +5,7 @@ The script runs as `__main__`, in its own folder and with its own arguments, unt
 output is a table, with a row for each backward pass and a column for each network, and the findings: what is wasted or
 wrong.
 
-    python scripts/tools/audit_script.py [--iterations 3] [--output report.md] path/to/train.py [its own arguments]
+    python scripts/tools/audit_script.py [--iterations 3] [--output report.html] path/to/train.py [its own arguments]
 
 Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is or the script raised, 2 for bad
 arguments. With --strict, a question is wrong, too.
@@ -337,14 +337,12 @@ def report_of(audit: ScriptAudit, trace: str, ending: str) -> list[str]:
         return [str(audit), ending]
     blamed = next((finding for finding in audit.findings if finding.facts), None)
     if blamed is None:
-        answer = [
-            ending,
-            *(f"{told}: {p.title}. {p.cure}\n{live}" for p, told, live in pitfalls_of(match_error(trace))),
-        ]
+        found = match_error(trace)
+        answer = [ending, *(f"{told}: {p.title}. {p.cure}\n{live}" for p, told, live in pitfalls_of(found))]
     else:  # its own cure fits the culprit
         names = ["fused-step"] if blamed.silent else [p.name for p in match_error(trace)]
         found = [pitfall for name in names for pitfall in PITFALLS if pitfall.name == name]
-        answer = [audit.verdict, *(f"{told}.\n{live}" for _, told, live in pitfalls_of(found))]
+        answer = [audit.verdict, *(f"{told}.\n{live}" for _, told, live in pitfalls_of(found)), ending]
     happened = [part for part in (audit.table, audit.listing) if part]
     return [*answer, *["What had happened until then:"] * bool(happened), *happened]
 

@@ -90,6 +90,9 @@ def measure(model: str, options: Options, device: torch.device) -> list[list[flo
 def main(options: Options) -> None:
     """Measure and print the table."""
     check_numbers(options)
+    with torch.device("meta"):  # refused before anything is measured
+        for make in MODELS.values():
+            make((1, options.image_size, options.image_size), Z_DIM)
     device = pick_device(options.device)
     rows = []
     for model in MODELS:
