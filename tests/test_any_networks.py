@@ -97,7 +97,7 @@ def test_a_logit_for_each_patch_where_the_order_allows_it(order):
     generator, discriminator = networks(images)
     pair = generator, nn.Sequential(*discriminator[:2], nn.Conv2d(4, 1, 1))
     if order == "one_stage":
-        with pytest.raises(ValueError, match=r"one logit a sample, \(3, 1\), and this one gives \(3, 1, 4, 4\)"):
+        with pytest.raises(ValueError, match=r"one logit per sample, \(3, 1\), but this one gives \(3, 1, 4, 4\)"):
             difference(order, pair, (1, 8, 8))
     else:
         assert difference(order, pair, (1, 8, 8)) <= 1e-12

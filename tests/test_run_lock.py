@@ -73,7 +73,9 @@ def test_a_run_that_another_process_has_gone_on_with_meanwhile_is_not_gone_on_wi
     run = train("gan_detach", MLP_OF_4, tmp_path)
     finish(resume("gan_detach", tmp_path, "--steps 9", partial(overtaken, run)), tmp_path, 2)
     assert (
-        (tmp_path / "log").read_text().endswith(f"error: {run}: another process has just gone on with it; try again\n")
+        (tmp_path / "log")
+        .read_text()
+        .endswith(f"error: {run}: another process has just continued this run; try again\n")
     )
 
 

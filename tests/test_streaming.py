@@ -166,7 +166,7 @@ def test_a_run_whose_image_goes_bad_is_saved_and_goes_on_with_it_mended(
     assert status == 1
     assert re.fullmatch(
         rf"error: {bad} cannot be read as an image \(.*\); mend or replace it; the last checkpoint, of step 2, is "
-        rf"{run}/checkpoint.pt; --resume goes on from it with as many images as before, for their order depends on .*",
+        rf"{run}/checkpoint.pt; --resume continues from it, with the same number of images: their order depends on it",
         last(printed),
     )
     assert saved(runs)["step"] == 2
@@ -218,7 +218,7 @@ def test_a_killed_worker_ends_the_run_between_two_steps_in_one_line(
     told = "error: a process that reads images has ended (SIGKILL, which the system sends when memory runs out); "
     step = saved(tmp_path)["step"]
     assert last(printed) == (
-        f"{told}the last checkpoint, of step {step}, is {run}/checkpoint.pt; --resume goes on from it"
+        f"{told}the last checkpoint, of step {step}, is {run}/checkpoint.pt; --resume continues from it"
     )
     assert step == len(made)
     assert train(["--resume", run], monkeypatch, outcome)[0] == 0
