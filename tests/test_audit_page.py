@@ -136,3 +136,11 @@ def test_events_that_do_not_repeat_are_all_shown():
     assert one_step(events) == events
     raised = [event(*item) for item in STEP * 2] + [event("backward", 9, raised=True)]
     assert one_step(raised) == raised
+
+
+def test_a_verdict_of_several_lines_has_a_row_for_each():
+    reader = read(audited(right) | {"verdict": "Wrong.\n\n- wanted by  `a.py:3 loss.backward()`\n- cure  `detach()`"})
+    assert ["".join("".join(texts) for _, texts in cells) for _, cells in reader.rows[:2]] == [
+        "wanted bya.py:3 loss.backward()",
+        "curedetach()",
+    ]

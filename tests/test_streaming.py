@@ -175,7 +175,8 @@ def test_a_run_whose_image_goes_bad_is_saved_and_goes_on_with_it_mended(
     status, printed = train(["--resume", run], monkeypatch, outcome)
     assert status == 2
     assert (
-        f"[[{COUNT - 1}, 3, 8, 8]], but the run {run} was made with [[{COUNT}, 3, 8, 8]]; use the same images" in printed
+        f"[[{COUNT - 1}, 3, 8, 8]], but the run {run} was made with [[{COUNT}, 3, 8, 8]]; use the same images"
+        in printed
     )
 
     bad.write_bytes(whole)

@@ -45,6 +45,8 @@ p { margin: .3rem 0; }
 .dim { color: var(--dim); font-size: .9rem; }
 .verdict { border-left: .4rem solid var(--tone); background: var(--card); padding: .8rem 1rem; margin: 1rem 0;
   font-size: 1.15rem; overflow-wrap: anywhere; }
+.verdict table { font-size: 1rem; margin-top: .5rem; }
+.verdict th { width: 7rem; vertical-align: top; padding: .15rem 0; }
 .error { --tone: var(--wrong); } .question { --tone: var(--read); } .waste { --tone: var(--wasted); }
 .ok { --tone: var(--used); }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem; }
@@ -87,7 +89,7 @@ def page(data: dict) -> str:
     tone = data["severity"] or "ok"
     body = [
         f"<h1>{escape(title)}</h1>",
-        f'<div class="verdict {tone}">{marked(data["verdict"])}</div>',
+        f'<div class="verdict {tone}">{answer(data["verdict"])}</div>',
         f'<p class="dim">{escape(str(data.get("ending", "")))} PyTorch {escape(data["torch"])}.</p>',
         *picture(data),
         *findings(data["findings"]),
@@ -218,6 +220,14 @@ def optimizers(found: list[dict]) -> Iterable[str]:
         networks = escape(", ".join(optimizer["networks"]))
         yield f"<tr><td>{kind}</td><td>{networks}</td><td>{optimizer['steps']}</td><td>{escape(at)}</td></tr>"
     yield "</table></div>"
+
+
+def answer(verdict: str) -> str:
+    """Return the verdict as HTML: its first line, and the lines that follow as rows of a word and a text."""
+    first, *lines = (line for line in verdict.splitlines() if line)
+    rows = (line.removeprefix("- ").partition("  ") for line in lines)
+    cells = "".join(f"<tr><th>{escape(word)}</th><td>{marked(text.strip())}</td></tr>" for word, _, text in rows)
+    return f"<p>{marked(first)}</p>" + (f"<table>{cells}</table>" if cells else "")
 
 
 def marked(text: str) -> str:
