@@ -1322,9 +1322,11 @@ class GradientAudit:
         return tuple(network for network, ids in self._names.items() if numbers & ids.keys())
 
     def _some(self, numbers: set[int], network: str | None = None) -> str:
-        """Return how many of the parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)"."""
+        """Return how many of the parameters, and which: "all parameters", "2 of the 4 parameters (0.weight, 0.bias)"."""
         names = {k: v for n, ids in self._names.items() if network in (None, n) for k, v in ids.items()}
         chosen = [name for key, name in names.items() if key in numbers]
+        if len(chosen) == len(names):
+            return "all parameters"
         shown = ", ".join(chosen[:3]) + (", ..." if len(chosen) > 3 else "")
         return f"{len(chosen)} of the {len(names)} parameters ({shown})"
 
