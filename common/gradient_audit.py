@@ -1322,7 +1322,7 @@ class GradientAudit:
         return tuple(network for network, ids in self._names.items() if numbers & ids.keys())
 
     def _some(self, numbers: set[int], network: str | None = None) -> str:
-        """Return how many of the parameters, and which: "all parameters", "2 of the 4 parameters (0.weight, 0.bias)"."""
+        """Return how many parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)" or "all parameters"."""
         names = {k: v for n, ids in self._names.items() if network in (None, n) for k, v in ids.items()}
         chosen = [name for key, name in names.items() if key in numbers]
         if len(chosen) == len(names):
