@@ -92,6 +92,7 @@ def test_a_trainer_that_catches_every_exception():
     assert "skipping a batch" not in done.stdout
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
 def test_three_optimizers_and_loader_workers(start_method):
     """Under spawn the workers import the script again, as `__mp_main__`: they must not be audited, too."""
@@ -199,6 +200,7 @@ for _ in range(9):
     assert done.returncode == 0
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("form", ["networks", "step", "optimizers"])
 def test_compiled_scripts_run_as_they_do_alone(form):
     """Also `fullgraph=True`, which bears no call of the audit's inside the graph. Compilation makes no networks."""

@@ -20,6 +20,7 @@ def untrained(monkeypatch):
     monkeypatch.setattr(evaluate, "digit_classifier", lambda: (network, 0.1))
 
 
+@pytest.mark.tools
 def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path, capsys, untrained):
     call("compare_modes", *SHORT.split(), "--count", 100, "--runs-dir", tmp_path)
     (run,) = tmp_path.glob("stacked-digits/gan_r3/*")
@@ -38,6 +39,7 @@ def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path,
     assert any(cells and cells[0] == "real images" for cells in lines)
 
 
+@pytest.mark.tools
 def test_a_script_that_ends_by_itself_is_told_with_its_last_line(tmp_path, capsys):
     (tmp_path / "stacked-digits").touch()
     with pytest.raises(SystemExit, match="1"):

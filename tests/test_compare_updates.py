@@ -99,6 +99,7 @@ def test_the_audit_names_what_is_wasted():
     assert set(wasted.values()) == {""}
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("model", MODELS)
 def test_peak_memory_is_the_same_on_every_run_and_least_where_the_generators_graph_is_gone(model):
     peaks = []
@@ -139,6 +140,7 @@ def test_all_orders_start_from_the_same_weights_and_see_the_same_batches(monkeyp
             assert all(a.equal(b) for a, b in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.tools
 def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(compare_updates, "GROWTH_REPEATS", 1)
     files = tmp_path / "table.md", tmp_path / "table.json"
@@ -162,6 +164,7 @@ def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys)
     assert all(row["exponent of flops"] == pytest.approx(1) for row in result["growth"]["batch size"].values())
 
 
+@pytest.mark.tools
 def test_the_growth_can_be_left_out(capsys):
     call("compare_updates", *["--model", "mlp", "--batch-size", "2", "--repeats", "1", "--doublings", "None"])
     assert capsys.readouterr().out.count("| one_stage ") == 1

@@ -51,6 +51,7 @@ def stacked_run(tmp_path):
     return tmp_path
 
 
+@pytest.mark.tools
 @pytest.mark.numerics
 def test_evaluate_counts_the_modes_of_a_run_beside_those_of_real_images(stacked_run, capsys):
     evaluate.main(evaluate.Options(stacked_run, count=3000, device="cpu"))

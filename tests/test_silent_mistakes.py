@@ -58,6 +58,7 @@ def test_a_mistake_whose_text_is_not_in_the_script_is_told(tmp_path):
         BY_NAME["no-zero-grad"].apply("pass")
 
 
+@pytest.mark.tools
 def test_the_tool_publishes_curves_samples_and_a_table(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(silent_mistakes, "fid", lambda script, run: 1.5)  # evaluate.py has tests of its own
     silent_mistakes.main(silent_mistakes.Options(("batch-norm",), tmp_path / "out", steps=2))
