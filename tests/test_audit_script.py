@@ -48,6 +48,7 @@ def write(folder, text):
     return folder / "train.py"
 
 
+@pytest.mark.tools
 def test_work_at_import_time():
     script = "at_import_time.py"
     done = python(AUDIT, STRANGERS / script)
@@ -65,6 +66,7 @@ def test_work_at_import_time():
     assert not done.stderr
 
 
+@pytest.mark.tools
 def test_main_with_options_of_the_same_name_and_five_critic_steps():
     script = "main_with_options.py"
     done = run("--iterations", 2, STRANGERS / script, "--iterations", 1000, "--n-critic", 4)

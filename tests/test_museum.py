@@ -11,6 +11,7 @@ import os
 import re
 import runpy
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,9 +50,18 @@ def found(done):
 
 
 def audit_each(chosen, folder):
-    """Audit each script in a process of its own, forked when all that is slow to import has been imported."""
+    """Audit each script in a process of its own, forked when all that is slow to import has been imported.
+
+    One that compiles is started anew: its backward pass starts a thread, which OpenMP does not allow after a fork.
+    """
     gc.freeze()  # the audit looks for optimizers among all objects that the collector knows
     for script in chosen:
+        if "torch.compile(" in script.read_text():
+            command = [sys.executable, path_of("audit_script"), script]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+            (folder / f"{script.stem}.out").write_text(f"{done.stdout}\nstatus {done.returncode}\n")
+            (folder / f"{script.stem}.err").write_text(done.stderr)
+            continue
         if not os.fork():
             signal.alarm(PATIENCE // 3)  # what hangs ends itself
             for stream, name in enumerate(("out", "err"), start=1):

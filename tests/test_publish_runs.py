@@ -80,6 +80,7 @@ def test_what_was_not_published_is_refused_before_anything_runs(finished, tmp_pa
     assert contents(tmp_path) == before
 
 
+@pytest.mark.tools
 def test_the_users_other_runs_stay_and_what_was_published_is_replaced(finished, tmp_path):
     """As a process: `--output runs`, with runs of another script in it."""
     output = tmp_path / "runs"

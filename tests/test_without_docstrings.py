@@ -3,6 +3,7 @@
 One process does both: compiling torch anew, without docstrings, is most of its time.
 """
 
+import pytest
 import torch
 from helpers import path_of
 from processes import python
@@ -16,6 +17,7 @@ for sys.argv in ([script, *arguments[:where]], arguments[where + 1 :]):
 """
 
 
+@pytest.mark.tools
 def test_without_docstrings_a_script_trains_and_a_pitfall_prints_the_same(tmp_path, outcome, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     training = f"--model mlp --image-size 8 --batch-size 4 --steps 2 --device cpu --runs-dir {tmp_path}"
