@@ -408,7 +408,7 @@ class GradientAudit:
             *(id(leaf) for p in self.passes for ref in p.loose if (leaf := ref()) is not None),
         }
         for thing in [thing for thing in gc.get_objects() if type(thing) in kinds]:
-            if any(id(p) in concerned for p in _held(thing)):
+            if any(id(p) in concerned for p in parameters_of(thing)):
                 found.setdefault(id(thing), thing)
         return list(found.values())
 
@@ -428,11 +428,11 @@ class GradientAudit:
         """The answer in a sentence or two, with the finding to look at first."""
         if not self.passes:
             return "No backward pass ran."
-        counts = Counter(finding.severity for finding in self.findings)
-        told = [f"{n} {kind}{'s' * (n > 1 and kind != 'waste')}" for kind, n in counts.items()]
-        opening = f"{'Wrong' if counts['error'] else 'Nothing wrong'}. {', '.join(told)}".rstrip() + ":" * bool(told)
         if not self.findings:
             return "Nothing wrong, nothing wasted."
+        counts = Counter(finding.severity for finding in self.findings)
+        told = [f"{n} {kind}{'s' * (n > 1 and kind != 'waste')}" for kind, n in counts.items()]
+        opening = f"{'Wrong' if counts['error'] else 'Nothing wrong'}. {', '.join(told)}:"
         first = self.findings[0]
         if first.facts:
             width = max(len(label) for label, _ in first.facts)
@@ -490,7 +490,7 @@ class GradientAudit:
 
     def _described(self, optimizer: Optimizer) -> dict:
         steps = self._steps.get(id(optimizer))
-        numbers = {self._accounts[id(p)].number for p in _held(optimizer) if id(p) in self._accounts}
+        numbers = {self._accounts[id(p)].number for p in parameters_of(optimizer) if id(p) in self._accounts}
         return {
             "class": type(optimizer).__name__,
             "networks": list(self._networks_of(numbers)),
@@ -703,7 +703,7 @@ class GradientAudit:
             return  # GradScaler calls the step of a fused optimizer, which skips it itself
         self._watch()
         place = _here()
-        held = list(_held(optimizer))
+        held = list(parameters_of(optimizer))
         if self._stepping > 1 and all(self._accounts[id(p)].takers for p in held if id(p) in self._accounts):
             return  # an optimizer inside another one, as in SAM
         steps = self._steps.setdefault(id(optimizer), _Steps(optimizer))
@@ -748,7 +748,7 @@ class GradientAudit:
         self._stepping = max(self._stepping - 1, 0)
         steps = self._steps.get(id(optimizer))
         place = next(reversed(steps.places), None) if steps else None
-        for parameter in _held(optimizer) if place else ():
+        for parameter in parameters_of(optimizer) if place else ():
             account = self._accounts.get(id(parameter))
             if account is None or account.before < 0:
                 continue
@@ -797,7 +797,7 @@ class GradientAudit:
     def _watched_zero_grad(self, original: Callable) -> Callable:
         def zero_grad(of, *args, **kwargs):
             if self._details and not torch.compiler.is_compiling():
-                parameters = of.parameters() if isinstance(of, nn.Module) else _held(of)
+                parameters = of.parameters() if isinstance(of, nn.Module) else parameters_of(of)
                 event = Event("zero_grad", _here())
                 event.reached = {self._accounts[id(p)].number for p in parameters if id(p) in self._accounts}
                 self.events.append(event)
@@ -971,7 +971,7 @@ class GradientAudit:
                 self._look(account, parameter)
         self._step_by_hand()
         self._owned = {
-            self._accounts[id(p)].number for opt in optimizers for p in _held(opt) if id(p) in self._accounts
+            self._accounts[id(p)].number for opt in optimizers for p in parameters_of(opt) if id(p) in self._accounts
         }
         self._fill()
         idle = dict(self._find_idle(optimizers))
@@ -1120,7 +1120,7 @@ class GradientAudit:
                     for steps in self._steps.values()
                     if any(
                         id(p) in self._accounts and self._accounts[id(p)].number in missing
-                        for p in _held(steps.optimizer)
+                        for p in parameters_of(steps.optimizer)
                     )
                     for place in steps.places
                 ]
@@ -1133,7 +1133,8 @@ class GradientAudit:
         asked = {number for number, account in self._by_number.items() if account.asked}
         resting = [opt for opt in optimizers if id(opt) not in self._steps]
         held = {
-            id(opt): {self._accounts[id(p)].number for p in _held(opt) if id(p) in self._accounts} for opt in resting
+            id(opt): {self._accounts[id(p)].number for p in parameters_of(opt) if id(p) in self._accounts}
+            for opt in resting
         }
         for optimizer in resting:
             numbers = held[id(optimizer)] - asked
@@ -1153,7 +1154,7 @@ class GradientAudit:
 
     def _judge_terms(self, optimizers: list[Optimizer], excused: set[int]) -> Iterator[Finding]:
         """Yield the terms that were dead in all passes of their line."""
-        held = {id(p) for optimizer in optimizers for p in _held(optimizer)}
+        held = {id(p) for optimizer in optimizers for p in parameters_of(optimizer)}
         lost = {}
         for p in self.passes:
             loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
@@ -1397,7 +1398,8 @@ def _subclasses(kind: type) -> set[type]:
     return {kind}.union(*map(_subclasses, kind.__subclasses__()))
 
 
-def _held(optimizer: Optimizer | None) -> Iterator[Tensor]:
+def parameters_of(optimizer: Optimizer | None) -> Iterator[Tensor]:
+    """Yield the parameters that an optimizer holds; none for None."""
     return (parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"])
 
 

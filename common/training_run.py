@@ -291,12 +291,12 @@ class TrainingRun:
 
     def report(self, audit: "GradientAudit", step: int, steps: str) -> None:
         """Print the audit, show it in TensorBoard and write it as a page into the run's folder."""
-        from common.run.audit_page import page
+        from common.run.audit_report import save
 
         self.board.add_text("audit", str(audit), step)
-        html = page(audit.data() | {"script": f"{self.script}.py", "ending": f"Of {steps}."})
-        write_whole(self.folder / "audit.html", lambda file: file.write(html.encode()))
-        tqdm.write(f"Gradients of {steps}:\n\n{audit}\n\nAs a page: {shown(self.folder / 'audit.html')}\n")
+        path = self.folder / "audit.html"
+        save(path, audit.data() | {"script": f"{self.script}.py", "ending": f"Of {steps}."}, str(audit))
+        tqdm.write(f"Gradients of {steps}:\n\n{audit}\n\nAs a page: {shown(path)}\n")
 
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take the results of a step: by name, numbers or tensors of one element. Each becomes a curve in TensorBoard.

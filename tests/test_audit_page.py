@@ -138,8 +138,10 @@ def test_events_that_do_not_repeat_are_all_shown():
     assert one_step(raised) == raised
 
 
-def test_a_verdict_of_several_lines_has_a_row_for_each():
-    reader = read(audited(right) | {"verdict": "Wrong.\n\n- wanted by  `a.py:3 loss.backward()`\n- cure  `detach()`"})
+def test_a_verdict_with_facts_has_a_row_for_each():
+    data = audited(without_zero_grad)
+    data["findings"][0]["facts"] = {"wanted by": "`a.py:3 loss.backward()`", "cure": "`detach()`"}
+    reader = read(data)
     assert ["".join("".join(texts) for _, texts in cells) for _, cells in reader.rows[:2]] == [
         "wanted bya.py:3 loss.backward()",
         "curedetach()",

@@ -89,7 +89,7 @@ def page(data: dict) -> str:
     tone = data["severity"] or "ok"
     body = [
         f"<h1>{escape(title)}</h1>",
-        f'<div class="verdict {tone}">{answer(data["verdict"])}</div>',
+        f'<div class="verdict {tone}">{answer(data)}</div>',
         f'<p class="dim">{escape(str(data.get("ending", "")))} PyTorch {escape(data["torch"])}.</p>',
         *picture(data),
         *findings(data["findings"]),
@@ -222,12 +222,11 @@ def optimizers(found: list[dict]) -> Iterable[str]:
     yield "</table></div>"
 
 
-def answer(verdict: str) -> str:
-    """Return the verdict as HTML: its first line, and the lines that follow as rows of a word and a text."""
-    first, *lines = (line for line in verdict.splitlines() if line)
-    rows = (line.removeprefix("- ").partition("  ") for line in lines)
-    cells = "".join(f"<tr><th>{escape(word)}</th><td>{marked(text.strip())}</td></tr>" for word, _, text in rows)
-    return f"<p>{marked(first)}</p>" + (f"<table>{cells}</table>" if cells else "")
+def answer(data: dict) -> str:
+    """Return the verdict as HTML: its first line, and the facts of the first finding, which follow it in the text."""
+    facts = data["findings"][0]["facts"] if data["findings"] else {}
+    rows = "".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts.items())
+    return f"<p>{marked(data['verdict'].splitlines()[0])}</p>" + (f"<table>{rows}</table>" if rows else "")
 
 
 def marked(text: str) -> str:

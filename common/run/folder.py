@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from filelock import FileLock, Timeout
-from torch.utils.tensorboard import SummaryWriter
 
 from common.run.command_line import BadInput
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 LOCK = ".lock"  # removed at the end of the run; a killed process leaves the file, but no lock on it
 
@@ -102,7 +104,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 @contextmanager
-def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
+def events(folder: Path, purge_step: int | None) -> "Iterator[SummaryWriter]":
     """Open TensorBoard's writer for `folder`; if its thread cannot write, its next call raises the OSError.
 
     The run flushes it before each checkpoint, so an error at the end is ignored; the thread prints no traceback.
@@ -111,6 +113,8 @@ def events(folder: Path, purge_step: int | None) -> Iterator[SummaryWriter]:
     def hook(failed: threading.ExceptHookArgs) -> None:
         if not isinstance(failed.exc_value, OSError):
             before(failed)
+
+    from torch.utils.tensorboard import SummaryWriter  # not for audit_script.py, which audits scripts without it
 
     check_name(folder)
     before, threading.excepthook = threading.excepthook, hook

@@ -40,9 +40,9 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 ROOT = str(Path(__file__).resolve().parents[2])
 sys.path.insert(0, ROOT)  # makes `common` importable from any folder
 
-from common.audit_report import SUFFIXES, save
-from common.gradient_audit import OURS, GradientAudit
+from common.gradient_audit import OURS, GradientAudit, parameters_of
 from common.pitfalls import PITFALLS, Pitfall, match_error
+from common.run.audit_report import SUFFIXES, save
 
 OURS.add(__file__)
 
@@ -120,7 +120,7 @@ class ScriptAudit(GradientAudit):
     def stepped(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         """Count the step, and stop if it is the last one wanted."""
         self.name_all()
-        self.keep({id(parameter) for parameter in _held(optimizer)})
+        self.keep({id(parameter) for parameter in parameters_of(optimizer)})
         self.steps[id(optimizer)] += 1
         if min(self.steps.values()) >= self.iterations:
             for waiting in self.waiting():
@@ -130,8 +130,12 @@ class ScriptAudit(GradientAudit):
 
     def waiting(self) -> list[int]:
         """Return the optimizers that have not stepped, by id, but for those whose parameters others step."""
-        stepped = {id(p) for steps in self._steps.values() for p in _held(steps.optimizer)}
-        return [id(opt) for opt in self.optimizers if id(opt) not in self._steps and {*map(id, _held(opt))} - stepped]
+        stepped = {id(p) for steps in self._steps.values() for p in parameters_of(steps.optimizer)}
+        return [
+            id(opt)
+            for opt in self.optimizers
+            if id(opt) not in self._steps and {*map(id, parameters_of(opt))} - stepped
+        ]
 
     def _watched_backward(self, *args, **kwargs):
         if self._active and not self._inside and not self.steps:
@@ -185,7 +189,7 @@ class ScriptAudit(GradientAudit):
         """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds."""
         holders = defaultdict(set)
         for optimizer in self.optimizers:
-            for parameter in _held(optimizer):
+            for parameter in parameters_of(optimizer):
                 holders[id(parameter)].add(id(optimizer))
         reached = set().union(*(event.reached for event in self.events))
         concerned = holders.keys() | {key for key, account in self._accounts.items() if account.number in reached}
@@ -206,10 +210,6 @@ class ScriptAudit(GradientAudit):
                     name += "'"
                 settled[name] = part
         return settled
-
-
-def _held(optimizer: Optimizer | None) -> list[Tensor]:
-    return [parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"]]
 
 
 def _is_module(value: object) -> bool:
@@ -326,7 +326,8 @@ def main() -> int:
     if trace:
         print(f"\n{trace}", end="", file=sys.stderr)
     if options.output is not None:
-        print(save(options.output, {"script": str(script), "ending": ending, **audit.data()}, report))
+        save(options.output, {"script": str(script), "ending": ending, **audit.data()}, report)
+        print(f"The report is in {options.output}")
     failing = ("error", "question") if options.strict else ("error",)
     return int(bool(trace) or any(finding.severity in failing for finding in audit.findings))
 

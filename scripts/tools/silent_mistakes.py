@@ -13,7 +13,6 @@ import contextlib
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -75,9 +74,11 @@ def train(mistake: Mistake, script: Path, steps: int) -> Path:
 
 def found_by_audit(mistake: Mistake, script: Path) -> str:
     """Return the kinds of what audit_script.py finds in three steps of `script`, or a dash."""
-    command = [sys.executable, ROOT / "scripts" / "tools" / "audit_script.py", script, "--runs-dir", "audited"]
-    done = subprocess.run([*command, *mistake.arguments], env=ENVIRONMENT, capture_output=True, text=True)
-    return ", ".join(dict.fromkeys(re.findall(r"^- \*\*(\w+\??)\*\*", done.stdout, re.MULTILINE))) or "-"
+    report = script.with_suffix(".json")
+    command = [sys.executable, ROOT / "scripts" / "tools" / "audit_script.py", "--output", report, script]
+    subprocess.run([*command, "--runs-dir", "audited", *mistake.arguments], env=ENVIRONMENT, capture_output=True)
+    findings = json.loads(report.read_text())["findings"]
+    return ", ".join(dict.fromkeys(finding["kind"] for finding in findings)) or "-"
 
 
 def fid(script: Path, run: Path) -> float:

@@ -9,8 +9,8 @@ from common.run.folder import write_whole
 SUFFIXES = (".html", ".md", ".json")
 
 
-def save(path: Path, data: dict, text: str) -> str:
-    """Write a report in the form that the suffix of its name says; return a sentence that says where it is.
+def save(path: Path, data: dict, text: str) -> None:
+    """Write a report in the form that the suffix of its name says.
 
     path: its suffix is one of `SUFFIXES`. data: as `GradientAudit.data` gives it, perhaps with further keys; the
     contents of a .json file and, as a page, of an .html file. text: Markdown, the contents of an .md file.
@@ -18,4 +18,3 @@ def save(path: Path, data: dict, text: str) -> str:
     forms = {".html": lambda: page(data), ".md": lambda: text, ".json": lambda: json.dumps(data, indent=2)}
     contents = forms[path.suffix]()
     write_whole(path, lambda file: file.write(f"{contents}\n".encode()))
-    return f"The report is in {path}"
