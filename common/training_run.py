@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch._functorch import config as functorch_config
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from torch.utils.tensorboard import SummaryWriter
@@ -28,6 +27,7 @@ from common.images.pictures import grid, png
 from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
 from common.run.command_line import BadInput, Stopped
+from common.run.compiled import compile_in_place
 from common.run.folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
 from common.run.markdown import table
 from common.run.option_values import as_typed, check_numbers, flag, kept
@@ -93,9 +93,7 @@ class TrainingRun:
         """Move a network to the run's device, compile it if `--compile` says so, and return it."""
         network.to(self.device)
         if self.options.compile:
-            # A compiled backward pass reuses its buffers and refuses retain_graph=True, unless this is off.
-            functorch_config.donated_buffer = False
-            network.compile()
+            compile_in_place(network)
         return network
 
     def keep(self, **state: Stateful) -> None:

@@ -20,11 +20,12 @@ settings.load_profile("house")
 
 
 @pytest.fixture(autouse=True)
-def donated_buffers():
-    """Leave the setting that `--compile` changes as it was."""
+def compilation():
+    """Leave no compiled code, and the setting that `--compile` changes as it was."""
     before = functorch_config.donated_buffer
     yield
     functorch_config.donated_buffer = before
+    torch.compiler.reset()
 
 
 @pytest.fixture(scope="module")

@@ -141,8 +141,7 @@ def test_any_optimizer(order, optimizer):
 
 
 def compiled(network):
-    network.compile(backend="aot_eager")
-    return network
+    return torch.compile(network, backend="aot_eager")
 
 
 @pytest.fixture
@@ -159,14 +158,6 @@ def test_networks_wrapped_for_several_devices(order, wrap, one_process_group):
     assert difference(order, networks(images), (1, 8, 8), wrap=wrap) <= 1e-12
 
 
-@pytest.mark.skipif(torch.__version__ >= "2.13", reason="raises: the test below")
-@pytest.mark.parametrize("order", PENALTIES)
-def test_torch_2_6_leaves_a_discriminator_with_a_penalty_uncompiled_and_is_right(order):
-    with functorch_config.patch(donated_buffer=False):
-        assert difference(order, networks(images), (1, 8, 8), wrap=compiled) <= 1e-12
-
-
-@pytest.mark.skipif(torch.__version__ < "2.13", reason="torch 2.6 raises nothing here: the test above")
 @pytest.mark.parametrize("order", PENALTIES)
 def test_a_compiled_discriminator_has_no_second_derivative_and_says_so_before_a_weight_is_changed(order):
     generator, discriminator = networks(images)

@@ -1,11 +1,11 @@
 """Under the audit compiled networks train as they do without, and its table is that of networks not compiled."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
 from helpers import module_of
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from common.gradient_audit import GradientAudit
@@ -61,15 +61,13 @@ def test_compiled_networks_steps_and_optimizers_under_audit(form):
 
 @pytest.mark.parametrize("script", ["gan_detach", "gan_resample", "gan_one_stage"])
 def test_a_training_script_is_audited_and_compiled_at_once(script, tmp_path, monkeypatch, capsys):
-    compile = nn.Module.compile
-    monkeypatch.setattr(nn.Module, "compile", lambda network: compile(network, backend="aot_eager"))  # inductor is slow
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))  # inductor is slow
     module_of(script).main(
         GanOptions(
             model="mlp", image_size=8, z_dim=4, batch_size=4, steps=3, compile=True, audit=True, device="cpu",
             runs_dir=tmp_path,
         )
     )  # fmt: skip
-    torch.compiler.reset()
     table = [line.split("|")[2:] for line in capsys.readouterr().out.splitlines() if line.startswith("| `")]
     assert [[cell.strip() for cell in row[:3]] for row in table] == [["3x", "-", "used"], ["3x", "used", "-"]]
 
@@ -80,7 +78,7 @@ def test_a_compiled_discriminator_computes_the_gradients_that_inputs_leaves_out(
     flops = {}
     for name, network in (("plain", discriminator), ("compiled", copy.deepcopy(discriminator))):
         if name == "compiled":
-            network.compile(backend="aot_eager")
+            network = torch.compile(network, backend="aot_eager")
         loss = generator_loss(network(generator(torch.randn(5, Z_DIM))))
         with (
             GradientAudit(generator=generator, discriminator=network) as audit,
@@ -89,6 +87,5 @@ def test_a_compiled_discriminator_computes_the_gradients_that_inputs_leaves_out(
             loss.backward(inputs=list(generator.parameters()))
         flops[name] = count.get_total_flops()
         assert [tuple(p.cells.values()) for p in audit.passes] == [("wasted", "-")]  # there is no optimizer
-    torch.compiler.reset()
     weights = 2 * 5 * sum(p.numel() for p in discriminator.parameters() if p.ndim == 2)
     assert flops["compiled"] == flops["plain"] + weights

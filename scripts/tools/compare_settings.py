@@ -35,6 +35,7 @@ from common.measure.step_cost import conditions, environment, quartiles, seconds
 from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
+from common.run.compiled import compile_in_place
 from common.run.markdown import table
 from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import pick_device
@@ -78,7 +79,7 @@ def contender(
     optimizers = [make(network.parameters(), lr=1e-3, betas=(0.5, 0.999)) for network in networks]
     if compiled:
         for network in networks:
-            network.compile()
+            compile_in_place(network)
 
     def step(real, z):
         with torch.autocast(real.device.type, precision, enabled=precision is not None, cache_enabled=False):
