@@ -423,6 +423,10 @@ class GradientAudit:
         if found := [finding for finding in self.findings if finding.severity in wanted]:
             raise GradientFlowError("\n".join(map(str, found)))
 
+    def has_stepped(self, optimizer: Optimizer) -> bool:
+        """Return whether `optimizer` has stepped under this audit."""
+        return id(optimizer) in self._steps
+
     @property
     def verdict(self) -> str:
         """The answer in a sentence or two, with the finding to look at first."""

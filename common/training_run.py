@@ -192,7 +192,7 @@ class TrainingRun:
 
                 trained = {name: part for name, part in self.networks().items() if not isinstance(part, AveragedModel)}
                 audit = audited.enter_context(GradientAudit(**trained))
-            audited_step = start + AUDITED_STEPS
+                optimizers = [part for part in self.state.values() if isinstance(part, Optimizer)]
             self.logged_at = time.perf_counter(), start
             for step in range(start + 1, options.steps + 1):
                 # All random numbers of a step are a function of (seed, step). Not torch.manual_seed: where CUDA is
@@ -211,8 +211,9 @@ class TrainingRun:
                 with self.write_errors_as_stopped():
                     if step % options.log_every == 0 or step in (1, options.steps):
                         self.draw_curves()
-                    if audits and (step == audited_step or (last and step < audited_step)):
+                    if audits and (last or (step >= start + AUDITED_STEPS and all(map(audit.has_stepped, optimizers)))):
                         audited.close()
+                        audits = False
                         self.report(audit, step, f"the first {step - start} steps")
                     if last or step % options.sample_every == 0:
                         self.sample(step)

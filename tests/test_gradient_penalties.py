@@ -323,3 +323,19 @@ def test_a_step_without_the_generator_leaves_it_and_its_optimizer_alone():
     assert set(results) == {"d_loss", "score/real", "score/fake", "penalty"}
     assert not optimizers[0].state
     assert all(p.grad is None and p.equal(before[name]) for name, p in generator.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("script", "steps", "rows"),
+    [
+        ("gan_r3", 3, [("6x", "-", "read"), ("3x", "-", "used"), ("3x", "used", "-")]),
+        ("gan_wgan_gp", 5, [("5x", "-", "read"), ("5x", "-", "used"), ("1x", "used", "-")]),
+    ],
+)
+def test_the_audit_shows_the_double_backward_pass_and_waits_for_g(script, steps, rows, tmp_path, capsys):
+    call(script, *TINY.split(), "--audit", "--steps", 7, "--runs-dir", tmp_path)
+    told = capsys.readouterr().out
+    assert f"Gradients of the first {steps} steps:\n\nNothing wrong, nothing wasted." in told
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines() if line.startswith("| `")]
+    assert [tuple(row[1:]) for row in table] == rows
+    assert ["(create_graph)" in row[0] for row in table] == [True, False, False]

@@ -83,7 +83,7 @@ class RunOptions:
     resume: Path | None = None
     """Folder of a run to continue, with its own options; --steps may be raised."""
     audit: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Print where every gradient of the first three steps goes."""
+    """Print where every gradient of the first three steps goes, or of more, until every network has been trained."""
 
     def defaults(self) -> "RunOptions":
         """Return the values of the options left out: those of the run to resume, or the class's own."""
