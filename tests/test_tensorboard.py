@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import urllib.parse
 import urllib.request
 
@@ -11,6 +12,7 @@ from processes import PATIENCE, wait_until
 from tensorboard import program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.run.folder import events
 from common.run.options import GanOptions
 from scripts import gan_detach, gan_resample
 
@@ -93,3 +95,14 @@ def test_curves_that_are_read_together_share_a_chart(board):
         answer = get(address, "plugin/custom_scalars/scalars", run=run_named(address, "detach"), tag=expression)
         assert answer["regex_valid"]
         assert set(answer["tag_to_events"]) == tags
+
+
+def test_a_run_resumed_within_the_same_second_keeps_its_points_in_order(tmp_path, monkeypatch):
+    """The files are read in the order of their names, in which 10000 comes before 9999."""
+    for process, start in ((9999, None), (10000, 3)):
+        monkeypatch.setattr(os, "getpid", lambda: process)  # noqa: B023 (called within this turn)
+        with events(tmp_path, start) as board:
+            for step in range(start or 1, 5):
+                board.add_scalar("loss", process, step)
+    found = EventAccumulator(str(tmp_path)).Reload().Scalars("loss")
+    assert [(point.step, point.value) for point in found] == [(1, 9999), (2, 9999), (3, 10000), (4, 10000)]

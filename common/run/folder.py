@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -85,9 +86,8 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except (OSError, RuntimeError) as error:
-        cause = (
-            error if isinstance(error, OSError) else error.__context__
-        )  # torch.save raises a RuntimeError with the cause as its context
+        # torch.save raises a RuntimeError with the cause as its context.
+        cause = error if isinstance(error, OSError) else error.__context__
         if not isinstance(cause, OSError):
             raise
         raise OSError(cause.errno, cause.strerror, str(path)) from error
@@ -117,6 +117,9 @@ def events(folder: Path, purge_step: int | None) -> "Iterator[SummaryWriter]":
     from torch.utils.tensorboard import SummaryWriter  # not for audit_script.py, which audits scripts without it
 
     check_name(folder)
+    # TensorBoard reads the files in the order of their names: the second in which they were made, then the process.
+    while any(folder.glob(f"events.out.tfevents.{int(time.time())}.*")):
+        time.sleep(0.02)
     before, threading.excepthook = threading.excepthook, hook
     try:
         board = SummaryWriter(folder, purge_step=purge_step)
