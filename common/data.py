@@ -4,8 +4,6 @@ The order of the batches is a function of (seed, step) alone, so a resumed run s
 """
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,19 +12,16 @@ import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
 from common.run.command_line import BadInput
-from common.run.ranks import first_on_this_machine
 
 if TYPE_CHECKING:
     from common.images.streaming import StreamedImages
 
 ASSETS = Path(__file__).parent / "assets"
-DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
-TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
-DATASETS = ("mnist5k", "stacked-digits", *TORCHVISION)  # by name; any other value is the path of a folder
+DOWNLOADED = ("mnist", "fashion-mnist", "cifar10")
+DATASETS = ("mnist5k", "stacked-digits", *DOWNLOADED)  # by name; any other value is the path of a folder
 FOLDER_IMAGE_SIZE = 64
 STACKED = 60_000  # images of stacked-digits
 
@@ -43,7 +38,9 @@ def load_images(dataset: str, image_size: int | None = None) -> "Tensor | Stream
         return resized(load_mnist5k()[0], image_size)
     if dataset == "stacked-digits":
         return resized(load_stacked_digits()[0], image_size)
-    if dataset in TORCHVISION:
+    if dataset in DOWNLOADED:
+        from common.images.downloads import load_torchvision  # as below, only what is asked for is loaded
+
         return resized(load_torchvision(dataset), image_size)
     if not os.path.isdir(dataset):  # noqa: PTH112 (Path.is_dir raises for long names, and Path("") is this folder)
         told = f"neither {', '.join(DATASETS)} nor a folder; name one of those or a folder that holds images"
@@ -89,38 +86,6 @@ def load_stacked_digits(count: int = STACKED, seed: int = 0) -> tuple[Tensor, Te
     digits, labels = load_mnist5k()
     drawn = torch.from_numpy(np.random.default_rng(seed).integers(len(digits), size=(count, 3)))
     return digits[:, 0][drawn], labels[drawn]
-
-
-def load_torchvision(dataset: str) -> Tensor:
-    """Return a torchvision data set's training images, uint8 (N, C, H, W); downloads them if they are missing."""
-    factory = TORCHVISION[dataset]
-    with first_on_this_machine():
-        try:
-            images = factory(DOWNLOADS, train=True).data
-        except RuntimeError:  # torchvision raises this for files that are missing or damaged
-            download(dataset)
-            images = factory(DOWNLOADS, train=True).data
-    images = torch.as_tensor(images)
-    return images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
-
-
-def download(dataset: str) -> None:
-    """Download a torchvision data set into `data/`; raises BadInput, and leaves no partial files, if that fails."""
-    try:
-        with tempfile.TemporaryDirectory(dir=DOWNLOADS.parent, prefix=".download-") as folder:
-            TORCHVISION[dataset](folder, train=True, download=True)
-            DOWNLOADS.mkdir(exist_ok=True)
-            for item in Path(folder).iterdir():
-                target = DOWNLOADS / item.name
-                if target.is_dir():
-                    shutil.rmtree(target)
-                item.replace(target)
-    except (OSError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInput(
-            f"--dataset {dataset}: the download into {DOWNLOADS} failed ({reason}); "
-            "--dataset mnist5k ships with the repository and needs no network"
-        ) from error
 
 
 def to_float(images: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from helpers import GANS, call
 from PIL import Image
 
-from common import data
+from common.images import downloads
 
 BAD_OPTIONS = {
     "--dataset no/such/folder": "no/such/folder: neither mnist5k",
@@ -121,8 +121,8 @@ def test_an_unreadable_image_is_refused_by_its_path(tmp_path, refusal):
 
 
 def test_a_refused_download_is_told_with_a_way_out(tmp_path, outcome, monkeypatch):
-    monkeypatch.setattr(data, "DOWNLOADS", tmp_path / "data")
-    monkeypatch.setattr(data.MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path / "data")
+    monkeypatch.setattr(downloads.MNIST, "mirrors", ["http://127.0.0.1:9/"])
     status, _, errors = outcome("gan_detach", "--dataset", "mnist", "--runs-dir", tmp_path / "runs")
     last = errors.splitlines()[-1]
     assert status == 2

@@ -18,6 +18,7 @@ from PIL import Image
 
 from common import data
 from common.data import batch_order, batches, load_images, load_mnist5k, load_stacked_digits, to_float, to_uint8
+from common.images import downloads
 from common.run.command_line import BadInput
 
 
@@ -112,7 +113,7 @@ def write_idx(path, array):
 
 @pytest.mark.parametrize(("dataset", "folder"), [("mnist", "MNIST"), ("fashion-mnist", "FashionMNIST")])
 def test_mnist_and_fashion_mnist_are_read_from_idx_files(dataset, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "DOWNLOADS", tmp_path)
+    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path)
     images = np.random.default_rng(0).integers(0, 256, (7, 28, 28), dtype=np.uint8)
     for part in ("train", "t10k"):
         write_idx(tmp_path / folder / "raw" / f"{part}-images-idx3-ubyte", images)
@@ -121,7 +122,7 @@ def test_mnist_and_fashion_mnist_are_read_from_idx_files(dataset, folder, tmp_pa
 
 
 def test_cifar10_is_read_from_its_pickled_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "DOWNLOADS", tmp_path)
+    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path)
     base = tmp_path / "cifar-10-batches-py"
     base.mkdir()
     pixels = np.random.default_rng(0).integers(0, 256, (10, 3, 32, 32), dtype=np.uint8)
@@ -136,15 +137,15 @@ def test_cifar10_is_read_from_its_pickled_batches(tmp_path, monkeypatch):
     ]
     test = [write("test_batch", {"data": pixels[:2].reshape(2, -1), "labels": [0, 1]})]
     name, md5 = write("batches.meta", {"label_names": list("ab")})
-    monkeypatch.setattr(data.CIFAR10, "train_list", train)
-    monkeypatch.setattr(data.CIFAR10, "test_list", test)
-    monkeypatch.setattr(data.CIFAR10, "meta", {"filename": name, "key": "label_names", "md5": md5})
+    monkeypatch.setattr(downloads.CIFAR10, "train_list", train)
+    monkeypatch.setattr(downloads.CIFAR10, "test_list", test)
+    monkeypatch.setattr(downloads.CIFAR10, "meta", {"filename": name, "key": "label_names", "md5": md5})
     assert load_images("cifar10").equal(torch.from_numpy(pixels))
 
 
 def test_a_download_goes_through_torchvision_and_arrives_whole(tmp_path, monkeypatch):
     """torchvision fetches true gzipped idx files, here from a server on this machine."""
-    source, downloads = tmp_path / "mirror", tmp_path / "data"
+    source = tmp_path / "mirror"
     images = np.random.default_rng(0).integers(0, 256, (5, 28, 28), dtype=np.uint8)
     resources = []
     for name, array in [
@@ -157,11 +158,11 @@ def test_a_download_goes_through_torchvision_and_arrives_whole(tmp_path, monkeyp
         packed = source / f"{name}.gz"
         packed.write_bytes(gzip.compress((source / name).read_bytes()))
         resources.append((packed.name, hashlib.md5(packed.read_bytes()).hexdigest()))
-    monkeypatch.setattr(data, "DOWNLOADS", downloads)
-    monkeypatch.setattr(data.MNIST, "resources", resources)
+    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path / "data")
+    monkeypatch.setattr(downloads.MNIST, "resources", resources)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=source)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setattr(data.MNIST, "mirrors", [f"http://127.0.0.1:{server.server_port}/"])
+        monkeypatch.setattr(downloads.MNIST, "mirrors", [f"http://127.0.0.1:{server.server_port}/"])
         assert load_images("mnist").equal(torch.from_numpy(images)[:, None])
         server.shutdown()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "mirror"]
@@ -169,10 +170,10 @@ def test_a_download_goes_through_torchvision_and_arrives_whole(tmp_path, monkeyp
 
 @pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist", "cifar10"])
 def test_a_refused_download_names_the_data_set_and_leaves_nothing(dataset, tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "DOWNLOADS", tmp_path / "data")
-    monkeypatch.setattr(data.MNIST, "mirrors", ["http://127.0.0.1:9/"])
-    monkeypatch.setattr(data.FashionMNIST, "mirrors", ["http://127.0.0.1:9/"])
-    monkeypatch.setattr(data.CIFAR10, "url", "http://127.0.0.1:9/cifar-10-python.tar.gz")
+    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path / "data")
+    monkeypatch.setattr(downloads.MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    monkeypatch.setattr(downloads.FashionMNIST, "mirrors", ["http://127.0.0.1:9/"])
+    monkeypatch.setattr(downloads.CIFAR10, "url", "http://127.0.0.1:9/cifar-10-python.tar.gz")
     with pytest.raises(BadInput, match=f"--dataset {dataset}.*mnist5k ships"):
         load_images(dataset)
     assert list(tmp_path.iterdir()) == []

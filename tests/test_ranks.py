@@ -14,8 +14,9 @@ from processes import ended, logs, start_ranks
 
 from common.data import batches, load_images
 from common.images import folder as image_folder
+from common.images.downloads import first_on_this_machine
 from common.run.options import pick_device
-from common.run.ranks import Ranks, first_on_this_machine
+from common.run.ranks import Ranks
 from common.training_run import TrainingRun
 
 

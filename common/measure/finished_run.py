@@ -13,7 +13,7 @@ from torch.optim.swa_utils import AveragedModel
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
 from common.models import MODELS
-from common.run.checkpoint import load_network
+from common.run.checkpoint import mismatch
 from common.run.command_line import BadInput
 
 Networks = Callable[[tuple[int, int, int], int], tuple[nn.Module, nn.Module]]
@@ -100,3 +100,16 @@ def draw(generator: nn.Module, inputs: Tensor, device: torch.device) -> Tensor:
     generator.to(device)
     with torch.no_grad():
         return torch.cat([to_uint8(generator(chunk.to(device))).cpu() for chunk in inputs.split(CHUNK)])
+
+
+def load_network(make: Callable[[], nn.Module], state: object) -> nn.Module:
+    """Return the network that `make` makes, with the weights in `state`; raises BadInput where these do not fit it.
+
+    The network is made on the meta device, so that options for a huge network do not allocate memory.
+    """
+    with torch.device("meta"):
+        network = make()
+    if wrong := mismatch(network, state):
+        raise BadInput(f"the checkpoint does not hold this network: {wrong}")
+    network.load_state_dict(state, assign=True)
+    return network

@@ -59,15 +59,8 @@ def kind(value: object) -> str:
 
 def stacked(values: Mapping[str, Tensor | float], device: torch.device) -> Tensor:
     """Return numbers that have passed `check_numbers_by_name` as one tensor (len(values),) of the default dtype."""
-    dtype = torch.get_default_dtype()
-    return torch.stack(
-        [
-            value.detach().reshape(()).to(device, dtype)
-            if isinstance(value, Tensor)
-            else torch.tensor(float(value), device=device, dtype=dtype)
-            for value in values.values()
-        ]
-    )
+    numbers = [value if isinstance(value, Tensor) else torch.tensor(float(value)) for value in values.values()]
+    return torch.stack([number.detach().reshape(()).to(device, torch.get_default_dtype()) for number in numbers])
 
 
 def add_picture(board: SummaryWriter, name: str, images: Tensor, step: int) -> None:

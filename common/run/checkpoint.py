@@ -3,7 +3,7 @@
 import copy
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -146,19 +146,6 @@ def difference(expected: dict[str, object], found: object) -> str | None:
         if wrong != right:  # as in `float32 (64, 1)`
             return f"{name} is {wrong}, not {right}"
     return None
-
-
-def load_network(make: Callable[[], nn.Module], state: object) -> nn.Module:
-    """Return the network that `make` makes, with the weights in `state`; raises BadInput where these do not fit it.
-
-    The network is made on the meta device, so that options for a huge network do not allocate memory.
-    """
-    with torch.device("meta"):
-        network = make()
-    if wrong := mismatch(network, state):
-        raise BadInput(f"the checkpoint does not hold this network: {wrong}")
-    network.load_state_dict(state, assign=True)
-    return network
 
 
 def all_finite(state: object) -> bool:

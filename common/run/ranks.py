@@ -108,26 +108,6 @@ def lost_ranks() -> Iterator[None]:
         raise LostRank(f"another process of this run has ended, so this one ends too ({error})") from error
 
 
-@contextmanager
-def first_on_this_machine() -> Iterator[None]:
-    """Run the block in one process of each machine first, so that the others find what it has downloaded.
-
-    They wait until it is done; if it fails, they end with LostRank.
-    """
-    waits = int(os.environ.get("LOCAL_RANK", 0)) > 0
-
-    def meet() -> None:
-        if dist.is_initialized():
-            with lost_ranks():
-                dist.all_reduce(torch.zeros(1))
-
-    if waits:
-        meet()
-    yield
-    if not waits:
-        meet()
-
-
 def first_to_report() -> bool:
     """Return whether this process is the first of its run to report an error, which is then printed once."""
     if not dist.is_torchelastic_launched():
