@@ -35,7 +35,11 @@ def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_pa
         time.sleep(60)
 
     monkeypatch.setattr(gan_detach, "load_images", interrupted)
-    assert outcome("gan_detach", *TINY.split(), "--runs-dir", tmp_path / "runs") == (130, "", "")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        assert outcome("gan_detach", *TINY.split(), "--runs-dir", tmp_path / "runs") == (130, "", "")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not (tmp_path / "runs").exists()
 
 
