@@ -3,9 +3,9 @@
     python scripts/tools/publish_runs.py
     tensorboard --logdir runs/reference
 
-Published are a run's `config.json` and its TensorBoard events: all curves and texts, and every second picture, with the
-first and the last. A GAN also gets `samples.png`: the same noise at five steps of its run. All runs together take some
-ten minutes on two cores.
+Published are a run's `config.json` and its TensorBoard events: all curves and texts, and every second picture of a
+trained network, with the last. A GAN also gets `samples.png`: the same noise at five steps of its run. All runs
+together take some ten minutes on two cores.
 """
 
 import json
@@ -62,10 +62,12 @@ def thin(run: Path, published: Path) -> None:
     records = [(record, Event.FromString(record)) for record in RawEventFileLoader(str(events)).Load()]
     steps = sorted({event.step for _, event in records if is_picture(event)})
     kept = {*steps[::2], steps[-1]}
+    trained = {tag for _, event in records if is_picture(event) and event.step for tag in tags(event)}
     with (published / "events.out.tfevents.0").open("wb") as file:
         writer = RecordWriter(file)
         for record, event in records:
-            if not is_picture(event) or event.step in kept:
+            untrained = event.step == 0 and tags(event) & trained  # noise, which no PNG makes smaller
+            if not is_picture(event) or (event.step in kept and not untrained):
                 writer.write(record)
 
 
@@ -81,6 +83,11 @@ def filmstrip(run: Path) -> Image.Image:
 def is_picture(event: Event) -> bool:
     """Return whether the event is an image."""
     return any(value.HasField("image") for value in event.summary.value)
+
+
+def tags(event: Event) -> set[str]:
+    """Return the names of the event's values."""
+    return {value.tag for value in event.summary.value}
 
 
 def check_published(folder: Path) -> None:

@@ -96,14 +96,13 @@ def late_means(run: Path, steps: int) -> list[float]:
     return [sum(values) / len(values) for values in late]
 
 
-def gallery(output: Path, names: list[str]) -> Image.Image:
-    """Return the last samples of the published runs side by side, four to a row, each under its name."""
-    rows = -(-len(names) // 4)
+def gallery(tiles: dict[str, Image.Image]) -> Image.Image:
+    """Return samples of the runs side by side, four to a row, each under its name."""
+    rows = -(-len(tiles) // 4)
     sheet = Image.new("L", (4 * (TILE + 12) - 12, rows * (TILE + 30)), 255)
-    for number, name in enumerate(names):
+    for number, (name, tile) in enumerate(tiles.items()):
         left, top = number % 4 * (TILE + 12), number // 4 * (TILE + 30)
-        strip = Image.open(output / name / "samples.png").convert("L")
-        sheet.paste(strip.crop((strip.width - TILE, 0, strip.width, TILE)), (left, top + 20))
+        sheet.paste(tile, (left, top + 20))
         ImageDraw.Draw(sheet).text((left, top + 4), name, fill=0, font_size=13)
     return sheet
 
@@ -116,20 +115,21 @@ def main(options: Options) -> None:
     for name in options.mistakes:
         check_published(options.output / name)
     options.output.mkdir(parents=True, exist_ok=True)
-    rows = []
+    rows, tiles = [], {}
     chosen = [mistake for mistake in MISTAKES if mistake.name in options.mistakes]
     for mistake in tqdm(chosen, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, f"{mistake.name}.py")
             script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
             run = train(mistake, script, options.steps)
-            publish(mistake.name, run, options.output, digits=True)
+            publish(mistake.name, run, options.output, digits=False)
+            tiles[mistake.name] = Image.open(max((run / "samples").iterdir())).convert("L").crop((0, 0, TILE, TILE))
             numbers = [*late_means(run, options.steps), fid(script, run)]
             rows.append(
                 [f"`{mistake.name}`", mistake.text, *(f"{n:.2f}" for n in numbers), found_by_audit(mistake, script)]
             )
     text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
-    picture = gallery(options.output, [mistake.name for mistake in chosen])
+    picture = gallery(tiles)
     write_whole(options.output / "samples.png", lambda file: picture.save(file, "png"))
     write_whole(options.output / "table.md", lambda file: file.write(f"{text}\n".encode()))
     print(f"{text}\n\nSamples:     {shown(options.output / 'samples.png')}")
