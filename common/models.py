@@ -39,12 +39,12 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tup
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
     normalisation (Wu and He, 2018) in place of batch normalisation. G maps its noise by a hidden layer to 7 or 8
-    pixels, has a residual block there and doubles the size from then on; D halves the size down to 4 pixels and ends
-    with a hidden layer. G's activations are tanh, with a mean near zero. With ReLU, whose mean is positive, the part of
-    the gradient that all fakes have in common moves all images in the same way, and G soon ignores its noise; this
-    matters most for the orders in which G trains against the D of the previous step. S is 4 * 2^k or 7 * 2^k, from 28
-    to 256. `width` is the number of channels at S / 2 pixels; it doubles with every halving of the size down to 7 or 8
-    pixels, up to 8 * width. Raises ValueError for other sizes.
+    pixels, has a residual block of two convolutions there, and doubles the size from then on; D halves the size down to
+    4 pixels and ends with a hidden layer. G's activations are tanh, with a mean near zero. With ReLU, whose mean is
+    positive, the part of the gradient that all fakes have in common moves all images in the same way, and G soon
+    ignores its noise; this matters most for the orders in which G trains against the D of the previous step. S is
+    4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of channels at S / 2 pixels; it doubles with every halving
+    of the size down to 7 or 8 pixels, up to 8 * width. Raises ValueError for other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
@@ -60,29 +60,21 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tup
     down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
 
     up = [nn.Linear(z_dim, 128), nn.LayerNorm(128), nn.Tanh(), nn.Linear(128, widths[-1] * smallest**2)]
-    up += [nn.Unflatten(1, (widths[-1], smallest, smallest)), norm(widths[-1]), nn.Tanh(), Residual(widths[-1])]
+    up += [nn.Unflatten(1, (widths[-1], smallest, smallest)), norm(widths[-1]), nn.Tanh()]
+    wide, half = widths[-1], widths[-1] // 2
+    up += [Residual(nn.Conv2d(wide, half, 3, padding=1), norm(half), nn.Tanh(), nn.Conv2d(half, wide, 3, padding=1))]
     for wide, narrow in pairwise([*reversed(widths), channels]):
         up += [norm(wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
     up += [nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
-class Residual(nn.Module):
-    """Two 3x3 convolutions, by half as many channels, beside the identity; (N, channels, H, W) in and out.
-
-    After He et al., "Deep Residual Learning for Image Recognition" (2016).
-    """
-
-    def __init__(self, channels: int):
-        """Make the two convolutions."""
-        super().__init__()
-        half = channels // 2
-        first, second = nn.Conv2d(channels, half, 3, padding=1), nn.Conv2d(half, channels, 3, padding=1)
-        self.residual = nn.Sequential(first, norm(half), nn.Tanh(), second)
+class Residual(nn.Sequential):
+    """Layers whose output is added to their input; after He et al., "Deep Residual Learning" (2016)."""
 
     def forward(self, features):
-        """Return the features plus their residual."""
-        return features + self.residual(features)
+        """Return the features plus what the layers make of them, which must be of the same shape."""
+        return features + super().forward(features)
 
 
 def norm(channels: int) -> nn.Module:

@@ -1,6 +1,7 @@
 """`gan_standalone.py`: used as one file in a folder of its own, and held against `gan_detach.py`."""
 
 import ast
+import json
 import re
 import runpy
 import shutil
@@ -22,7 +23,7 @@ from common.models import MODELS
 from common.run.command_line import launch
 from common.run.options import GanOptions
 from scripts import gan_detach, gan_standalone
-from scripts.tools import sample
+from scripts.tools import evaluate, sample
 
 TINY = "--batch-size 4 --z-dim 8 --device cpu --log-every 2"
 ON_IMAGES = f"--dataset images --image-size 28 {TINY}"
@@ -33,7 +34,7 @@ def folder(tmp_path):
     """A folder that holds the script and a folder of images, and nothing else."""
     shutil.copy(path_of("gan_standalone"), tmp_path)
     (tmp_path / "images" / "more").mkdir(parents=True)
-    for number in range(6):
+    for number in range(8):
         pixels = np.random.default_rng(number).integers(0, 256, (30 + number, 40, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(tmp_path / "images" / ("more" if number % 2 else "") / f"{number}.png")
     return tmp_path
@@ -226,15 +227,18 @@ def test_weights_that_are_not_finite_are_not_saved_over_those_that_are(here, fol
     assert (run_of(folder) / "checkpoint.pt").read_bytes() == before
 
 
-def test_a_finished_run_is_sampled(here, folder, monkeypatch):
+@pytest.mark.parametrize("named", [False, True])
+def test_a_finished_run_is_sampled_and_evaluated_by_the_tools(named, here, folder, monkeypatch):
     assert here(f"{ON_IMAGES} --steps 2")[0] == 0
-    networks = f"{folder / 'gan_standalone.py'}:networks"
-    output = folder / "images.npz"
-    arguments = [str(run_of(folder)), "--networks", networks, "--count", "3", "--output", str(output)]
-    monkeypatch.setattr(sys, "argv", ["sample.py", *arguments, "--device", "cpu"])
+    networks = ["--networks", f"{folder / 'gan_standalone.py'}:networks"] if named else []
     monkeypatch.setattr(sys, "path", [*sys.path])
-    launch(sample.main, sample.Options)
-    assert np.load(output)["images"].shape == (3, 3, 28, 28)
+    for tool, *arguments in ((sample, "--count=3", "--output=images.npz"), (evaluate, "--features=digits")):
+        monkeypatch.setattr(sys, "argv", ["the tool", str(run_of(folder)), *networks, *arguments, "--device=cpu"])
+        launch(tool.main, tool.Options)
+    assert np.load("images.npz")["images"].shape == (3, 3, 28, 28)
+    (entry,) = json.loads((run_of(folder) / "evaluation.json").read_bytes())
+    assert (entry["count"], entry["step"]) == (4, 2)
+    assert entry["samples"].keys() >= {"fid", "confident"}
 
 
 # What follows keeps the one page from drifting away from `gan_detach.py`.

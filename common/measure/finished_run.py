@@ -58,12 +58,13 @@ def load_generator(checkpoint: dict, weights: str = "average", networks: Network
     """Return the generator of a run with one generator and one discriminator, in evaluation mode, on the CPU.
 
     checkpoint: from `load_checkpoint`. weights: `average` for the moving average, if the run has one, `last` for the
-    weights after the last step. networks: makes the run's networks, if they are not those of its option `model`. The
-    checkpoint is not trusted, so call this within `refusing`.
+    weights after the last step. networks: makes the run's networks, if they are not those of its option `model`, or of
+    `dcgan` for a script without that option, such as `gan_standalone.py`. The checkpoint is not trusted, so call this
+    within `refusing`.
     """
     shape, z_dim = tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]
     average = "average" if weights == "average" else None
-    model = checkpoint["options"].get("model")
+    model = checkpoint["options"].get("model", "dcgan")
     if not networks and model not in MODELS:
         raise BadInput(f"made with networks that common/models.py does not have: {NAME_THEM}")
     make = networks or MODELS[model]
