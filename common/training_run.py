@@ -52,7 +52,7 @@ class TrainingRun:
         work, or that differ from those of the run to resume.
         """
         check_numbers(options)
-        self.script = Path(script).stem
+        self.path, self.script = Path(script), Path(script).stem
         self.options = options
         self.folder = options.resume
         self.resumed = version(options.resume / "checkpoint.pt") if options.resume else None
@@ -409,9 +409,13 @@ class TrainingRun:
         """Print where the results are and how to look at them."""
         if not self.ranks.leads:
             return
+        folder = shlex.quote(str(shown(self.folder)))
         print(f"Done: {step} steps." if step == self.options.steps else f"Interrupted after step {step}.")
+        if step < self.options.steps:
+            launcher = "python" if self.ranks.count == 1 else "torchrun ..."
+            print(f"Continue:    {launcher} {shlex.quote(str(shown(self.path)))} --resume {folder}")
         for name, number in self.measured.items():
             print(f"{name}: {number:.4f}")
         print(f"Samples:     {shown(self.sample_path(step))}")
-        print(f"More images: python scripts/tools/sample.py {shlex.quote(str(shown(self.folder)))}")
+        print(f"More images: python scripts/tools/sample.py {folder}")
         print(f"TensorBoard: tensorboard --logdir {shlex.quote(str(shown(self.folder.parent)))}")

@@ -5,6 +5,7 @@ One of the processes is started as a user starts it; the others are forked after
 
 import json
 import re
+import shlex
 import signal
 
 import numpy as np
@@ -130,6 +131,8 @@ def test_a_signal_ends_the_run_between_two_steps_with_its_checkpoint_written(num
     assert "Traceback" not in errors
     step = int(re.search(r"Interrupted after step (\d+)", output).group(1))
     (folder,) = (tmp_path / "gan_detach").iterdir()
+    (command,) = re.findall(r"^Continue: +(.+)", output, re.MULTILINE)
+    assert shlex.split(command) == ["python", str(path_of("gan_detach")), "--resume", f"gan_detach/{folder.name}"]
     checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
     assert checkpoint["step"] == step
     for optimizer in ("optimizer_g", "optimizer_d"):

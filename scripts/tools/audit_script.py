@@ -265,9 +265,9 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=100, help="steps of one optimizer, if others wait (default 100)")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for a question, too, as for use in CI")
     parser.add_argument("--output", type=Path, help=f"also write the report here: {' or '.join(SUFFIXES)}")
-    parser.add_argument("script", type=Path)
+    parser.add_argument("script", type=Path, help="the file to run, as it would be run by python")
     # argparse, because tyro has no REMAINDER: everything after SCRIPT is the script's, also `--iterations`.
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own options")
     parser.error = refuse
     options = parser.parse_args(arguments)
     if not options.script.is_file():
