@@ -135,6 +135,11 @@ def outcome(script, kind, arguments):
     return taken[0], errors.getvalue().splitlines()
 
 
+@pytest.mark.parametrize("arguments", ["publish_runs --scripts --steps 2", "compare_modes --orders"])
+def test_a_list_without_a_value_is_refused(arguments, refusal):
+    assert "needs a value" in refusal(*arguments.split())
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_option_is_honoured_to_the_letter_or_refused_in_one_line(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # publish_runs makes the folder that its --output names

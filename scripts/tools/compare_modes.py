@@ -29,7 +29,7 @@ from typing import Annotated, Literal
 if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, MinLen
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,7 +59,7 @@ class Options:
 
     dataset: Literal["stacked-digits", "mnist5k"] = "stacked-digits"
     """Stacked digits, or single ones."""
-    orders: tuple[str, ...] = tuple(ORDERS)
+    orders: Annotated[tuple[str, ...], MinLen(1)] = tuple(ORDERS)
     """The scripts, without gan_; r3_lazy is gan_r3.py --penalty-every 4."""
     seconds: Annotated[float, Gt(0), Le(10**6)] = 40.0
     """Training time of each run, from its first step on."""

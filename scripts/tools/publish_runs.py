@@ -15,11 +15,13 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
+from annotated_types import MinLen
 from PIL import Image
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
@@ -44,7 +46,7 @@ FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 class Options:
     """Options of the publication."""
 
-    scripts: tuple[str, ...] = tuple(SCRIPTS)
+    scripts: Annotated[tuple[str, ...], MinLen(1)] = tuple(SCRIPTS)
     """Training scripts to run, by name."""
     output: Path = ROOT / "runs" / "reference"
     """Where each script's folder is made. A folder published before is replaced, any other is refused."""

@@ -19,10 +19,12 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+from annotated_types import MinLen
 from PIL import Image, ImageDraw
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tqdm import tqdm
@@ -53,7 +55,7 @@ NAMES = tuple(mistake.name for mistake in MISTAKES)
 class Options:
     """Options of the gallery."""
 
-    mistakes: tuple[str, ...] = NAMES
+    mistakes: Annotated[tuple[str, ...], MinLen(1)] = NAMES
     """Mistakes to make, by name."""
     output: Path = ROOT / "runs" / "mistakes"
     """Where each run's folder is made. A folder published before is replaced, any other is refused."""
