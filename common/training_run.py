@@ -52,7 +52,8 @@ class TrainingRun:
         work, or that differ from those of the run to resume.
         """
         check_numbers(options)
-        self.path, self.script = Path(script), Path(script).stem
+        self.path = Path(script)
+        self.script = self.path.stem
         self.options = options
         self.folder = options.resume
         self.resumed = version(options.resume / "checkpoint.pt") if options.resume else None
@@ -409,13 +410,13 @@ class TrainingRun:
         """Print where the results are and how to look at them."""
         if not self.ranks.leads:
             return
-        folder = shlex.quote(str(shown(self.folder)))
+        script, folder, parent = (shlex.quote(str(shown(p))) for p in (self.path, self.folder, self.folder.parent))
         print(f"Done: {step} steps." if step == self.options.steps else f"Interrupted after step {step}.")
         if step < self.options.steps:
             launcher = "python" if self.ranks.count == 1 else "torchrun ..."
-            print(f"Continue:    {launcher} {shlex.quote(str(shown(self.path)))} --resume {folder}")
+            print(f"Continue:    {launcher} {script} --resume {folder}")
         for name, number in self.measured.items():
             print(f"{name}: {number:.4f}")
         print(f"Samples:     {shown(self.sample_path(step))}")
         print(f"More images: python scripts/tools/sample.py {folder}")
-        print(f"TensorBoard: tensorboard --logdir {shlex.quote(str(shown(self.folder.parent)))}")
+        print(f"TensorBoard: tensorboard --logdir {parent}")

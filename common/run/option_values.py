@@ -62,7 +62,7 @@ def restored(kind: type[Options], values: dict[str, Any]) -> Options:
             message = f"no checkpoint can keep an option of the type {type(value).__name__}; take a str"
             raise BadInput(f"{flag(field.name)} {as_typed(value)}: {message}") from error
         except ValidationError as error:
-            (first, *_) = error.errors()
+            first = error.errors()[0]
             message = "needs a value" if first["type"] == "too_short" else first["msg"].removeprefix("Input ")
             raise BadInput(f"{flag(field.name)} {as_typed(value)}".rstrip() + f": {message}") from error
     return kind(**given)

@@ -62,9 +62,10 @@ def thin(run: Path, published: Path) -> None:
     (published / "config.json").write_text(json.dumps(config, indent=2))
     (events,) = run.glob("events.out.tfevents.*")
     records = [(record, Event.FromString(record)) for record in RawEventFileLoader(str(events)).Load()]
-    steps = sorted({event.step for _, event in records if is_picture(event)})
+    pictures = [event for _, event in records if is_picture(event)]
+    steps = sorted({event.step for event in pictures})
     kept = {*steps[::2], steps[-1]}
-    trained = {tag for _, event in records if is_picture(event) and event.step for tag in tags(event)}
+    trained = {tag for event in pictures if event.step for tag in tags(event)}
     with (published / "events.out.tfevents.0").open("wb") as file:
         writer = RecordWriter(file)
         for record, event in records:
