@@ -43,4 +43,4 @@ def test_the_table_has_a_row_for_each(capsys):
     main(TINY)
     printed = capsys.readouterr().out
     assert all(f"\n| {name} " in printed for name in ARRANGEMENTS)
-    assert "1.00x" in printed
+    assert "1.00 (1.00-1.00)" in printed

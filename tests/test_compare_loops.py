@@ -47,7 +47,7 @@ def test_every_loop_makes_its_steps_and_has_its_row(monkeypatch, capsys, tmp_pat
     assert [row.split("|")[1].strip() for row in rows] == [
         compare_loops.USUAL, "gan_detach.py", "the step of gan_detach.py alone"
     ]  # fmt: skip
-    assert rows[0].split("|")[3].strip() == "1.00x"
+    assert rows[0].split("|")[3].strip() == "1.00 (1.00-1.00)"
     assert not list(tmp_path.iterdir())
 
 

@@ -22,13 +22,25 @@ def untrained(monkeypatch):
 
 @pytest.mark.tools
 def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path, capsys, untrained):
-    call("compare_modes", *SHORT.split(), "--count", 100, "--runs-dir", tmp_path)
+    figures = tmp_path / "figures.json"
+    options = ["--count", 100, "--runs-dir", tmp_path, "--evaluate-every", 20, "--output", figures]
+    call("compare_modes", *SHORT.split(), *options)
     (run,) = tmp_path.glob("stacked-digits/gan_r3/*")
     checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
     assert checkpoint["options"]["seed"] == 0
     assert checkpoint["options"]["penalty_every"] == 4
-    (entry,) = json.loads((run / "evaluation.json").read_text())
-    found = entry["samples"]
+    *earlier, last = json.loads((run / "evaluation.json").read_text())
+    found = last["samples"]
+    assert last["checkpoint"] == "checkpoint.pt"
+    assert earlier
+    assert {entry["step"] % 20 for entry in earlier} == {0}
+
+    (points,) = json.loads(figures.read_text())["runs"]["r3_lazy"]
+    assert [point["steps"] for point in points] == [entry["step"] for entry in (*earlier, last)]
+    assert points[-1]["modes"] == found["modes"]
+    seconds = [point["seconds"] for point in points]
+    assert seconds == sorted(seconds)
+    assert 0 < seconds[0] < 1 <= seconds[-1]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
     head, row = (next(cells for cells in lines if cells and cells[0] == name) for name in ("update order", "r3_lazy"))
     cells = dict(zip(head, row, strict=True))
@@ -57,7 +69,16 @@ def test_medians_and_ranges():
 
 @pytest.mark.parametrize(
     "arguments",
-    ["--orders gan", "--seconds 0", "--seconds nan", "--seeds 0", "--count 3", "--count 30001", "--device cuda:99"],
+    [
+        "--orders gan",
+        "--seconds 0",
+        "--seconds nan",
+        "--seeds 0",
+        "--count 3",
+        "--count 30001",
+        "--device cuda:99",
+        "--output a.txt",
+    ],
 )
 def test_bad_options_are_refused_before_anything_is_trained(arguments, monkeypatch, tmp_path, refusal):
     monkeypatch.setattr(compare_modes, "train", None)

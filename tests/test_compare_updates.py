@@ -8,7 +8,7 @@ import pytest
 import torch
 from helpers import call
 
-from common.measure.step_cost import count_flops
+from common.measure.step_cost import PHASES, Flops, count_flops
 from common.models import MODELS
 from common.run.command_line import BadInput
 from scripts import gan_detach, gan_generator_first
@@ -51,6 +51,26 @@ def test_the_docstring_has_the_formulas():
         assert cost == pytest.approx([sum(column) for column in zip(*terms, strict=True)], abs=1e-12)
         expected = {"the sum": cost, "detach's": whole(ORDERS["detach"].cost), "less s": (*cost[:5], 0)}
         assert whole(order.needed) == expected[needed]
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_each_phase_takes_the_flops_of_its_column(name):
+    made, batch = contender(ORDERS[name].train_step, "dcgan")
+    forward, period = forward_costs(*made.networks, *batch), ORDERS[name].period
+    line = next(line for line in compare_updates.__doc__.splitlines() if line.strip().startswith(name + "  "))
+    columns = [multiples(part) for part in re.split(r"\s{3,}", line.strip())[1:4]]
+    with Flops() as counter:
+        phases = made.phases(period, *batch, lambda: counter.total)
+    expected = [dot([period * multiple for multiple in column], forward) / period for column in columns]
+    assert phases == dict(zip(PHASES, [*expected, 0], strict=True))
+
+
+def test_phases_leave_nothing_behind():
+    made, batch = contender(gan_detach.train_step)
+    before = torch.autograd.backward, torch.autograd.grad
+    made.phases(1, *batch, lambda: 0)
+    assert (torch.autograd.backward, torch.autograd.grad) == before
+    assert not any(network._forward_hooks or network._forward_pre_hooks for network in made.networks)
 
 
 def whole(cost):
@@ -131,12 +151,14 @@ def test_all_orders_start_from_the_same_weights_and_see_the_same_batches(monkeyp
     rows = compare_updates.measure("mlp", 28, 2, 2, CPU)
     assert list(rows) == list(ORDERS)
     timed = 2 * (1 + compare_updates.STEPS_PER_TURN)
+    counted, by_phase = ({name: count * order.period for name, order in ORDERS.items()} for count in (5, 2))
     assert {name: len(steps) for name, steps in seen.items()} == {
-        name: 4 * order.period + timed for name, order in ORDERS.items()
+        name: counted[name] + timed + by_phase[name] for name in ORDERS
     }
-    reference = seen.pop(BASELINE)
-    for steps in seen.values():
-        for ours, theirs in zip([steps[0], *steps[-timed:]], [reference[0], *reference[-timed:]], strict=True):
+    compared = {name: [steps[0], *steps[counted[name] :][:timed]] for name, steps in seen.items()}
+    reference = compared.pop(BASELINE)
+    for steps in compared.values():
+        for ours, theirs in zip(steps, reference, strict=True):
             assert all(a.equal(b) for a, b in zip(ours, theirs, strict=True))
 
 
@@ -154,6 +176,9 @@ def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys)
     for name, row in result["orders"].items():
         assert row["flops"] >= row["needed"] > 0
         assert row["quartiles"][0] <= row["ms"] <= row["quartiles"][1]
+        assert row["speed_quartiles"][0] <= row["speed"] <= row["speed_quartiles"][1]
+        assert sum(row["flops_by_phase"].values()) == pytest.approx(row["flops"])
+        assert all(ms > 0 for ms in row["ms_by_phase"].values())
         assert row["images_per_second"] == pytest.approx(2 / (row["ms"] / 1e3))
         assert f"| {name} " in text
     assert result["orders"][BASELINE]["speed"] == 1

@@ -1,6 +1,6 @@
 """CycleGAN's step: every network learns from its own loss, as a reference written with `autograd.grad` has it.
 
-What the default run reaches: `pytest -m promise -s tests/test_cyclegan.py` (three minutes on two cores).
+What the default run reaches: `pytest -m promise -s tests/test_cyclegan.py` (a minute on two cores).
 """
 
 import copy

@@ -306,11 +306,11 @@ def test_more_steps_give_cyclegan_the_learning_rates_of_a_run_that_had_them_from
     finish(resume("cyclegan", tmp_path / "raised", "--steps 7"), tmp_path / "raised")
     run, whole = run_of(tmp_path / "raised"), train("cyclegan", f"{arguments} --steps 7", tmp_path / "whole")
     rates = curves(whole)["learning_rate"]
-    assert [rate for _, rate in rates] == pytest.approx([5e-4 * part for part in (1, 1, 1, 1, 0.75, 0.5, 0.25)])
+    assert [rate for _, rate in rates] == pytest.approx([1e-3 * part for part in (1, 1, 1, 1, 0.75, 0.5, 0.25)])
     assert curves(run)["learning_rate"][3:] == rates[3:]
     for end in (run, whole):
         for optimizer in ("optimizer_g", "optimizer_d"):
-            assert weights(end)[f".{optimizer}.param_groups.0.lr"] == pytest.approx(5e-4 / 4)
+            assert weights(end)[f".{optimizer}.param_groups.0.lr"] == pytest.approx(1e-3 / 4)
 
 
 def test_a_finished_run_is_left_as_it_is_and_says_so(tmp_path):

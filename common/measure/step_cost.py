@@ -7,9 +7,9 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from statistics import linear_regression
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -127,6 +127,67 @@ class LiveTensors(TorchDispatchMode):
         return result
 
 
+PHASES = "forward", "back through D", "back through G", "the rest"
+
+
+class Phases:
+    """Inside a `with` block, adds up what each part of a GAN's training step takes, by any meter.
+
+    meter: returns a number that grows, such as seconds on the CPU, or the FLOPs so far. The result is in `taken`, by
+    the names in PHASES: the forward passes of both networks; the backward passes, up to the moment when the gradient
+    reaches G's output, and from then on; and all else, such as the losses and the optimizers.
+    """
+
+    def __init__(self, generator: nn.Module, discriminator: nn.Module, meter: Callable[[], float]):
+        """Start from zero."""
+        self.generator, self.networks, self.meter = generator, (generator, discriminator), meter
+        self.taken = dict.fromkeys(PHASES, 0)
+        self.phase, self.since, self.undo = PHASES[-1], meter(), []
+
+    def turn(self, phase: str) -> str:
+        """Count what the meter shows towards the current phase, enter another, and return the one that ended."""
+        now, ended = self.meter(), self.phase
+        self.taken[ended] += now - self.since
+        self.phase, self.since = phase, now
+        return ended
+
+    def __enter__(self):
+        """Add hooks to the networks, and to the two functions of autograd that every backward pass calls."""
+        self.since = self.meter()
+        for network in self.networks:
+            self.undo.append(network.register_forward_pre_hook(lambda *_: self.turn("forward") and None).remove)
+            self.undo.append(network.register_forward_hook(self.forward_is_over).remove)
+        for name in ("backward", "grad"):
+            patcher = patch.object(torch.autograd, name, self.backward(getattr(torch.autograd, name)))
+            patcher.start()
+            self.undo.append(patcher.stop)
+        return self
+
+    def __exit__(self, *_):
+        """Count the end, and unhook everything."""
+        self.turn(PHASES[-1])
+        for undo in self.undo:
+            undo()
+
+    def forward_is_over(self, network: nn.Module, _: tuple, output: Tensor) -> None:
+        """End the phase, and note the moment when a backward pass comes to G."""
+        self.turn(PHASES[-1])
+        if network is self.generator and output.requires_grad:
+            output.register_hook(lambda _: self.turn("back through G") and None)
+
+    def backward(self, function: Callable) -> Callable:
+        """Return `function`, one of autograd's, within a phase."""
+
+        def within(*args, **kwargs):
+            self.turn("back through D")
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.turn(PHASES[-1])
+
+        return within
+
+
 def seconds_in_turns(
     contenders: dict[str, Callable], turns: Iterable[list[tuple]], device: torch.device, untimed: int = 1
 ) -> dict[str, list[float]]:
@@ -136,21 +197,25 @@ def seconds_in_turns(
     calls warm the caches, the others are timed together. Another contender goes first in each turn, so a slow phase of
     the machine slows all of them.
     """
-    synchronize = partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
     seconds = {name: [] for name in contenders}
     names = list(contenders)
     for calls in turns:
         for name in names:
             for arguments in calls[:untimed]:
                 contenders[name](*arguments)
-            synchronize()
-            start = time.perf_counter()
+            start = clock(device)
             for arguments in calls[untimed:]:
                 contenders[name](*arguments)
-            synchronize()
-            seconds[name].append((time.perf_counter() - start) / (len(calls) - untimed))
+            seconds[name].append((clock(device) - start) / (len(calls) - untimed))
         names = names[1:] + names[:1]
     return seconds
+
+
+def clock(device: torch.device) -> float:
+    """Return the time in seconds, after all that `device` still had to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def speeds(reference: list[float], seconds: list[float]) -> list[float]:

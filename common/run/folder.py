@@ -73,6 +73,16 @@ def version(path: Path) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
+def check_new_file(path: Path, *suffixes: str) -> None:
+    """Raise BadInput, for the option --output, if `path` exists, cannot be made or has none of `suffixes`."""
+    if path.suffix not in suffixes:
+        raise BadInput(f"--output {path}: must end in {' or '.join(suffixes)}")
+    if not path.parent.is_dir():
+        raise BadInput(f"--output {path}: there is no folder {path.parent}; make it first")
+    if os.path.lexists(path):
+        raise BadInput(f"--output {path}: exists already; name a new file")
+
+
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Call `write` on a temporary file and rename it to `path`, which is never a partial file.
 

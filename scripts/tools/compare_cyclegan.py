@@ -155,9 +155,10 @@ def main(options: Options) -> None:
     for name, row in rows.items():
         milliseconds = [1e3 * seconds for seconds in row["seconds"]]
         times = spread(median(milliseconds), quartiles(milliseconds), ".1f")
-        speed = median(speeds(rows[BASELINE]["seconds"], row["seconds"]))
+        ratios = speeds(rows[BASELINE]["seconds"], row["seconds"])
+        speed = spread(median(ratios), quartiles(ratios))
         share = f"{1 - row['needed'] / row['flops']:.1%}"
-        lines.append([name, times, f"{speed:.2f}x", f"{row['flops'] / 1e9:.3f}", share, row["wasted"] or "-"])
+        lines.append([name, times, speed, f"{row['flops'] / 1e9:.3f}", share, row["wasted"] or "-"])
     print(table(["arrangement", "ms per step, quartiles", "speed", "GFLOPs", "wasted", "wasted gradients"], lines))
 
 

@@ -139,8 +139,8 @@ def main(options: Options) -> None:
     images, rows = options.steps * options.batch_size, []
     for name, taken in seconds.items():
         rates = [images / second for second in taken]
-        speed = median(speeds(seconds[USUAL], taken))
-        rows.append([name, spread(median(rates), quartiles(rates), ",.0f"), f"{speed:.2f}x"])
+        ratios = speeds(seconds[USUAL], taken)
+        rows.append([name, spread(median(rates), quartiles(rates), ",.0f"), spread(median(ratios), quartiles(ratios))])
     print(table(["loop", "images/s", "speed"], rows))
 
 

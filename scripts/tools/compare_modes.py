@@ -4,10 +4,12 @@ Every script trains on stacked digits, which have 1,000 modes, with its own defa
 that is stopped when its seconds are over. `evaluate.py` then counts the modes among 26,000 samples and gives their
 reverse KL divergence to the data's. The scripts take turns, with one seed after the other, so that a slow phase of the
 machine meets them all. With `--dataset mnist5k` it is the quality of single digits that is compared: FID, precision,
-recall, the share of confident digits and that of the rarest.
+recall, the share of confident digits and that of the rarest. With `--evaluate-every` it judges checkpoints on the way,
+too, for a plot of quality over seconds.
 
     python scripts/tools/compare_modes.py
     python scripts/tools/compare_modes.py --dataset mnist5k --seconds 60 --orders detach wgan_gp r3 r3_lazy
+    python scripts/tools/compare_modes.py --dataset mnist5k --evaluate-every 400 --output runs/figures/quality.json
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
 what `evaluate.py` has written, stay in `--runs-dir`. With the default options it takes 25 minutes on two cores.
@@ -15,6 +17,7 @@ what `evaluate.py` has written, stay in `--runs-dir`. With the default options i
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -36,11 +39,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.measure.step_cost import conditions, environment
-from common.run.checkpoint import load_checkpoint
 from common.run.command_line import BadInput, Stopped, launch
-from common.run.folder import shown
+from common.run.folder import check_new_file, shown, write_whole
 from common.run.markdown import table
-from common.run.option_values import Count, check_numbers
+from common.run.option_values import Count, check_numbers, kept
 from common.run.options import pick_device
 from scripts.tools import evaluate
 
@@ -73,19 +75,25 @@ class Options:
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
     runs_dir: Path = ROOT / "runs" / "compare_modes"
     """Where the runs are made."""
+    evaluate_every: Count | None = None
+    """Steps between two checkpoints that are evaluated, too, after the run. None: only its last."""
+    output: Path | None = None
+    """New .json file for all figures of all runs, which plot_results.py draws."""
 
 
-def train(order: str, seed: int, options: Options) -> tuple[Path, float]:
-    """Train with a script for the seconds that all have; return its run's folder and the seconds it took.
+def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
+    """Train with a script for the seconds that all have; return checkpoints, each with the seconds up to it.
 
-    Raises Stopped, with the script's last line, where it ends by itself.
+    The last is that of the whole run, the others those of `--evaluate-every`. Raises Stopped, with the script's last
+    line, where it ends by itself.
     """
     runs = options.runs_dir / options.dataset
     before = set(runs.glob("*/*"))
     script, *own = ORDERS[order]
     command = [sys.executable, ROOT / "scripts" / f"{script}.py", *own]
     command += ["--dataset", options.dataset, "--seed", str(seed)]
-    command += ["--model", options.model, "--steps", str(10**9), "--checkpoint-every", str(10**9), "--runs-dir", runs]
+    command += ["--model", options.model, "--steps", str(10**9), "--runs-dir", runs]
+    command += ["--checkpoint-every", str(options.evaluate_every or 10**9)]
     command += ["--device", options.device] if options.device else []
 
     def started() -> list[Path]:
@@ -96,13 +104,13 @@ def train(order: str, seed: int, options: Options) -> tuple[Path, float]:
             try:
                 while not started() and process.poll() is None:
                     time.sleep(0.05)
-                start = time.perf_counter()
-                try:
-                    process.wait(options.seconds)
-                except subprocess.TimeoutExpired:
-                    process.terminate()  # the script ends after the step it is in, with a checkpoint
+                start = time.time()
+                while time.time() < start + options.seconds and process.poll() is None:
+                    time.sleep(0.05)
+                    keep_checkpoint(started())
+                process.terminate()  # the script ends after the step it is in, with a checkpoint
                 process.wait()
-                seconds = time.perf_counter() - start
+                seconds = time.time() - start
             finally:
                 process.kill()
         if process.returncode != 128 + signal.SIGTERM:
@@ -110,14 +118,25 @@ def train(order: str, seed: int, options: Options) -> tuple[Path, float]:
             last = (output.read().split("\n")[-2:] or [""])[0]
             raise Stopped(f"{script}.py ended by itself, with status {process.returncode}: {last}")
     (run,) = started()
-    return run, seconds
+    earlier = [(path, path.stat().st_mtime - start) for path in run.glob("checkpoint-*.pt")]
+    return [*sorted(earlier, key=lambda pair: pair[1]), (run / "checkpoint.pt", seconds)]
 
 
-def figures(run: Path, options: Options) -> dict[str, dict[str, float]]:
-    """Return the figures that `evaluate.py` gives a run, `samples`, and those of real images, `floor`."""
+def keep_checkpoint(runs: list[Path]) -> None:
+    """Give the checkpoint of the run, if there is one yet, a second name, which the next checkpoint leaves as it is."""
+    for checkpoint in (run / "checkpoint.pt" for run in runs):
+        if checkpoint.exists():
+            kept = checkpoint.with_name(f"checkpoint-{checkpoint.stat().st_mtime_ns}.pt")
+            if not kept.exists():
+                os.link(checkpoint, kept)
+
+
+def figures(checkpoint: Path, options: Options) -> dict:
+    """Return what `evaluate.py` says of a checkpoint; the figures are in `samples`, those of real images in `floor`."""
     with redirect_stdout(io.StringIO()):
-        evaluate.main(evaluate.Options(run, count=options.count, features="digits", device=options.device))
-    (entry,) = json.loads((run / "evaluation.json").read_text())
+        evaluate.main(evaluate.Options(checkpoint, count=options.count, features="digits", device=options.device))
+    entries = json.loads((checkpoint.parent / "evaluation.json").read_text())
+    (entry,) = [entry for entry in entries if entry["checkpoint"] == checkpoint.name]
     for part in ("samples", "floor"):
         shares = [value for name, value in entry[part].items() if name.startswith("share_of_")]
         entry[part] |= {"rarest": min(shares)} if shares else {}
@@ -151,6 +170,8 @@ def check(options: Options) -> None:
     most = 30_000 if options.dataset == "stacked-digits" else 2000
     if options.count is not None and options.count > most:
         raise BadInput(f"--count {options.count}: must be at most {most:,} with --dataset {options.dataset}")
+    if options.output:
+        check_new_file(options.output, ".json")
 
 
 def main(options: Options) -> None:
@@ -161,19 +182,22 @@ def main(options: Options) -> None:
     found, floors = {order: [] for order in orders}, []
     turns = [(seed, order) for seed in range(options.seeds) for order in orders]
     for seed, order in tqdm(turns, "runs", unit="run"):
-        run, seconds = train(order, seed, options)
-        entry = figures(run, options)
+        found[order].append([])
+        for checkpoint, seconds in train(order, seed, options):
+            entry = figures(checkpoint, options)
+            found[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
         floors.append(entry["floor"])
-        extra = {"steps": load_checkpoint(run)["step"], "seconds": seconds}
-        found[order].append(entry["samples"] | extra)
-        numbers = ", ".join(
-            f"{name} {found[order][-1][name]:{form}}" for name, form in COLUMNS[options.dataset].items()
-        )
-        tqdm.write(f"{order}, seed {seed}: {numbers}, {extra['steps']:,} steps; {shown(run)}")
+        last = found[order][-1][-1]
+        numbers = ", ".join(f"{name} {last[name]:{form}}" for name, form in COLUMNS[options.dataset].items())
+        tqdm.write(f"{order}, seed {seed}: {numbers}, {last['steps']:,} steps; {shown(checkpoint.parent)}")
+    surroundings, last = environment(device), {order: [run[-1] for run in runs] for order, runs in found.items()}
+    if options.output:
+        result = {"environment": surroundings, "options": kept(options), "runs": found, "real images": floors}
+        write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
     print(
-        f"{conditions(environment(device))}\n\n`{options.dataset}`, `{options.model}`: {options.seconds:g} seconds of "
+        f"{conditions(surroundings)}\n\n`{options.dataset}`, `{options.model}`: {options.seconds:g} seconds of "
         f"training, medians of {options.seeds} seeds, smallest and largest in brackets; {entry['count']:,} samples.\n\n"
-        f"{report(found, floors, COLUMNS[options.dataset])}\n\nRuns: {shown(options.runs_dir / options.dataset)}"
+        f"{report(last, floors, COLUMNS[options.dataset])}\n\nRuns: {shown(options.runs_dir / options.dataset)}"
     )
 
 

@@ -36,11 +36,10 @@ computes and cuts off: where the filters of 3x3 leave the last row out, the grad
 
 import copy
 import json
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, cycle, islice
 from pathlib import Path
@@ -51,7 +50,7 @@ if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds,
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, MinLen
 from torch import Tensor
 from tqdm import tqdm
 
@@ -61,7 +60,11 @@ from common.data import batches, load_images
 from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
 from common.measure.step_cost import (
+    PHASES,
+    Flops,
     LiveTensors,
+    Phases,
+    clock,
     conditions,
     count_flops,
     environment,
@@ -76,9 +79,9 @@ from common.measure.step_cost import (
 from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import BadInput, launch
-from common.run.folder import shown, write_whole
+from common.run.folder import check_new_file, shown, write_whole
 from common.run.markdown import table
-from common.run.option_values import Count, Pixels, check_numbers
+from common.run.option_values import Count, Pixels, check_numbers, kept
 from common.run.options import pick_device
 from scripts import (
     gan_detach,
@@ -113,7 +116,7 @@ class Options:
     """How often batch and image size are doubled to see how cost grows. None leaves that out."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
-    output: tuple[Path, ...] = ()
+    output: Annotated[tuple[Path, ...], MinLen(1)] | None = None
     """New files for the result: a .md, a .json, or both."""
 
 
@@ -226,6 +229,12 @@ class Contender:
             self.steps(count, real, z)
         return live.peak
 
+    def phases(self, count: int, real: Tensor, z: Tensor, meter: Callable[[], float]) -> dict[str, float]:
+        """Return what each phase of a step takes by `meter`, the mean over `count` steps."""
+        with Phases(*self.networks, meter) as phases:
+            self.steps(count, real, z)
+        return {phase: taken / count for phase, taken in phases.taken.items()}
+
     def wasted(self, count: int, real: Tensor, z: Tensor) -> str:
         """Return which networks got gradients that no optimizer used in `count` steps, and what computed them."""
         with GradientAudit(G=self.networks[0], D=self.networks[1]) as audit:
@@ -237,7 +246,9 @@ def measure(model: str, image_size: int, batch_size: int, repeats: int, device: 
     """Return what a step of each order costs, all from the same initial weights, on the same data and noise.
 
     `flops`, `needed` (FLOPs) and `peak_bytes` are counted. `ms` is the median over the turns, `quartiles` its spread.
-    `speed` is the median over the turns of the time of BASELINE divided by the order's own.
+    `speed` is the median over the turns of the time of BASELINE divided by the order's own, `speed_quartiles` its
+    spread. `flops_by_phase` and `ms_by_phase` have the parts that `Phases` tells apart, the latter from turns of their
+    own.
     """
     torch.manual_seed(0)
     images = load_images("mnist5k", image_size).to(device)
@@ -258,6 +269,8 @@ def measure(model: str, image_size: int, batch_size: int, repeats: int, device: 
             "peak_bytes": contender.peak_bytes(*steps),
             "wasted": contender.wasted(*steps),
         }
+        with Flops() as counter:
+            rows[name]["flops_by_phase"] = contender.phases(*steps, lambda counter=counter: counter.total)
 
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(repeats))
     bar = tqdm(turns, f"{image_size} pixels, batches of {batch_size}", repeats, unit="turn", leave=False)
@@ -265,8 +278,16 @@ def measure(model: str, image_size: int, batch_size: int, repeats: int, device: 
     for name, row in rows.items():
         row["ms"] = 1e3 * median(seconds[name])
         row["quartiles"] = [1e3 * quartile for quartile in quartiles(seconds[name])]
-        row["speed"] = median(speeds(seconds[BASELINE], seconds[name]))
+        ratios = speeds(seconds[BASELINE], seconds[name])
+        row["speed"], row["speed_quartiles"] = median(ratios), quartiles(ratios)
         row["images_per_second"] = batch_size / median(seconds[name])
+
+    parts = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, contender in contenders.items():
+            parts[name].append(contender.phases(ORDERS[name].period, *batch, partial(clock, device)))
+    for name, row in rows.items():
+        row["ms_by_phase"] = {phase: 1e3 * median(part[phase] for part in parts[name]) for phase in PHASES}
     return rows
 
 
@@ -333,7 +354,7 @@ def cells(name: str, row: dict) -> list[str]:
     return [
         name,
         spread(row["ms"], row["quartiles"]),
-        f"{row['speed']:.2f}x",
+        spread(row["speed"], row["speed_quartiles"]),
         f"{row['flops'] / 1e9:.3f}",
         f"{1 - row['needed'] / row['flops']:.1%}",
         row["wasted"] or "-",
@@ -345,13 +366,8 @@ def cells(name: str, row: dict) -> list[str]:
 def check(options: Options) -> None:
     """Raise BadInput for options that cannot work, before anything is measured."""
     check_numbers(options)
-    for path in options.output:
-        if path.suffix not in (".md", ".json"):
-            raise BadInput(f"--output {path}: must end in .md or .json")
-        if not path.parent.is_dir():
-            raise BadInput(f"--output {path}: there is no folder {path.parent}; make it first")
-        if os.path.lexists(path):
-            raise BadInput(f"--output {path}: exists already; name a new file")
+    for path in options.output or ():
+        check_new_file(path, ".md", ".json")
     with torch.device("meta"):  # takes no memory
         MODELS[options.model]((1, options.image_size, options.image_size), Z_DIM)
         largest = options.image_size << (options.doublings or 0)
@@ -367,13 +383,13 @@ def main(options: Options) -> None:
     device = pick_device(options.device)
     result = {
         "environment": environment(device),
-        "options": asdict(options) | {"output": list(map(str, options.output))},
+        "options": kept(options),
         "orders": measure(options.model, options.image_size, options.batch_size, options.repeats, device),
         "growth": growth(options, device) if options.doublings else {},
     }
     text = {".md": report(result), ".json": json.dumps(result, indent=2) + "\n"}
     print(text[".md"])
-    for path in options.output:
+    for path in options.output or ():
         write_whole(path, lambda file, path=path: file.write(text[path.suffix].encode()))
         print(f"Written: {shown(path)}")
 
