@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-from torchvision.transforms.v2.functional import resize
 
 from common.run.command_line import BadInput
 
@@ -62,6 +61,9 @@ def resized(images: Tensor, size: int | None) -> Tensor:
     """Return square images (N, C, S, S) scaled to `size` pixels a side; None keeps their size."""
     if size in (None, images.shape[-1]):
         return images
+
+    from torchvision.transforms.v2.functional import resize  # torchvision takes as long to load as torch
+
     return torch.cat([resize(part, [size, size]) for part in images.split(1000)])
 
 

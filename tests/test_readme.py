@@ -18,7 +18,7 @@ def test_links_within_the_page_lead_to_headings():
 
 def test_paths_exist():
     tools = {path.name for path in (ROOT / "scripts").rglob("*.py")}
-    paths = re.findall(r"(?:scripts|common|tests|runs/reference|runs/mistakes)/[\w/.]+\.\w+", README)
+    paths = re.findall(r"(?:scripts|common|tests|runs/reference|runs/mistakes|runs/figures)/[\w/.]+\.\w+", README)
     names = re.findall(r"`(\w+\.py)`", README)
     assert paths
     assert names

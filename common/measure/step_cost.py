@@ -6,14 +6,15 @@ import re
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from statistics import linear_regression
 from unittest.mock import patch
 
 import numpy as np
 import torch
-import torchvision
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -130,7 +131,7 @@ class LiveTensors(TorchDispatchMode):
 PHASES = "forward", "back through D", "back through G", "the rest"
 
 
-class Phases:
+class Phases(ExitStack):
     """Inside a `with` block, adds up what each part of a GAN's training step takes, by any meter.
 
     meter: returns a number that grows, such as seconds on the CPU, or the FLOPs so far. The result is in `taken`, by
@@ -140,52 +141,46 @@ class Phases:
 
     def __init__(self, generator: nn.Module, discriminator: nn.Module, meter: Callable[[], float]):
         """Start from zero."""
+        super().__init__()
         self.generator, self.networks, self.meter = generator, (generator, discriminator), meter
         self.taken = dict.fromkeys(PHASES, 0)
-        self.phase, self.since, self.undo = PHASES[-1], meter(), []
+        self.phase, self.since = PHASES[-1], meter()
 
-    def turn(self, phase: str) -> str:
-        """Count what the meter shows towards the current phase, enter another, and return the one that ended."""
-        now, ended = self.meter(), self.phase
-        self.taken[ended] += now - self.since
+    def turn_to(self, phase: str) -> None:
+        """Count what the meter shows towards the phase that ends here."""
+        now = self.meter()
+        self.taken[self.phase] += now - self.since
         self.phase, self.since = phase, now
-        return ended
 
     def __enter__(self):
         """Add hooks to the networks, and to the two functions of autograd that every backward pass calls."""
-        self.since = self.meter()
         for network in self.networks:
-            self.undo.append(network.register_forward_pre_hook(lambda *_: self.turn("forward") and None).remove)
-            self.undo.append(network.register_forward_hook(self.forward_is_over).remove)
+            self.callback(network.register_forward_pre_hook(lambda *_: self.turn_to("forward")).remove)
+            self.callback(network.register_forward_hook(self.forward_is_over).remove)
         for name in ("backward", "grad"):
-            patcher = patch.object(torch.autograd, name, self.backward(getattr(torch.autograd, name)))
-            patcher.start()
-            self.undo.append(patcher.stop)
+            timed = self.in_phases(getattr(torch.autograd, name))
+            self.enter_context(patch.object(torch.autograd, name, timed))
+        self.callback(self.turn_to, PHASES[-1])
+        self.since = self.meter()
         return self
 
-    def __exit__(self, *_):
-        """Count the end, and unhook everything."""
-        self.turn(PHASES[-1])
-        for undo in self.undo:
-            undo()
-
     def forward_is_over(self, network: nn.Module, _: tuple, output: Tensor) -> None:
-        """End the phase, and note the moment when a backward pass comes to G."""
-        self.turn(PHASES[-1])
+        """End the phase, and have the gradient of G's output begin the one of G."""
+        self.turn_to(PHASES[-1])
         if network is self.generator and output.requires_grad:
-            output.register_hook(lambda _: self.turn("back through G") and None)
+            output.register_hook(lambda _: self.turn_to("back through G"))
 
-    def backward(self, function: Callable) -> Callable:
-        """Return `function`, one of autograd's, within a phase."""
+    def in_phases(self, backward: Callable) -> Callable:
+        """Return `backward`, one of autograd's functions, that starts in D's phase."""
 
-        def within(*args, **kwargs):
-            self.turn("back through D")
+        def timed(*args, **kwargs):
+            self.turn_to("back through D")
             try:
-                return function(*args, **kwargs)
+                return backward(*args, **kwargs)
             finally:
-                self.turn(PHASES[-1])
+                self.turn_to(PHASES[-1])
 
-        return within
+        return timed
 
 
 def seconds_in_turns(
@@ -248,7 +243,7 @@ def environment(device: torch.device) -> dict[str, str]:
         "system": platform.system(),
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "torchvision": torchvision.__version__,
+        "torchvision": version("torchvision"),
     }
 
 

@@ -9,7 +9,7 @@ too, for a plot of quality over seconds.
 
     python scripts/tools/compare_modes.py
     python scripts/tools/compare_modes.py --dataset mnist5k --seconds 60 --orders detach wgan_gp r3 r3_lazy
-    python scripts/tools/compare_modes.py --dataset mnist5k --evaluate-every 400 --output runs/figures/quality.json
+    python scripts/tools/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
 what `evaluate.py` has written, stay in `--runs-dir`. With the default options it takes 25 minutes on two cores.
