@@ -28,6 +28,13 @@ def test_wasted_is_what_an_order_takes_beyond_the_one_that_makes_the_same_update
     }
 
 
+def test_without_an_order_that_makes_the_same_update_arithmetic_alone_is_told_to_be_wasted():
+    orders = {"alone": cost(3, 9, 1, needed=11)}
+    phases = {"forward": 3, "back through G": 0, "the rest": 1}
+    assert segments(orders, "alone", "flops", "flops_by_phase") == phases | {"back through D": 7, "wasted": 2}
+    assert segments(orders, "alone", "ms", "ms_by_phase")["wasted"] == 0
+
+
 def test_an_order_that_is_no_slower_than_the_one_without_waste_is_drawn_without():
     orders = {"kept": cost(3, 9, 1, needed=10) | {"ms": 5}, "detached": cost(3, 6, 1, needed=10) | {"ms": 6}}
     assert segments(orders, "kept", "ms", "ms_by_phase")["wasted"] == 0

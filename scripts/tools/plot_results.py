@@ -70,14 +70,20 @@ def segments(orders: dict[str, dict], name: str, total: str, parts: str) -> dict
     """Return what an order's bar consists of, by the names in SEGMENTS; they add up to its `total`.
 
     orders: as compare_updates.py measures them. total, parts: `flops` and `flops_by_phase`, or `ms` and `ms_by_phase`;
-    the parts were timed apart from the total, and are scaled to it. Wasted is what the order takes beyond the first of
-    those that make its update and waste nothing; it is no part of the other segments.
+    the parts were timed apart from the total, and are scaled to it. Wasted, which no other segment contains, is what
+    the order takes beyond the first of those that make its update and waste nothing. Where there is none, as for R3,
+    it is the arithmetic that nobody needs, which is all in D's backward pass; how long that takes was not measured.
     """
     order = orders[name]
     lean = next((one for one in orders.values() if one["flops"] == one["needed"] == order["needed"]), order)
     lean = order if lean[total] > order[total] else lean
     scale = lean[total] / sum(lean[parts].values())
-    return {phase: taken * scale for phase, taken in lean[parts].items()} | {"wasted": order[total] - lean[total]}
+    found = {phase: taken * scale for phase, taken in lean[parts].items()}
+    wasted = order[total] - lean[total]
+    if lean is order and total == "flops":
+        wasted = order["flops"] - order["needed"]
+        found["back through D"] -= wasted
+    return found | {"wasted": wasted}
 
 
 def draw_cost(result: dict, figure) -> None:
