@@ -8,7 +8,7 @@ from helpers import GANS, TRAINING, call, options_of
 from PIL import Image
 
 ALL = (
-    "--dataset {images} --image-size 8 --batch-size 3 --steps 2 --lr 1e-3 --betas 0.5 0.9 --ema 0.9 --seed 7 "
+    "--dataset {images} --image-size 8 --batch-size 3 --steps 2 --lr 3e-4 --betas 0.5 0.9 --ema 0.9 --seed 7 "
     "--device cpu --precision bf16 --runs-dir {runs} --log-every 1 --sample-every 1 --checkpoint-every 1 --audit"
 )
 # What every script is run with, and then --resume.
@@ -16,7 +16,7 @@ GAN = f"{ALL} --model mlp --z-dim 5 --lr-d 2e-4"
 RUNS = dict.fromkeys(GANS, GAN) | {
     "gan_wgan_gp": f"{GAN} --penalty-weight 2.5 --critic-steps 2",
     "gan_r3": f"{GAN} --penalty-weight 0.5 --penalty-every 2",
-    "cyclegan": f"{ALL} --load-size 10 --width 2 --blocks 1 --halvings 1 --decay-from 0 --cycle-weight 3 "
+    "cyclegan": f"{ALL} --load-size 10 --width 2 --blocks 2 --halvings 1 --decay-from 0 --cycle-weight 4 "
     "--identity-weight 2",
 }
 ELSEWHERE = {"--compile": "takes a minute: test_compile.py", "--resume": "the second run here"}
