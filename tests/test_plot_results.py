@@ -2,6 +2,7 @@
 
 import json
 import re
+from statistics import mean
 
 import pytest
 from helpers import call
@@ -21,23 +22,21 @@ def cost(forward, back, rest, needed):
 def test_wasted_is_what_an_order_takes_beyond_the_one_that_makes_the_same_update_and_wastes_nothing():
     orders = {"kept": cost(3, 9, 1, needed=10), "detached": cost(3, 6, 1, needed=10), "other": cost(1, 1, 1, needed=2)}
     lean = {"forward": 3, "back through D": 6, "back through G": 0, "the rest": 1}
-    assert segments(orders, "kept", "flops", "flops_by_phase") == lean | {"wasted": 3}
-    assert segments(orders, "detached", "flops", "flops_by_phase") == lean | {"wasted": 0}
-    assert segments(orders, "kept", "ms", "ms_by_phase") == {name: 2 * part for name, part in lean.items()} | {
-        "wasted": 6
-    }
+    assert segments(orders, "kept", "flops") == lean | {"wasted": 3}
+    assert segments(orders, "detached", "flops") == lean | {"wasted": 0}
+    assert segments(orders, "kept", "ms") == {name: 2 * part for name, part in lean.items()} | {"wasted": 6}
 
 
 def test_without_an_order_that_makes_the_same_update_arithmetic_alone_is_told_to_be_wasted():
     orders = {"alone": cost(3, 9, 1, needed=11)}
     phases = {"forward": 3, "back through G": 0, "the rest": 1}
-    assert segments(orders, "alone", "flops", "flops_by_phase") == phases | {"back through D": 7, "wasted": 2}
-    assert segments(orders, "alone", "ms", "ms_by_phase")["wasted"] == 0
+    assert segments(orders, "alone", "flops") == phases | {"back through D": 7, "wasted": 2}
+    assert segments(orders, "alone", "ms")["wasted"] == 0
 
 
 def test_an_order_that_is_no_slower_than_the_one_without_waste_is_drawn_without():
     orders = {"kept": cost(3, 9, 1, needed=10) | {"ms": 5}, "detached": cost(3, 6, 1, needed=10) | {"ms": 6}}
-    assert segments(orders, "kept", "ms", "ms_by_phase")["wasted"] == 0
+    assert segments(orders, "kept", "ms")["wasted"] == 0
 
 
 def test_only_steps_that_all_seeds_reached_are_compared():
@@ -68,6 +67,18 @@ def test_the_page_has_the_tables_of_the_shipped_figures():
     assert compare_updates.report(cost).strip() in page
     last = {order: [run[-1] for run in runs] for order, runs in quality["runs"].items()}
     assert compare_modes.report(last, quality["real images"], compare_modes.COLUMNS["mnist5k"]) in page
+
+
+def test_the_readme_has_means_and_ranges_of_the_shipped_figures():
+    quality = json.loads((FIGURES / "quality.json").read_text())
+    columns = [("confident", ".1%"), ("rarest", ".1%"), ("fid", ".2f"), ("steps", ",.0f")]
+    page = re.sub(" +", " ", (ROOT / "README.md").read_text())
+    for order, runs in quality["runs"].items():
+        cells = [f"`{order}`"]
+        for column, form in columns:
+            values = [run[-1][column] for run in runs]
+            cells.append(f"{mean(values):{form}} ({min(values):{form}}-{max(values):{form}})")
+        assert f"| {' | '.join(cells)} |" in page
 
 
 def test_all_pictures_together_are_small():

@@ -142,9 +142,8 @@ class Phases(ExitStack):
     def __init__(self, generator: nn.Module, discriminator: nn.Module, meter: Callable[[], float]):
         """Start from zero."""
         super().__init__()
-        self.generator, self.networks, self.meter = generator, (generator, discriminator), meter
+        self.networks, self.meter = (generator, discriminator), meter
         self.taken = dict.fromkeys(PHASES, 0)
-        self.phase, self.since = PHASES[-1], meter()
 
     def turn_to(self, phase: str) -> None:
         """Count what the meter shows towards the phase that ends here."""
@@ -161,13 +160,13 @@ class Phases(ExitStack):
             timed = self.in_phases(getattr(torch.autograd, name))
             self.enter_context(patch.object(torch.autograd, name, timed))
         self.callback(self.turn_to, PHASES[-1])
-        self.since = self.meter()
+        self.phase, self.since = PHASES[-1], self.meter()
         return self
 
     def forward_is_over(self, network: nn.Module, _: tuple, output: Tensor) -> None:
         """End the phase, and have the gradient of G's output begin the one of G."""
         self.turn_to(PHASES[-1])
-        if network is self.generator and output.requires_grad:
+        if network is self.networks[0] and output.requires_grad:
             output.register_hook(lambda _: self.turn_to("back through G"))
 
     def in_phases(self, backward: Callable) -> Callable:

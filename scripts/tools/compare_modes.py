@@ -102,12 +102,13 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     with tempfile.TemporaryFile("w+") as output:
         with subprocess.Popen(command, stdout=output, stderr=output) as process:
             try:
-                while not started() and process.poll() is None:
+                while not (found := started()) and process.poll() is None:
                     time.sleep(0.05)
                 start = time.time()
                 while time.time() < start + options.seconds and process.poll() is None:
                     time.sleep(0.05)
-                    keep_checkpoint(started())
+                    if options.evaluate_every:
+                        keep_checkpoint(found[0] / "checkpoint.pt")
                 process.terminate()  # the script ends after the step it is in, with a checkpoint
                 process.wait()
                 seconds = time.time() - start
@@ -117,18 +118,17 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
             output.seek(0)
             last = (output.read().split("\n")[-2:] or [""])[0]
             raise Stopped(f"{script}.py ended by itself, with status {process.returncode}: {last}")
-    (run,) = started()
+    (run,) = found
     earlier = [(path, path.stat().st_mtime - start) for path in run.glob("checkpoint-*.pt")]
     return [*sorted(earlier, key=lambda pair: pair[1]), (run / "checkpoint.pt", seconds)]
 
 
-def keep_checkpoint(runs: list[Path]) -> None:
-    """Give the checkpoint of the run, if there is one yet, a second name, which the next checkpoint leaves as it is."""
-    for checkpoint in (run / "checkpoint.pt" for run in runs):
-        if checkpoint.exists():
-            kept = checkpoint.with_name(f"checkpoint-{checkpoint.stat().st_mtime_ns}.pt")
-            if not kept.exists():
-                os.link(checkpoint, kept)
+def keep_checkpoint(checkpoint: Path) -> None:
+    """Give the checkpoint, if there is one yet, a second name, which the next checkpoint leaves as it is."""
+    if checkpoint.exists():
+        second = checkpoint.with_name(f"checkpoint-{checkpoint.stat().st_mtime_ns}.pt")
+        if not second.exists():
+            os.link(checkpoint, second)
 
 
 def figures(checkpoint: Path, options: Options) -> dict:
@@ -190,14 +190,14 @@ def main(options: Options) -> None:
         last = found[order][-1][-1]
         numbers = ", ".join(f"{name} {last[name]:{form}}" for name, form in COLUMNS[options.dataset].items())
         tqdm.write(f"{order}, seed {seed}: {numbers}, {last['steps']:,} steps; {shown(checkpoint.parent)}")
-    surroundings, last = environment(device), {order: [run[-1] for run in runs] for order, runs in found.items()}
+    surroundings, ends = environment(device), {order: [run[-1] for run in runs] for order, runs in found.items()}
     if options.output:
         result = {"environment": surroundings, "options": kept(options), "runs": found, "real images": floors}
         write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
     print(
         f"{conditions(surroundings)}\n\n`{options.dataset}`, `{options.model}`: {options.seconds:g} seconds of "
         f"training, medians of {options.seeds} seeds, smallest and largest in brackets; {entry['count']:,} samples.\n\n"
-        f"{report(last, floors, COLUMNS[options.dataset])}\n\nRuns: {shown(options.runs_dir / options.dataset)}"
+        f"{report(ends, floors, COLUMNS[options.dataset])}\n\nRuns: {shown(options.runs_dir / options.dataset)}"
     )
 
 

@@ -66,7 +66,6 @@ from common.measure.step_cost import (
     Phases,
     clock,
     conditions,
-    count_flops,
     environment,
     exponent,
     forward_flops,
@@ -264,13 +263,13 @@ def measure(model: str, image_size: int, batch_size: int, repeats: int, device: 
         steps = ORDERS[name].period, *batch
         contender.steps(*steps)  # afterwards gradients and the optimizers' state exist, as in the middle of a run
         rows[name] = {
-            "flops": round(count_flops(partial(contender.steps, *steps)) / steps[0]),
             "needed": dot(ORDERS[name].needed, forward),
             "peak_bytes": contender.peak_bytes(*steps),
             "wasted": contender.wasted(*steps),
         }
         with Flops() as counter:
             rows[name]["flops_by_phase"] = contender.phases(*steps, lambda counter=counter: counter.total)
+        rows[name]["flops"] = round(sum(rows[name]["flops_by_phase"].values()))
 
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(repeats))
     bar = tqdm(turns, f"{image_size} pixels, batches of {batch_size}", repeats, unit="turn", leave=False)

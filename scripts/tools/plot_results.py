@@ -66,15 +66,15 @@ class Options:
     """Where cost.json, modes.json and quality.json are, and where the pictures are written."""
 
 
-def segments(orders: dict[str, dict], name: str, total: str, parts: str) -> dict[str, float]:
+def segments(orders: dict[str, dict], name: str, total: str) -> dict[str, float]:
     """Return what an order's bar consists of, by the names in SEGMENTS; they add up to its `total`.
 
-    orders: as compare_updates.py measures them. total, parts: `flops` and `flops_by_phase`, or `ms` and `ms_by_phase`;
-    the parts were timed apart from the total, and are scaled to it. Wasted, which no other segment contains, is what
+    orders: as compare_updates.py measures them. total: `flops` or `ms`. The milliseconds of the phases were taken apart
+    from those of the step, and are scaled to them. Wasted, which no other segment contains, is what
     the order takes beyond the first of those that make its update and waste nothing. Where there is none, as for R3,
     it is the arithmetic that nobody needs, which is all in D's backward pass; how long that takes was not measured.
     """
-    order = orders[name]
+    order, parts = orders[name], f"{total}_by_phase"
     lean = next((one for one in orders.values() if one["flops"] == one["needed"] == order["needed"]), order)
     lean = order if lean[total] > order[total] else lean
     scale = lean[total] / sum(lean[parts].values())
@@ -90,13 +90,10 @@ def draw_cost(result: dict, figure) -> None:
     """Draw two bars for each update order: the arithmetic and the time of a step."""
     orders = result["orders"]
     left, right = figure.subplots(1, 2, sharey=True)
-    for axes, total, parts, unit in (
-        (left, "flops", "flops_by_phase", 1e9),
-        (right, "ms", "ms_by_phase", 1),
-    ):
+    for axes, total, unit in ((left, "flops", 1e9), (right, "ms", 1)):
         for place, name in enumerate(orders):
             start = 0
-            for phase, taken in segments(orders, name, total, parts).items():
+            for phase, taken in segments(orders, name, total).items():
                 axes.barh(place, taken / unit, left=start, color=SEGMENTS[phase], height=0.7)
                 start += taken / unit
             if total == "ms":
