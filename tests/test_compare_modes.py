@@ -9,7 +9,7 @@ from torch import nn
 
 from scripts.tools import compare_modes, evaluate
 
-SHORT = "--orders r3_lazy --seconds 1 --model mlp --seeds 1 --device cpu"
+SHORT = "--orders r3_lazy --seconds 4 --model mlp --seeds 1 --device cpu"
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def untrained(monkeypatch):
 @pytest.mark.tools
 def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path, capsys, untrained):
     figures = tmp_path / "figures.json"
-    options = ["--count", 100, "--runs-dir", tmp_path, "--evaluate-every", 20, "--output", figures]
+    options = ["--count", 100, "--runs-dir", tmp_path, "--evaluate-every", 50, "--output", figures]
     call("compare_modes", *SHORT.split(), *options)
     (run,) = tmp_path.glob("stacked-digits/gan_r3/*")
     checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
@@ -33,21 +33,23 @@ def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path,
     found = last["samples"]
     assert last["checkpoint"] == "checkpoint.pt"
     assert earlier
-    assert {entry["step"] % 20 for entry in earlier} == {0}
+    assert {entry["step"] % 50 for entry in earlier} == {0}
 
-    (points,) = json.loads(figures.read_text())["runs"]["r3_lazy"]
+    result = json.loads(figures.read_text())
+    assert not {"runs_dir", "output"} & result["options"].keys()  # paths of this machine
+    (points,) = result["runs"]["r3_lazy"]
     assert [point["steps"] for point in points] == [entry["step"] for entry in (*earlier, last)]
     assert points[-1]["modes"] == found["modes"]
     seconds = [point["seconds"] for point in points]
     assert seconds == sorted(seconds)
-    assert 0 < seconds[0] < 1 <= seconds[-1]
+    assert 0 < seconds[0] < 4 <= seconds[-1]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
     head, row = (next(cells for cells in lines if cells and cells[0] == name) for name in ("update order", "r3_lazy"))
     cells = dict(zip(head, row, strict=True))
     assert cells["modes"] == "{0} ({0}-{0})".format(found["modes"])
     assert cells["reverse KL"] == "{0:.3f} ({0:.3f}-{0:.3f})".format(found["reverse_kl"])
     assert cells["steps"] == "{0:,} ({0:,}-{0:,})".format(checkpoint["step"])
-    assert float(cells["seconds"].split()[0]) >= 1
+    assert float(cells["seconds"].split()[0]) >= 4
     assert any(cells and cells[0] == "real images" for cells in lines)
 
 

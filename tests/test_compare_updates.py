@@ -177,6 +177,7 @@ def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys)
     assert text in capsys.readouterr().out
     assert sorted(tmp_path.iterdir()) == sorted(files)
 
+    assert "output" not in result["options"]  # a path of this machine
     for name, row in result["orders"].items():
         assert row["flops"] >= row["needed"] > 0
         assert row["quartiles"][0] <= row["ms"] <= row["quartiles"][1]

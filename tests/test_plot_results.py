@@ -63,10 +63,12 @@ def words(picture):
 
 def test_the_page_has_the_tables_of_the_shipped_figures():
     page = (FIGURES / "README.md").read_text()
-    cost, quality = (json.loads((FIGURES / f"{name}.json").read_text()) for name in ("cost", "quality"))
-    assert compare_updates.report(cost).strip() in page
-    last = {order: [run[-1] for run in runs] for order, runs in quality["runs"].items()}
-    assert compare_modes.report(last, quality["real images"], compare_modes.COLUMNS["mnist5k"]) in page
+    assert compare_updates.report(json.loads((FIGURES / "cost.json").read_text())).strip() in page
+    for name in ("quality", "modes", "penalties"):
+        result = json.loads((FIGURES / f"{name}.json").read_text())
+        ends = {order: [run[-1] for run in runs] for order, runs in result["runs"].items()}
+        columns = compare_modes.COLUMNS[result["options"]["dataset"]]
+        assert compare_modes.report(ends, result["real images"], columns) in page
 
 
 def test_the_readme_has_means_and_ranges_of_the_shipped_figures():
@@ -79,6 +81,11 @@ def test_the_readme_has_means_and_ranges_of_the_shipped_figures():
             values = [run[-1][column] for run in runs]
             cells.append(f"{mean(values):{form}} ({min(values):{form}}-{max(values):{form}})")
         assert f"| {' | '.join(cells)} |" in page
+
+
+@pytest.mark.parametrize("path", sorted(FIGURES.glob("*.json")), ids=lambda path: path.stem)
+def test_shipped_figures_tell_no_path_of_the_machine(path):
+    assert not {"output", "runs_dir"} & json.loads(path.read_text())["options"].keys()
 
 
 def test_all_pictures_together_are_small():
