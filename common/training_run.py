@@ -63,7 +63,7 @@ class TrainingRun:
             check_resumable(self.script, options, self.checkpoint)
         self.ranks = Ranks(options.batch_size)
         if options.resume and self.ranks.leads:
-            for name in kept(options).keys() - self.checkpoint["options"].keys() - {"resume"}:
+            for name in kept(options, "resume").keys() - self.checkpoint["options"].keys():
                 print(f"The run was made without {flag(name)}; it continues with {as_typed(getattr(options, name))}.")
         self.device = pick_device(options.device)
         # Only rank 0 makes a folder.
@@ -379,7 +379,7 @@ class TrainingRun:
 
     def write_config(self, shapes: list[list[int]]) -> None:
         """Write `config.json`: the script, its options, the data's shapes, and what it ran on."""
-        options = {name: value for name, value in kept(self.options).items() if name != "resume"}
+        options = kept(self.options, "resume")
         if isinstance(options.get("dataset"), str):
             options["dataset"] = lasting(options["dataset"])
         self.config = {

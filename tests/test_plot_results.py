@@ -83,6 +83,17 @@ def test_the_readme_has_means_and_ranges_of_the_shipped_figures():
         assert f"| {' | '.join(cells)} |" in page
 
 
+def test_the_readme_has_the_gflops_and_the_waste_of_the_shipped_figures():
+    orders = json.loads((FIGURES / "cost.json").read_text())["orders"]
+    page = (ROOT / "README.md").read_text()
+    rows = re.findall(r"^\| `gan_(\w+)\.py` \|.*\| ([\d.]+) \| ([\d.]+)% \|$", page, re.M)
+    assert {name for name, *_ in rows} == {name for name in orders if name.isidentifier()}
+    for name, gflops, wasted in rows:
+        order = orders[name]
+        assert gflops == f"{order['flops'] / 1e9:.3f}"
+        assert float(wasted) == pytest.approx(100 * (1 - order["needed"] / order["flops"]), abs=0.05)
+
+
 @pytest.mark.parametrize("path", sorted(FIGURES.glob("*.json")), ids=lambda path: path.stem)
 def test_shipped_figures_tell_no_path_of_the_machine(path):
     assert not {"output", "runs_dir"} & json.loads(path.read_text())["options"].keys()

@@ -29,12 +29,13 @@ def check_numbers(options: object) -> None:
     restored(type(options), vars(options))
 
 
-def kept(options: object) -> dict[str, Any]:
-    """Return the dataclass `options` as stored in a checkpoint, by name: numbers, strings, None and lists of those.
+def kept(options: object, *left_out: str) -> dict[str, Any]:
+    """Return the dataclass `options` as stored in a file, by name: numbers, strings, None and lists of those.
 
-    Paths become absolute, so that they are valid from every folder.
+    Paths become absolute, so that they are valid from every folder. left_out: names of options that are not stored.
     """
-    return {field.name: plain(getattr(options, field.name)) for field in fields(options) if field.init}
+    names = [field.name for field in fields(options) if field.init and field.name not in left_out]
+    return {name: plain(getattr(options, name)) for name in names}
 
 
 def plain(value: Any) -> Any:

@@ -192,7 +192,7 @@ def main(options: Options) -> None:
         tqdm.write(f"{order}, seed {seed}: {numbers}, {last['steps']:,} steps; {shown(checkpoint.parent)}")
     surroundings, ends = environment(device), {order: [run[-1] for run in runs] for order, runs in found.items()}
     if options.output:
-        asked = {name: value for name, value in kept(options).items() if name not in ("runs_dir", "output")}
+        asked = kept(options, "runs_dir", "output")
         result = {"environment": surroundings, "options": asked, "runs": found, "real images": floors}
         write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
     print(

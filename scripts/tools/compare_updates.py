@@ -382,7 +382,7 @@ def main(options: Options) -> None:
     device = pick_device(options.device)
     result = {
         "environment": environment(device),
-        "options": {name: value for name, value in kept(options).items() if name != "output"},
+        "options": kept(options, "output"),
         "orders": measure(options.model, options.image_size, options.batch_size, options.repeats, device),
         "growth": growth(options, device) if options.doublings else {},
     }
