@@ -12,13 +12,16 @@ from torch import nn
 
 
 def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Module]:
-    """Return the fully connected generator and discriminator of the simple GAN, for images of any shape (C, H, W)."""
+    """Return the fully connected generator and discriminator of the simple GAN, for images of any shape (C, H, W).
+
+    G's activations are tanh, for the reason that `dcgan` gives.
+    """
     pixels = prod(image_shape)
     generator = nn.Sequential(
         nn.Linear(z_dim, 256),
-        nn.ReLU(),
+        nn.Tanh(),
         nn.Linear(256, 256),
-        nn.ReLU(),
+        nn.Tanh(),
         nn.Linear(256, pixels),
         nn.Tanh(),
         nn.Unflatten(1, image_shape),
@@ -34,38 +37,39 @@ def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Mo
     return generator, discriminator
 
 
-def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 24) -> tuple[nn.Module, nn.Module]:
+def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tuple[nn.Module, nn.Module]:
     """Return a convolutional generator and discriminator for square images (C, S, S).
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
-    normalisation (Wu and He, 2018) in place of batch normalisation. G maps its noise by a hidden layer to 7 or 8
-    pixels, has a residual block of two convolutions there, and doubles the size from then on; D halves the size down to
-    4 pixels and ends with a hidden layer. G's activations are tanh, with a mean near zero. With ReLU, whose mean is
-    positive, the part of the gradient that all fakes have in common moves all images in the same way, and G soon
-    ignores its noise; this matters most for the orders in which G trains against the D of the previous step. S is
-    4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of channels at S / 2 pixels; it doubles with every halving
-    of the size down to 7 or 8 pixels, up to 8 * width. Raises ValueError for other sizes.
+    normalisation (Wu and He, 2018) in G in place of batch normalisation, and none in D's convolutions. G maps its noise
+    by a hidden layer to 7 or 8 pixels, has a residual block of two convolutions there, and doubles the size from then
+    on. D begins with squares of 2x2 pixels as channels, halves the size down to 4 pixels and ends with a hidden layer.
+    G's hidden layers have a mean of zero: tanh, and no bias before the first two. Otherwise the part of the gradient
+    that all fakes have in common moves all images in the same way, and G soon ignores its noise; this matters most for
+    the orders in which G trains against the D of the previous step. S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is
+    the number of channels at S / 2 pixels; it doubles with every halving of the size, up to 8 * width, and the smallest
+    features have half as many again. Raises ValueError for other sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
         raise ValueError(f"--image-size {height}x{size}: dcgan takes {DCGAN_SIZES}; choose one of them or --model mlp")
-    widths, smallest = [], size
-    while smallest > 8:
+    widths, side = [], size
+    while side > 8:
         widths.append(min(width << len(widths), 8 * width))
-        smallest //= 2
+        side //= 2
+    last, half = widths[-1] * 3 // 2, widths[-1] // 2
 
-    down = [nn.Conv2d(channels, widths[0], 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    for narrow, wide in pairwise([*widths, widths[-1]]):
-        down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
+    down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]
+    for narrow, wide in pairwise([*widths, last]):
+        down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
+    down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
 
-    up = [nn.Linear(z_dim, 128), nn.LayerNorm(128), nn.Tanh(), nn.Linear(128, widths[-1] * smallest**2)]
-    up += [nn.Unflatten(1, (widths[-1], smallest, smallest)), norm(widths[-1]), nn.Tanh()]
-    wide, half = widths[-1], widths[-1] // 2
-    up += [Residual(nn.Conv2d(wide, half, 3, padding=1), norm(half), nn.Tanh(), nn.Conv2d(half, wide, 3, padding=1))]
-    for wide, narrow in pairwise([*reversed(widths), channels]):
+    up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
+    up += [nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side)), norm(last), nn.Tanh()]
+    up += [Residual(nn.Conv2d(last, half, 3, padding=1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, padding=1))]
+    for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):
         up += [norm(wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
-    up += [nn.Tanh()]
+    up += [nn.Hardtanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 

@@ -26,7 +26,7 @@ if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds,
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
@@ -46,7 +46,8 @@ from common.training_run import TrainingRun
 class Options(GanOptions):
     """Options of this script."""
 
-    steps: Count = 1300
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
+    steps: Count = 1500
     lr: Annotated[float, Gt(0)] = 4e-3
     penalty_weight: Annotated[float, Ge(0)] = 0.1
     """Weight of the penalties: half of it each, and none with 0."""
@@ -97,7 +98,7 @@ def main(options: Options) -> None:
     images = load_images(options.dataset, options.image_size).to(run.device)
     networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = run.place(networks[0]), networks[1].to(run.device)  # D is never compiled
-    lr_d = options.lr_d or options.lr / 2
+    lr_d = options.lr_d or options.lr / 3
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks

@@ -67,23 +67,23 @@ def norm(channels):
     return nn.GroupNorm(max(1, channels // 16), channels)
 
 
-def networks(image_shape, z_dim, width=24):
+def networks(image_shape, z_dim, width=16):
     """Return G, noise (N, z_dim) to images (N, C, S, S) in [-1, 1], and D, images to logits (N, 1)."""
-    channels, smallest, widths = image_shape[0], image_shape[-1], []  # widths at S / 2, S / 4, ... pixels
-    while smallest > 8:
+    channels, side, widths = image_shape[0], image_shape[-1], []  # widths at S / 2, S / 4, ... pixels
+    while side > 8:
         widths.append(min(width << len(widths), 8 * width))
-        smallest //= 2
-    down = [nn.Conv2d(channels, widths[0], 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    for narrow, wide in pairwise([*widths, widths[-1]]):
-        down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), norm(wide), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(widths[-1] * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
-    up = [nn.Linear(z_dim, 128), nn.LayerNorm(128), nn.Tanh(), nn.Linear(128, widths[-1] * smallest**2)]
-    up += [nn.Unflatten(1, (widths[-1], smallest, smallest)), norm(widths[-1]), nn.Tanh()]
-    wide, half = widths[-1], widths[-1] // 2
-    up += [Residual(nn.Conv2d(wide, half, 3, padding=1), norm(half), nn.Tanh(), nn.Conv2d(half, wide, 3, padding=1))]
-    for wide, narrow in pairwise([*reversed(widths), channels]):
+        side //= 2
+    last, half = widths[-1] * 3 // 2, widths[-1] // 2
+    down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]
+    for narrow, wide in pairwise([*widths, last]):
+        down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
+    down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
+    up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
+    up += [nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side)), norm(last), nn.Tanh()]
+    up += [Residual(nn.Conv2d(last, half, 3, padding=1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, padding=1))]
+    for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):
         up += [norm(wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
-    return tuple(nn.Sequential(*n).to(memory_format=torch.channels_last) for n in ([*up, nn.Tanh()], down))
+    return tuple(nn.Sequential(*n).to(memory_format=torch.channels_last) for n in ([*up, nn.Hardtanh()], down))
 
 
 def load_images(dataset, size):
@@ -114,9 +114,9 @@ def parse():
     add("--dataset", default="mnist", help="mnist, downloaded into data/, or a folder of images")
     add("--image-size", type=int, choices=[28, 32, 56, 64, 112, 128, 224, 256], help="default: 28, 64 for a folder")
     add("--z-dim", type=int, default=64, help="length of the noise vector")
-    add("--batch-size", type=int, default=32, help="images per step")
-    add("--steps", type=int, default=2400, help="steps to train, each one update of both networks")
-    add("--lr", type=float, default=2e-3, help="Adam's learning rate for G; D has half of it")
+    add("--batch-size", type=int, default=48, help="images per step")
+    add("--steps", type=int, default=1550, help="steps to train, each one update of both networks")
+    add("--lr", type=float, default=2.5e-3, help="Adam's learning rate for G; D has a third of it")
     add("--ema", type=float, default=0.997, help="decay per step of the averaged G that samples are from")
     add("--seed", type=int, default=0, help="fixes the initial weights, the noise and the choice of images")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, cuda:1, ...")
@@ -150,7 +150,7 @@ def main():
     images = load_images(options.dataset, options.image_size).to(options.device)
     generator, discriminator = (n.to(options.device) for n in networks(images.shape[1:], options.z_dim))
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=(0.0, 0.999))
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr / 2, betas=(0.0, 0.999))
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr / 3, betas=(0.0, 0.999))
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
     draws = torch.Generator().manual_seed(options.seed)  # of the images and the noise of every step
     shown = torch.randn(64, options.z_dim, generator=draws).to(options.device)

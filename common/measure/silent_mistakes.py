@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from common.run.options import GanOptions
+
 REAL = "real_logits, fake_logits = discriminator(real), discriminator(fake.detach())"
 D_LOSS = "d_loss = discriminator_loss(real_logits, fake_logits)"
 G_LOSS = "g_loss = generator_loss(discriminator(fake))"
@@ -33,6 +35,7 @@ class Mistake:
         return source
 
 
+RATE = GanOptions().lr  # of G; D has a third of it
 IMPORT = ("from torch.optim.swa_utils", "import torch\nfrom torch.optim.swa_utils")
 
 
@@ -107,8 +110,12 @@ MISTAKES = (
     ),
     Mistake("r1-penalty", "none: R1 penalty on D, as it should be", penalty(", create_graph=True")),
     Mistake("penalty-without-graph", "R1 penalty without create_graph=True: a constant for autograd", penalty("")),
-    Mistake("d-too-fast", "D's learning rate is 20 times the default", arguments=("--lr-d", "2e-2")),
-    Mistake("g-too-fast", "G's learning rate is 20 times the default", arguments=("--lr", "4e-2", "--lr-d", "1e-3")),
+    Mistake("d-too-fast", "D's learning rate is 20 times the default", arguments=("--lr-d", f"{20 * RATE / 3:g}")),
+    Mistake(
+        "g-too-fast",
+        "G's learning rate is 20 times the default",
+        arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE / 3:g}"),
+    ),
     Mistake(
         "images-in-0-1",
         "real images in [0, 1], G's output in [-1, 1]",

@@ -40,14 +40,14 @@ class NetworkOptions:
 class TrainingOptions:
     """How to train."""
 
-    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 48
     """Images per step: the global batch of all processes."""
-    steps: Count = 2400
+    steps: Count = 1550
     """Steps to train, each one update of every network."""
-    lr: Annotated[float, Gt(0)] = 2e-3
+    lr: Annotated[float, Gt(0)] = 2.5e-3
     """Adam's learning rate, for G."""
     lr_d: Annotated[float, Gt(0)] | None = None
-    """Adam's learning rate, for D. None: half of G's."""
+    """Adam's learning rate, for D. None: a third of G's."""
     betas: tuple[Decay, Decay] = (0.0, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
     ema: Decay = 0.997

@@ -47,7 +47,7 @@ class Options:
 
     image_size: Pixels = 28
     """Pixels a side of the images."""
-    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 48
     """Images per step."""
     repeats: Count = 20
     """Turns of each row."""

@@ -8,7 +8,7 @@ recall, the share of confident digits and that of the rarest. With `--evaluate-e
 too, for a plot of quality over seconds.
 
     python scripts/tools/compare_modes.py
-    python scripts/tools/compare_modes.py --dataset mnist5k --seconds 60 --orders detach wgan_gp r3 r3_lazy
+    python scripts/tools/compare_modes.py --dataset mnist5k --seconds 40 --orders detach wgan_gp r3 r3_lazy
     python scripts/tools/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and

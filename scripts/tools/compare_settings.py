@@ -54,7 +54,7 @@ class Options:
     """Convolutional networks, or fully connected ones."""
     image_size: Pixels = 28
     """Pixels a side of the shipped digits."""
-    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = 48
     """Images per step."""
     repeats: Count = 20
     """Turns of each row, of five steps each."""
