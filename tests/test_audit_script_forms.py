@@ -4,7 +4,7 @@ import json
 
 import pytest
 from helpers import path_of
-from processes import forked
+from processes import forked, program
 from test_audit_script import findings, refused, table, write
 
 AUDIT = path_of("audit_script")
@@ -203,3 +203,13 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_script_runs(
 ):
     script = write(tmp_path, "raise SystemExit('it ran')")
     assert named in refused(monkeypatch, capsys, "--output", str(tmp_path / output), str(script))
+
+
+def test_a_reader_that_leaves_early_gets_no_traceback_and_the_report_is_saved(tmp_path):
+    output = tmp_path / "report.json"
+    script = write(tmp_path, f"{PAIR}\nG(torch.ones(1, 2)).sum().backward()\nG_optimizer.step()\n")
+    with program(AUDIT, "--output", output, script) as process:
+        process.stdout.close()  # as `| head -0` does
+        assert process.stderr.read() == ""
+        assert process.wait() == 128 + 13  # SIGPIPE
+    assert json.loads(output.read_text())["script"] == str(script)

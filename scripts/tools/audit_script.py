@@ -322,11 +322,14 @@ def main() -> int:
     report = "\n\n".join(part for part in report_of(audit, trace, ending) if part)
     if isinstance(sys.stdout, io.TextIOWrapper):  # the script may have replaced it
         sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack letters of the script's lines
-    print(f"\n{report}", flush=True)
+    try:
+        print(f"\n{report}", flush=True)
+    finally:  # also where the reader of stdout has left
+        if options.output is not None:
+            save(options.output, {"script": str(script), "ending": ending, **audit.data()}, report)
     if trace:
         print(f"\n{trace}", end="", file=sys.stderr)
     if options.output is not None:
-        save(options.output, {"script": str(script), "ending": ending, **audit.data()}, report)
         print(f"The report is in {options.output}")
     failing = ("error", "question") if options.strict else ("error",)
     return int(bool(trace) or any(finding.severity in failing for finding in audit.findings))
@@ -357,4 +360,8 @@ def pitfalls_of(found: list[Pitfall]) -> Iterator[tuple[Pitfall, str, str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BrokenPipeError:  # of a reader that has left, such as `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
+        sys.exit(128 + 13)  # SIGPIPE
