@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 import tyro
 
 from common.run.ranks import LostRank, close_process_group, first_to_report
-from common.run.signals import Interrupted
+from common.run.signals import Interrupted, end_without_reader
 
 Options = TypeVar("Options")
 
@@ -60,8 +60,7 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
-        sys.exit(128 + 13)  # SIGPIPE
+        end_without_reader()
     except OSError as error:
         if error.filename is None:
             raise

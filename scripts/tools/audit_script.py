@@ -43,6 +43,7 @@ sys.path.insert(0, ROOT)  # makes `common` importable from any folder
 from common.gradient_audit import OURS, GradientAudit, parameters_of
 from common.pitfalls import PITFALLS, Pitfall, match_error
 from common.run.audit_report import SUFFIXES, save
+from common.run.signals import end_without_reader
 
 OURS.add(__file__)
 
@@ -362,6 +363,5 @@ def pitfalls_of(found: list[Pitfall]) -> Iterator[tuple[Pitfall, str, str]]:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except BrokenPipeError:  # of a reader that has left, such as `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
-        sys.exit(128 + 13)  # SIGPIPE
+    except BrokenPipeError:
+        end_without_reader()

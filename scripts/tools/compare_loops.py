@@ -54,7 +54,7 @@ class Options:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    batch_size: Annotated[int, Ge(1), Le(4000)] = 48
+    batch_size: Annotated[int, Ge(1), Le(4000)] = GanOptions.batch_size
     """Images per step, of the 4,000 shipped digits."""
     steps: Count = 500
     """Steps of each loop."""

@@ -12,7 +12,7 @@ too, for a plot of quality over seconds.
     python scripts/tools/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
-what `evaluate.py` has written, stay in `--runs-dir`. With the default options it takes 25 minutes on two cores.
+what `evaluate.py` has written, stay in `--runs-dir`. With the default options it takes 27 minutes on two cores.
 """
 
 import io

@@ -38,7 +38,7 @@ from common.run.command_line import launch
 from common.run.compiled import compile_in_place
 from common.run.markdown import table
 from common.run.option_values import Count, Pixels, check_numbers
-from common.run.options import pick_device
+from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
 
 Z_DIM = 64
@@ -54,7 +54,7 @@ class Options:
     """Convolutional networks, or fully connected ones."""
     image_size: Pixels = 28
     """Pixels a side of the shipped digits."""
-    batch_size: Annotated[int, Ge(1), Le(2**20)] = 48
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
     """Images per step."""
     repeats: Count = 20
     """Turns of each row, of five steps each."""

@@ -9,7 +9,7 @@ Each of the three files comes from a command; a file that is not there is left o
         --orders detach retain_graph generator_first simultaneous resample one_stage --output figures/quality.json
     python scripts/tools/plot_results.py --folder figures
 
-The measurements take an hour and a quarter on two cores. The pictures are SVG files beside the measured files, without
+The measurements take an hour on two cores. The pictures are SVG files beside the measured files, without
 a background, in colours that can be seen on white and on black. Without --folder, those of the README are drawn again.
 """
 

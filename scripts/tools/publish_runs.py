@@ -5,7 +5,7 @@
 
 Published are a run's `config.json` and its TensorBoard events: all curves and texts, and every second picture of a
 trained network, with the last. A GAN also gets `samples.png`: the same noise at five steps of its run. All runs
-together take some ten minutes on two cores.
+together take some seven minutes on two cores.
 """
 
 import json
