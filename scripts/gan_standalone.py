@@ -78,8 +78,9 @@ def networks(image_shape, z_dim, width=16):
     for narrow, wide in pairwise([*widths, last]):
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
     down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
-    up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
-    up += [nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side)), norm(last), nn.Tanh()]
+    up = [nn.Hardtanh(-0.5, 0.5), nn.Linear(z_dim, 128, bias=False)]
+    up += [nn.LayerNorm(128, elementwise_affine=False), nn.Tanh(), nn.Linear(128, last * side**2, bias=False)]
+    up += [nn.Unflatten(1, (last, side, side)), norm(last), nn.Tanh()]
     up += [Residual(nn.Conv2d(last, half, 3, padding=1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, padding=1))]
     for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):
         up += [norm(wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
@@ -113,10 +114,10 @@ def parse():
     parser.error, add = refuse, parser.add_argument
     add("--dataset", default="mnist", help="mnist, downloaded into data/, or a folder of images")
     add("--image-size", type=int, choices=[28, 32, 56, 64, 112, 128, 224, 256], help="default: 28, 64 for a folder")
-    add("--z-dim", type=int, default=64, help="length of the noise vector")
+    add("--z-dim", type=int, default=12, help="length of the noise vector; more for data with more variety")
     add("--batch-size", type=int, default=48, help="images per step")
     add("--steps", type=int, default=1550, help="steps to train, each one update of both networks")
-    add("--lr", type=float, default=2.5e-3, help="Adam's learning rate for G; D has a third of it")
+    add("--lr", type=float, default=2e-3, help="Adam's learning rate for G; D has a third of it")
     add("--ema", type=float, default=0.997, help="decay per step of the averaged G that samples are from")
     add("--seed", type=int, default=0, help="fixes the initial weights, the noise and the choice of images")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, cuda:1, ...")
@@ -180,8 +181,7 @@ def main():
             if step % options.sample_every == 0 or last:
                 if not all(p.isfinite().all() for n in (generator, discriminator) for p in n.parameters()):
                     refuse(f"step {step}: a weight is not finite; the last checkpoint is kept; try a lower --lr", 1)
-                with torch.no_grad():
-                    grid = make_grid(average(shown), normalize=True, value_range=(-1, 1))
+                grid = make_grid(average(shown).detach(), normalize=True, value_range=(-1, 1))
                 board.add_image("samples", grid, step)
                 save_image(grid, folder / "samples" / f"step-{step:06d}.png")
                 kept |= {"step": step, "draws": draws.get_state()} | {name: p.state_dict() for name, p in state.items()}

@@ -25,7 +25,6 @@ from common.run.option_values import check_numbers
 from common.run.options import GanOptions, RunOptions
 from common.training_run import TrainingRun
 from scripts.cyclegan import linear_decay
-from scripts.tools import compare_settings
 
 # What cannot be left out.
 NEEDED = {"sample": ["run"], "evaluate": ["run"], "translate": ["run", "input", "--output=output"]}
@@ -111,7 +110,7 @@ def stand_in(script, kind):
         shape = (1, getattr(options, "image_size", None) or 28, getattr(options, "image_size", None) or 28)
         with torch.device("meta"):
             if issubclass(kind, GanOptions) or script == "compare_settings":
-                MODELS[options.model](shape, getattr(options, "z_dim", compare_settings.Z_DIM))
+                MODELS[options.model](shape, getattr(options, "z_dim", GanOptions.z_dim))
             elif "cyclegan" in script:
                 cyclegan_networks(shape, options.width, options.blocks, options.halvings)
 

@@ -45,5 +45,5 @@ def test_the_default_run_draws_digits_of_every_kind(order, classifier, tmp_path)
     confident = (confidence >= 0.9).float().mean().item()
     shares = torch.bincount(digit, minlength=10) / len(images)
     print(f"gan_{order}: {seconds:.0f} s, {confident:.1%} confident, rarest digit {shares.min():.1%}")
-    assert confident >= (0.4 if order in PENALTIES else 0.75)  # seeds differ: 78% to 82%
+    assert confident >= (0.4 if order in PENALTIES else 0.75)  # seeds of detach differ: 81% to 83%
     assert shares.min() >= 0.02

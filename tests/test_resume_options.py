@@ -28,7 +28,7 @@ def run(finished, tmp_path):
 
 
 CONTRADICTIONS = {
-    "--lr 0.1": "--lr 0.1: the run {run} has 0.0025; leave the option out",
+    "--lr 0.1": "--lr 0.1: the run {run} has 0.002; leave the option out",
     "--betas 0.5 0.9": "--betas 0.5 0.9: the run {run} has 0.0 0.999; leave the option out",
     "--model dcgan": "--model dcgan: the run {run} has mlp; leave the option out",
     "--seed 1": "--seed 1: the run {run} has 0; leave the option out",
@@ -47,7 +47,7 @@ def test_an_option_that_contradicts_the_run_is_refused_with_both_values(argument
     assert CONTRADICTIONS[arguments].format(run=run) in line
 
 
-@pytest.mark.parametrize("arguments", ["--lr 0.0025", "--model mlp", "--steps 3", "--image-size 8 --betas 0 0.999"])
+@pytest.mark.parametrize("arguments", ["--lr 0.002", "--model mlp", "--steps 3", "--image-size 8 --betas 0 0.999"])
 def test_an_option_that_says_what_the_run_has_is_no_contradiction(arguments, run, capsys):
     resume(run, *arguments.split())
     assert capsys.readouterr().out.startswith("Done: 3 steps.")

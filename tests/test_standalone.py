@@ -210,7 +210,7 @@ def test_a_checkpoint_that_is_none_is_refused_in_one_line(checkpoint, told, here
 
 def test_a_run_keeps_its_own_options_but_for_more_steps(here, folder):
     assert here(f"{ON_IMAGES} --steps 2")[0] == 0
-    refused(here(f"--resume {run_of(folder)} --lr 1"), "--lr: the run has 0.0025; leave the option out")
+    refused(here(f"--resume {run_of(folder)} --lr 1"), "--lr: the run has 0.002; leave the option out")
     refused(here(f"--resume {run_of(folder)} --batch-size 8"), "--batch-size: the run has 4")
     assert checkpoint_of(folder)["step"] == 2
 
@@ -218,7 +218,7 @@ def test_a_run_keeps_its_own_options_but_for_more_steps(here, folder):
 def test_weights_that_are_not_finite_are_not_saved_over_those_that_are(here, folder):
     assert here(f"{ON_IMAGES} --steps 2")[0] == 0
     kept = checkpoint_of(folder)
-    kept["generator"]["0.weight"][0] = float("nan")
+    kept["generator"]["1.weight"][0] = float("nan")
     torch.save(kept, run_of(folder) / "checkpoint.pt")
     before = (run_of(folder) / "checkpoint.pt").read_bytes()
     status, _, errors = here(f"--resume {run_of(folder)} --steps 4")
@@ -286,7 +286,7 @@ def test_its_losses_are_those_of_gan_detach(shape):
 def test_five_steps_are_those_of_gan_detach_to_the_bit():
     ends = []
     for pair, step in zip(pairs((1, 28, 28)), (gan_standalone.train_step, gan_detach.train_step), strict=True):
-        optimizers = [torch.optim.Adam(n.parameters(), lr=2.5e-3, betas=(0.0, 0.999)) for n in pair]
+        optimizers = [torch.optim.Adam(n.parameters(), lr=2e-3, betas=(0.0, 0.999)) for n in pair]
         draws = torch.Generator().manual_seed(1)
         values = []
         for _ in range(5):

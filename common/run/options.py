@@ -32,8 +32,8 @@ class NetworkOptions:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    z_dim: Annotated[int, Ge(1), Le(2**16)] = 64
-    """Length of the noise vector that the generator starts from."""
+    z_dim: Annotated[int, Ge(1), Le(2**16)] = 12
+    """Length of the noise vector that the generator starts from; more for data with more variety."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TrainingOptions:
     """Images per step: the global batch of all processes."""
     steps: Count = 1550
     """Steps to train, each one update of every network."""
-    lr: Annotated[float, Gt(0)] = 2.5e-3
+    lr: Annotated[float, Gt(0)] = 2e-3
     """Adam's learning rate, for G."""
     lr_d: Annotated[float, Gt(0)] | None = None
     """Adam's learning rate, for D. None: a third of G's."""

@@ -36,7 +36,6 @@ from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
 
-Z_DIM = 64
 FIRST = DETAILED // 2  # steps of two backward passes
 STEPS = 20
 
@@ -70,10 +69,10 @@ def measure(model: str, options: Options, device: torch.device) -> list[list[flo
     """Return the seconds of a step in each turn: without an audit, at its beginning, and later."""
     torch.manual_seed(0)
     shape = (1, options.image_size, options.image_size)
-    networks = [network.to(device) for network in MODELS[model](shape, Z_DIM)]
+    networks = [network.to(device) for network in MODELS[model](shape, GanOptions.z_dim)]
     optimizers = [fused_adam(network.parameters(), lr=1e-4, betas=(0.5, 0.999)) for network in networks]
     real = torch.rand(options.batch_size, *shape, device=device) * 2 - 1
-    z = torch.randn(options.batch_size, Z_DIM, device=device)
+    z = torch.randn(options.batch_size, GanOptions.z_dim, device=device)
 
     def step():
         gan_detach.train_step(*networks, *optimizers, real, z)
@@ -92,7 +91,7 @@ def main(options: Options) -> None:
     check_numbers(options)
     with torch.device("meta"):  # refused before anything is measured
         for make in MODELS.values():
-            make((1, options.image_size, options.image_size), Z_DIM)
+            make((1, options.image_size, options.image_size), GanOptions.z_dim)
     device = pick_device(options.device)
     rows = []
     for model in MODELS:

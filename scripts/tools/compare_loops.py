@@ -44,7 +44,6 @@ from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
 from scripts.tools.compare_updates import Contender, textbook_detach
 
-Z_DIM = 64
 USUAL = "as usually written"
 
 
@@ -89,7 +88,7 @@ def usual_loop(options: Options, device: torch.device, networks: list[nn.Module]
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=1e-3, betas=(0.5, 0.999))
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=1e-3, betas=(0.5, 0.999))
     for real, _ in islice(chain.from_iterable(repeat(loader)), options.steps):
-        z = torch.randn(len(real), Z_DIM, device=device)
+        z = torch.randn(len(real), GanOptions.z_dim, device=device)
         losses = textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real.to(device), z)
         for loss in losses.values():
             loss.item()
@@ -117,7 +116,7 @@ def step_alone(options: Options, device: torch.device, networks: list[nn.Module]
     """Repeat the step of `gan_detach.py` on one batch."""
     contender = Contender(gan_detach.train_step, *networks)
     real = torch.rand(options.batch_size, 1, 28, 28, device=device) * 2 - 1
-    z = torch.randn(options.batch_size, Z_DIM, device=device)
+    z = torch.randn(options.batch_size, GanOptions.z_dim, device=device)
     for _ in range(options.steps):
         contender.step(real, z)
 
@@ -126,7 +125,7 @@ def main(options: Options) -> None:
     """Measure and print the table."""
     check_numbers(options)
     device = pick_device(options.device)
-    networks = [network.to(device) for network in MODELS[options.model]((1, 28, 28), Z_DIM)]
+    networks = [network.to(device) for network in MODELS[options.model]((1, 28, 28), GanOptions.z_dim)]
     loops = {
         USUAL: partial(usual_loop, options, device, networks),
         "gan_detach.py": partial(whole_script, options, device),

@@ -41,7 +41,6 @@ from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
 
-Z_DIM = 64
 STEPS_PER_TURN = 5
 SHIPPED = "as shipped"
 
@@ -92,11 +91,11 @@ def main(options: Options) -> None:
     """Measure and print the table."""
     check_numbers(options)
     with torch.device("meta"):  # refused before the digits are resized
-        MODELS[options.model]((1, options.image_size, options.image_size), Z_DIM)
+        MODELS[options.model]((1, options.image_size, options.image_size), GanOptions.z_dim)
     device = pick_device(options.device)
     torch.manual_seed(0)
     images = load_images("mnist5k", options.image_size).to(device)
-    networks = [network.to(device) for network in MODELS[options.model](tuple(images.shape[1:]), Z_DIM)]
+    networks = [network.to(device) for network in MODELS[options.model](tuple(images.shape[1:]), GanOptions.z_dim)]
     settings = {
         SHIPPED: {},
         "contiguous": {"memory_format": torch.contiguous_format},
@@ -108,7 +107,7 @@ def main(options: Options) -> None:
     }
     steps = {name: contender(copy.deepcopy(networks), **setting) for name, setting in settings.items()}
     reals = batches(images, options.batch_size, seed=0)
-    stream = ((real, torch.randn(options.batch_size, Z_DIM, device=device)) for real in reals)
+    stream = ((real, torch.randn(options.batch_size, GanOptions.z_dim, device=device)) for real in reals)
     batch = next(stream)
     for step in tqdm(steps.values(), "first steps and compilation", leave=False):
         step(*batch)

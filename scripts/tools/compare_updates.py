@@ -93,7 +93,6 @@ from scripts import (
     gan_wgan_gp,
 )
 
-Z_DIM = 64
 STEPS_PER_TURN = 5
 GROWTH_REPEATS = 3
 EXPONENTS = ("exponent of ms", "exponent of flops", "exponent of peak_bytes")
@@ -251,10 +250,10 @@ def measure(model: str, image_size: int, batch_size: int, repeats: int, device: 
     """
     torch.manual_seed(0)
     images = load_images("mnist5k", image_size).to(device)
-    generator, discriminator = (n.to(device) for n in MODELS[model](tuple(images.shape[1:]), Z_DIM))
+    generator, discriminator = (n.to(device) for n in MODELS[model](tuple(images.shape[1:]), GanOptions.z_dim))
     contenders = {name: Contender(order.train_step, generator, discriminator) for name, order in ORDERS.items()}
     reals = batches(images, batch_size, seed=0)
-    stream = ((real, torch.randn(batch_size, Z_DIM, device=device)) for real in reals)
+    stream = ((real, torch.randn(batch_size, GanOptions.z_dim, device=device)) for real in reals)
 
     batch = next(stream)
     forward = forward_costs(generator, discriminator, *batch)
@@ -368,10 +367,10 @@ def check(options: Options) -> None:
     for path in options.output or ():
         check_new_file(path, ".md", ".json")
     with torch.device("meta"):  # takes no memory
-        MODELS[options.model]((1, options.image_size, options.image_size), Z_DIM)
+        MODELS[options.model]((1, options.image_size, options.image_size), GanOptions.z_dim)
         largest = options.image_size << (options.doublings or 0)
         try:
-            MODELS[options.model]((1, largest, largest), Z_DIM)
+            MODELS[options.model]((1, largest, largest), GanOptions.z_dim)
         except ValueError as error:
             raise BadInput(f"--doublings {options.doublings}: takes the images too far; {error}") from None
 
