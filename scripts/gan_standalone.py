@@ -152,7 +152,7 @@ def main():
     generator, discriminator = (n.to(options.device) for n in networks(images.shape[1:], options.z_dim))
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=(0.0, 0.999))
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr / 3, betas=(0.0, 0.999))
-    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
+    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema)).requires_grad_(False)
     draws = torch.Generator().manual_seed(options.seed)  # of the images and the noise of every step
     shown = torch.randn(64, options.z_dim, generator=draws).to(options.device)
     state = {"generator": generator, "discriminator": discriminator, "average": average}
@@ -181,7 +181,7 @@ def main():
             if step % options.sample_every == 0 or last:
                 if not all(p.isfinite().all() for n in (generator, discriminator) for p in n.parameters()):
                     refuse(f"step {step}: a weight is not finite; the last checkpoint is kept; try a lower --lr", 1)
-                grid = make_grid(average(shown).detach(), normalize=True, value_range=(-1, 1))
+                grid = make_grid(average(shown), normalize=True, value_range=(-1, 1))
                 board.add_image("samples", grid, step)
                 save_image(grid, folder / "samples" / f"step-{step:06d}.png")
                 kept |= {"step": step, "draws": draws.get_state()} | {name: p.state_dict() for name, p in state.items()}
