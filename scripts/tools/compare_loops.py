@@ -81,7 +81,7 @@ class Digits(Dataset):
 
 
 def usual_loop(options: Options, device: torch.device, networks: list[nn.Module]) -> None:
-    """Train as most repositories do; the networks, the losses and Adam's learning rates are ours."""
+    """Train as most repositories do, with our networks and losses."""
     transform = Compose([ToTensor(), Normalize([0.5], [0.5])])
     loader = DataLoader(Digits(transform), options.batch_size, shuffle=True, drop_last=True)
     generator, discriminator = copy.deepcopy(networks)
