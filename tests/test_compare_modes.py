@@ -23,12 +23,13 @@ def untrained(monkeypatch):
 @pytest.mark.tools
 def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path, capsys, untrained):
     figures = tmp_path / "figures.json"
-    options = ["--count", 100, "--runs-dir", tmp_path, "--evaluate-every", 50, "--output", figures]
+    options = ["--z-dim", 5, "--count", 100, "--runs-dir", tmp_path, "--evaluate-every", 50, "--output", figures]
     call("compare_modes", *SHORT.split(), *options)
     (run,) = tmp_path.glob("stacked-digits/gan_r3/*")
     checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
     assert checkpoint["options"]["seed"] == 0
     assert checkpoint["options"]["penalty_every"] == 4
+    assert checkpoint["options"]["z_dim"] == 5
     *earlier, last = json.loads((run / "evaluation.json").read_text())
     found = last["samples"]
     assert last["checkpoint"] == "checkpoint.pt"
@@ -76,6 +77,7 @@ def test_medians_and_ranges():
         "--seconds 0",
         "--seconds nan",
         "--seeds 0",
+        "--z-dim 0",
         "--count 3",
         "--count 30001",
         "--device cuda:99",

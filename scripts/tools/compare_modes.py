@@ -8,6 +8,7 @@ recall, the share of confident digits and that of the rarest. With `--evaluate-e
 too, for a plot of quality over seconds.
 
     python scripts/tools/compare_modes.py
+    python scripts/tools/compare_modes.py --z-dim 64 --orders detach retain_graph generator_first simultaneous
     python scripts/tools/compare_modes.py --dataset mnist5k --seconds 40 --orders detach wgan_gp r3 r3_lazy
     python scripts/tools/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
 
@@ -43,7 +44,7 @@ from common.run.command_line import BadInput, Stopped, launch
 from common.run.folder import check_new_file, shown, write_whole
 from common.run.markdown import table
 from common.run.option_values import Count, check_numbers, kept
-from common.run.options import pick_device
+from common.run.options import GanOptions, pick_device
 from scripts.tools import evaluate
 
 PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
@@ -69,6 +70,8 @@ class Options:
     """Runs of each script, with seeds 0, 1, ..."""
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
+    z_dim: Annotated[int, Ge(1), Le(2**16)] = GanOptions.z_dim
+    """Length of the noise vector; a thousand modes want a longer one than ten digits."""
     count: Annotated[int, Ge(4), Le(30_000)] | None = None
     """Samples, and real images, to evaluate a run with. None: as many as evaluate.py takes."""
     device: str | None = None
@@ -92,8 +95,8 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     script, *own = ORDERS[order]
     command = [sys.executable, ROOT / "scripts" / f"{script}.py", *own]
     command += ["--dataset", options.dataset, "--seed", str(seed)]
-    command += ["--model", options.model, "--steps", str(10**9), "--runs-dir", runs]
-    command += ["--checkpoint-every", str(options.evaluate_every or 10**9)]
+    command += ["--model", options.model, "--z-dim", str(options.z_dim), "--runs-dir", runs]
+    command += ["--steps", str(10**9), "--checkpoint-every", str(options.evaluate_every or 10**9)]
     command += ["--device", options.device] if options.device else []
 
     def started() -> list[Path]:
@@ -196,8 +199,9 @@ def main(options: Options) -> None:
         result = {"environment": surroundings, "options": asked, "runs": found, "real images": floors}
         write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
     print(
-        f"{conditions(surroundings)}\n\n`{options.dataset}`, `{options.model}`: {options.seconds:g} seconds of "
-        f"training, medians of {options.seeds} seeds, smallest and largest in brackets; {entry['count']:,} samples.\n\n"
+        f"{conditions(surroundings)}\n\n`{options.dataset}`, `{options.model}`: noise of {options.z_dim} values, "
+        f"{options.seconds:g} seconds of training, medians of {options.seeds} seeds, smallest and largest in brackets; "
+        f"{entry['count']:,} samples.\n\n"
         f"{report(ends, floors, COLUMNS[options.dataset])}\n\nRuns: {shown(options.runs_dir / options.dataset)}"
     )
 
