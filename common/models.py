@@ -46,11 +46,17 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tup
     on. D begins with squares of 2x2 pixels as channels, halves the size down to 4 pixels and ends with a hidden layer.
     G's hidden layers have a mean of zero: tanh, and no bias before the first two. Otherwise the part of the gradient
     that all fakes have in common moves all images in the same way, and G soon ignores its noise; this matters most for
-    the orders in which G trains against the D of the previous step. G clips its noise at 0.5, so most of its values are
-    one of two: samples between the classes of the data become fewer (Brock et al., "Large Scale GAN Training for High
-    Fidelity Natural Image Synthesis", 2019, appendix E, compare noise of this kind). S is 4 * 2^k or 7 * 2^k, from 28
-    to 256. `width` is the number of channels at S / 2 pixels; it doubles with every halving of the size, up to
-    8 * width, and the smallest features have half as many again. Raises ValueError for other sizes.
+    the orders in which G trains against the D of the previous step.
+
+    G clips its noise at 0.15, so most of its values are one of two: samples between the classes of the data become
+    fewer (Brock et al., "Large Scale GAN Training for High Fidelity Natural Image Synthesis", 2019, appendix E, compare
+    noise of this kind). The norm behind G's first layer removes the scale of that layer's weights; with large initial
+    ones, Adam changes the layer more slowly (van Laarhoven, "L2 Regularization versus Batch and Weight Normalization",
+    2017), as StyleGAN trains its mapping network at a smaller rate than the rest (Karras et al., 2019).
+
+    S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of channels at S / 2 pixels; it doubles with every
+    halving of the size, up to 8 * width, and the smallest features have half as many again. Raises ValueError for other
+    sizes.
     """
     channels, height, size = image_shape
     if height != size or size not in DCGAN_SIZES:
@@ -66,10 +72,10 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tup
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
     down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
 
-    up = [nn.Hardtanh(-0.5, 0.5), nn.Linear(z_dim, 128, bias=False)]
-    up += [nn.LayerNorm(128, elementwise_affine=False), nn.Tanh(), nn.Linear(128, last * side**2, bias=False)]
-    up += [nn.Unflatten(1, (last, side, side)), norm(last), nn.Tanh()]
-    up += [Residual(nn.Conv2d(last, half, 3, padding=1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, padding=1))]
+    up = [nn.Hardtanh(-0.15, 0.15), nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False)]
+    nn.init.normal_(up[1].weight, std=1.5)
+    up += [nn.Tanh(), nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side)), norm(last)]
+    up += [nn.Tanh(), Residual(nn.Conv2d(last, half, 3, 1, 1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, 1, 1))]
     for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):
         up += [norm(wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
     up += [nn.Hardtanh()]

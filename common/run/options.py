@@ -32,7 +32,7 @@ class NetworkOptions:
 
     model: Literal["dcgan", "mlp"] = "dcgan"
     """Convolutional networks, or fully connected ones."""
-    z_dim: Annotated[int, Ge(1), Le(2**16)] = 12
+    z_dim: Annotated[int, Ge(1), Le(2**16)] = 8
     """Length of the noise vector that the generator starts from; more for data with more variety."""
 
 
@@ -50,7 +50,7 @@ class TrainingOptions:
     """Adam's learning rate, for D. None: a third of G's."""
     betas: tuple[Decay, Decay] = (0.0, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
-    ema: Decay = 0.997
+    ema: Decay = 0.995
     """Decay per step of the EMA of G, which draws the samples; 0: no average."""
     seed: Seed = 0
     """Fixes the initial weights, the noise and the order of the images."""
