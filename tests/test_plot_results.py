@@ -64,7 +64,7 @@ def words(picture):
 def test_the_page_has_the_tables_of_the_shipped_figures():
     page = (FIGURES / "README.md").read_text()
     assert compare_updates.report(json.loads((FIGURES / "cost.json").read_text())).strip() in page
-    for name in ("quality", "modes", "modes-z64", "penalties"):
+    for name in ("quality", "modes", "penalties"):
         result = json.loads((FIGURES / f"{name}.json").read_text())
         ends = {order: [run[-1] for run in runs] for order, runs in result["runs"].items()}
         columns = compare_modes.COLUMNS[result["options"]["dataset"]]

@@ -4,7 +4,7 @@ Each of the three files comes from a command; a file that is not there is left o
 
     mkdir figures
     python scripts/tools/compare_updates.py --doublings None --output figures/cost.json
-    python scripts/tools/compare_modes.py --output figures/modes.json
+    python scripts/tools/compare_modes.py --z-dim 64 --output figures/modes.json
     python scripts/tools/compare_modes.py --dataset mnist5k --seconds 38 --seeds 5 --evaluate-every 400 \
         --orders detach retain_graph generator_first simultaneous resample one_stage --output figures/quality.json
     python scripts/tools/plot_results.py --folder figures

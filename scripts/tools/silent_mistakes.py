@@ -6,7 +6,7 @@
 Each mistake of `common/measure/silent_mistakes.py` changes a few lines of a copy of `scripts/gan_detach.py`, which then
 trains. Its curves and samples are published in `runs/mistakes/<name>/`, beside those of the unchanged script. The table
 has the means over the last 100 steps, the FID of 1,000 samples by `evaluate.py`, and what the audit finds in the first
-three steps. All runs together take some six minutes on two cores.
+three steps. All runs together take some five minutes on two cores.
 """
 
 import contextlib
