@@ -14,7 +14,7 @@ from torch import nn
 def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Module]:
     """Return the fully connected generator and discriminator of the simple GAN, for images of any shape (C, H, W).
 
-    G's activations are tanh, for the reason that `dcgan` gives.
+    G's activations are tanh, for the reason that `conv` gives.
     """
     pixels = prod(image_shape)
     generator = nn.Sequential(
@@ -37,7 +37,7 @@ def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Mo
     return generator, discriminator
 
 
-def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tuple[nn.Module, nn.Module]:
+def conv(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tuple[nn.Module, nn.Module]:
     """Return a convolutional generator and discriminator for square images (C, S, S).
 
     After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
@@ -59,8 +59,8 @@ def dcgan(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tup
     sizes.
     """
     channels, height, size = image_shape
-    if height != size or size not in DCGAN_SIZES:
-        raise ValueError(f"--image-size {height}x{size}: dcgan takes {DCGAN_SIZES}; choose one of them or --model mlp")
+    if height != size or size not in CONV_SIZES:
+        raise ValueError(f"--image-size {height}x{size}: conv takes {CONV_SIZES}; choose one of them or --model mlp")
     widths, side = [], size
     while side > 8:
         widths.append(min(width << len(widths), 8 * width))
@@ -95,5 +95,5 @@ def norm(channels: int) -> nn.Module:
     return nn.GroupNorm(max(1, channels // 16), channels)
 
 
-DCGAN_SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
-MODELS = {"dcgan": dcgan, "mlp": mlp}
+CONV_SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
+MODELS = {"conv": conv, "mlp": mlp}

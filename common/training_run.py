@@ -23,21 +23,21 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common.data import batches, lasting, seed_for, to_uint8
-from common.images.pictures import grid, png
+from common.errors import BadInput, Stopped
 from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
-from common.run.command_line import BadInput, Stopped
 from common.run.compiled import compile_in_place
 from common.run.folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
 from common.run.markdown import table
 from common.run.option_values import as_typed, check_numbers, flag, kept
 from common.run.options import RunOptions, check_resumable, check_same_on_all_ranks, pick_device
+from common.run.pictures import grid, png
 from common.run.ranks import Ranks
 from common.run.signals import Interrupted, signals_noted
 
 if TYPE_CHECKING:
-    from common.gradient_audit import GradientAudit
     from common.images.streaming import StreamedImages
+    from gradient_audit import GradientAudit
 
 AUDITED_STEPS = 3
 
@@ -189,7 +189,7 @@ class TrainingRun:
                     self.write_start()
             audits = options.audit and leads
             if audits:
-                from common.gradient_audit import GradientAudit  # only --audit needs the module
+                from gradient_audit import GradientAudit  # only --audit needs the module
 
                 trained = {name: part for name, part in self.networks().items() if not isinstance(part, AveragedModel)}
                 audit = audited.enter_context(GradientAudit(**trained))
@@ -291,7 +291,7 @@ class TrainingRun:
 
     def report(self, audit: "GradientAudit", step: int, steps: str) -> None:
         """Print the audit, show it in TensorBoard and write it as a page into the run's folder."""
-        from common.run.audit_report import save
+        from gradient_audit.report import save
 
         self.board.add_text("audit", str(audit), step)
         path = self.folder / "audit.html"

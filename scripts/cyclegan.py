@@ -39,11 +39,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 
 from common.cyclegan_models import cyclegan_networks
 from common.data import batches, to_float
+from common.errors import BadInput
 from common.images.domains import crop_and_flip, load_domains
 from common.images.pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.optimizers import fused_adam
-from common.run.command_line import BadInput, launch
+from common.run.command_line import launch
 from common.run.option_values import Count, Decay, Pixels, Seed
 from common.run.options import MachineOptions, RunOptions
 from common.training_run import TrainingRun

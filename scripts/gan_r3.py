@@ -31,7 +31,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
-from common.data import batches, load_images
+from common.data import batches
+from common.images.load import load_images
 from common.losses import at_least_float32, relativistic_loss, zero_centred_penalty
 from common.models import MODELS
 from common.optimizers import fused_adam

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from common.gradient_audit import GradientAudit
 from common.losses import discriminator_loss, generator_loss
+from gradient_audit import GradientAudit
 
 D_ONLY, G_ONLY = ("-", "used"), ("used", "-")  # the cells of a backward pass: generator, discriminator
 UPDATE_ORDERS = ["detach", "generator_first", "resample", "retain_graph", "simultaneous"]

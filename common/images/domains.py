@@ -10,10 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common.data import load_images, load_mnist5k, resized
+from common.data import load_mnist5k
+from common.errors import BadInput
 from common.images.folder import MEMORY_LIMIT, load_folder
+from common.images.load import load_images, resized
 from common.images.streaming import StreamedImages
-from common.run.command_line import BadInput
 
 PUBLISHED_SIZE, PUBLISHED_LOAD_SIZE = 256, 286
 JUDGED = 1000  # the error is measured on at most so many images

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 
-from common.run.command_line import BadInput
+from common.errors import BadInput
 from common.run.ranks import lost_ranks
 
 DOWNLOADS = Path(__file__).resolve().parents[2] / "data"

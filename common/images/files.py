@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 from tqdm import tqdm
 
-from common.run.command_line import BadInput
+from common.errors import BadInput
 
 IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 HEADER_THREADS = 16  # read headers at once, to hide the latency of a disk or a network

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from common.errors import BadInput
 from common.images.files import IMAGE_SUFFIXES, check_headers, image_paths, read_image
 from common.images.streaming import StreamedImages
-from common.run.command_line import BadInput
 
 MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, at three channels; a bigger folder is streamed
 

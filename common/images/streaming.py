@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from common.run.command_line import BadInput, Stopped
+from common.errors import BadInput, Stopped
 
 MAX_WORKERS = 4
 BATCHES_AHEAD = 2  # per worker; memory use depends on this, the batch size and the image size alone

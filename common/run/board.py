@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
 from common.data import to_uint8
-from common.images.pictures import grid, png
-from common.run.command_line import Stopped
+from common.errors import Stopped
+from common.run.pictures import grid, png
 
 TAGS = {
     "d_loss": "loss/discriminator",

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from common.run.command_line import BadInput
+from common.errors import BadInput
 from common.run.option_values import flag, restored
 
 Options = TypeVar("Options")

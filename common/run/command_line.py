@@ -11,18 +11,11 @@ from typing import NoReturn, TypeVar
 
 import tyro
 
+from common.errors import BadInput, Stopped
 from common.run.ranks import LostRank, close_process_group, first_to_report
 from common.run.signals import Interrupted, end_without_reader
 
 Options = TypeVar("Options")
-
-
-class BadInput(Exception):
-    """The input cannot work. The message is one line: the option or file, what is wrong, what to do."""
-
-
-class Stopped(Exception):
-    """A run has started but cannot continue. The message is one line: what happened, and what has been saved."""
 
 
 def launch(main: Callable[[Options], None], options: type[Options]) -> None:

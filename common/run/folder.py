@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from filelock import FileLock, Timeout
 
-from common.run.command_line import BadInput
+from common.errors import BadInput
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

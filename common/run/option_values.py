@@ -14,7 +14,7 @@ from annotated_types import Ge, Le, Lt
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
-from common.run.command_line import BadInput
+from common.errors import BadInput
 
 Options = TypeVar("Options")
 Decay = Annotated[float, Ge(0), Lt(1)]

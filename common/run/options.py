@@ -10,8 +10,8 @@ import tyro
 from annotated_types import Ge, Gt, Le
 
 from common.data import DATASETS
+from common.errors import BadInput
 from common.run.checkpoint import load_checkpoint, stored_options
-from common.run.command_line import BadInput
 from common.run.option_values import Count, Decay, Pixels, Seed, as_typed, flag, kept
 from common.run.ranks import Ranks
 
@@ -30,7 +30,7 @@ class DataOptions:
 class NetworkOptions:
     """What to train."""
 
-    model: Literal["dcgan", "mlp"] = "dcgan"
+    model: Literal["conv", "mlp"] = "conv"
     """Convolutional networks, or fully connected ones."""
     z_dim: Annotated[int, Ge(1), Le(2**16)] = 8
     """Length of the noise vector that the generator starts from; more for data with more variety."""

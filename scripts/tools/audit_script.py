@@ -40,10 +40,10 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 ROOT = str(Path(__file__).resolve().parents[2])
 sys.path.insert(0, ROOT)  # makes `common` importable from any folder
 
-from common.gradient_audit import OURS, GradientAudit, parameters_of
 from common.pitfalls import PITFALLS, Pitfall, match_error
-from common.run.audit_report import SUFFIXES, save
 from common.run.signals import end_without_reader
+from gradient_audit import OURS, GradientAudit, parameters_of
+from gradient_audit.report import SUFFIXES, save
 
 OURS.add(__file__)
 

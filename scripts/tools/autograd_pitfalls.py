@@ -29,8 +29,9 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
+from common.errors import BadInput
 from common.pitfalls import PITFALLS, Outcome, Pitfall, docstring, match_error, observe, one_rank, one_weight_gan
-from common.run.command_line import BadInput, launch
+from common.run.command_line import launch
 
 
 @dataclass

@@ -47,17 +47,19 @@ from torchvision.transforms.v2.functional import resize
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.data import DATASETS, load_images, to_float
+from common.data import DATASETS, to_float
+from common.errors import BadInput
+from common.images.load import load_images
 from common.images.streaming import StreamedImages
-from common.measure.digit_classifier import digit_classifier
-from common.measure.finished_run import draw, load_generator, networks_of, translates
-from common.measure.modes import coverage, modes_of
 from common.run.checkpoint import load_checkpoint, refusing
-from common.run.command_line import BadInput, launch
+from common.run.command_line import launch
 from common.run.folder import events, shown, write_whole
 from common.run.markdown import table
 from common.run.option_values import Seed, check_numbers
 from common.run.options import pick_device
+from scripts.tools.digit_classifier import digit_classifier
+from scripts.tools.finished_run import draw, load_generator, networks_of, translates
+from scripts.tools.modes import coverage, modes_of
 
 COUNT = 5000
 STACKED_COUNT = 26_000  # as in Srivastava et al. (2017) and after

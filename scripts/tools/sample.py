@@ -31,14 +31,15 @@ from torchvision.transforms.v2.functional import to_pil_image
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.data import batches
+from common.errors import BadInput
 from common.images.domains import load_domains
-from common.images.pictures import grid, png
-from common.measure.finished_run import draw, load_generator, load_translator, networks_of, translates
 from common.run.checkpoint import load_checkpoint, refusing
-from common.run.command_line import BadInput, launch
+from common.run.command_line import launch
 from common.run.folder import shown, write_whole
 from common.run.option_values import Count, Seed, check_numbers
 from common.run.options import pick_device
+from common.run.pictures import grid, png
+from scripts.tools.finished_run import draw, load_generator, load_translator, networks_of, translates
 
 COUNT = 64
 

@@ -29,12 +29,13 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.data import to_float, to_uint8
+from common.errors import BadInput, Stopped
 from common.images.files import IMAGE_SUFFIXES, image_paths, read_image
-from common.measure.finished_run import load_translator, translates
 from common.run.checkpoint import load_checkpoint, refusing
-from common.run.command_line import BadInput, Stopped, launch, one_line
+from common.run.command_line import launch, one_line
 from common.run.folder import shown, write_whole
 from common.run.options import pick_device
+from scripts.tools.finished_run import load_translator, translates
 
 
 @dataclass(frozen=True)

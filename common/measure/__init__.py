@@ -1,1 +1,0 @@
-"""Measurements: the cost of a step, the networks of finished runs, a classifier of digits."""

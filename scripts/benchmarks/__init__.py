@@ -1,0 +1,1 @@
+"""What the figures and runs of this repository are made with."""

@@ -1,0 +1,147 @@
+"""How fast whole training loops are: `gan_detach.py` beside a loop as it is usually written, and beside its own step.
+
+All train the same networks on the shipped digits and take turns within one run; times include the start. The usual loop
+reads PIL images through a DataLoader, and calls `.item()` on each loss at every step. `gan_detach.py` runs in full,
+with curves, samples and checkpoints.
+
+    python scripts/benchmarks/compare_loops.py
+    python scripts/benchmarks/compare_loops.py --model mlp --steps 2500
+"""
+
+import contextlib
+import copy
+import io
+import signal
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice, repeat
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Literal
+
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import torch
+from annotated_types import Ge, Le
+from PIL import Image
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms import Compose, Normalize, ToTensor
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
+
+from common.data import load_mnist5k
+from common.models import MODELS
+from common.run.command_line import launch
+from common.run.markdown import table
+from common.run.option_values import Count, check_numbers
+from common.run.options import GanOptions, pick_device
+from scripts import gan_detach
+from scripts.benchmarks.compare_updates import Contender, textbook_detach
+from scripts.benchmarks.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread
+
+USUAL = "as usually written"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the comparison."""
+
+    model: Literal["conv", "mlp"] = "conv"
+    """Convolutional networks, or fully connected ones."""
+    batch_size: Annotated[int, Ge(1), Le(4000)] = GanOptions.batch_size
+    """Images per step, of the 4,000 shipped digits."""
+    steps: Count = 500
+    """Steps of each loop."""
+    repeats: Count = 3
+    """Turns of each loop."""
+    device: str | None = None
+    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+
+
+class Digits(Dataset):
+    """The shipped digits, one PIL image at a time, as torchvision's MNIST returns its own."""
+
+    def __init__(self, transform):
+        """Load the digits. transform: applied to each PIL image."""
+        self.images, self.labels = load_mnist5k()
+        self.transform = transform
+
+    def __len__(self) -> int:
+        """Return the number of digits."""
+        return len(self.images)
+
+    def __getitem__(self, index: int):
+        """Return the transformed image and its label."""
+        return self.transform(Image.fromarray(self.images[index, 0].numpy())), int(self.labels[index])
+
+
+def usual_loop(options: Options, device: torch.device, networks: list[nn.Module]) -> None:
+    """Train as most repositories do, with our networks and losses."""
+    transform = Compose([ToTensor(), Normalize([0.5], [0.5])])
+    loader = DataLoader(Digits(transform), options.batch_size, shuffle=True, drop_last=True)
+    generator, discriminator = copy.deepcopy(networks)
+    optimizer_g = torch.optim.Adam(generator.parameters(), lr=1e-3, betas=(0.5, 0.999))
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=1e-3, betas=(0.5, 0.999))
+    for real, _ in islice(chain.from_iterable(repeat(loader)), options.steps):
+        z = torch.randn(len(real), GanOptions.z_dim, device=device)
+        losses = textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real.to(device), z)
+        for loss in losses.values():
+            loss.item()
+
+
+def whole_script(options: Options, device: torch.device) -> None:
+    """Run `gan_detach.py` in full, into a temporary folder."""
+    with (
+        tempfile.TemporaryDirectory() as runs,
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        gan_detach.main(
+            GanOptions(
+                model=options.model,
+                batch_size=options.batch_size,
+                steps=options.steps,
+                device=str(device),
+                runs_dir=Path(runs),
+            )
+        )
+
+
+def step_alone(options: Options, device: torch.device, networks: list[nn.Module]) -> None:
+    """Repeat the step of `gan_detach.py` on one batch."""
+    contender = Contender(gan_detach.train_step, *networks)
+    real = torch.rand(options.batch_size, 1, 28, 28, device=device) * 2 - 1
+    z = torch.randn(options.batch_size, GanOptions.z_dim, device=device)
+    for _ in range(options.steps):
+        contender.step(real, z)
+
+
+def main(options: Options) -> None:
+    """Measure and print the table."""
+    check_numbers(options)
+    device = pick_device(options.device)
+    networks = [network.to(device) for network in MODELS[options.model]((1, 28, 28), GanOptions.z_dim)]
+    loops = {
+        USUAL: partial(usual_loop, options, device, networks),
+        "gan_detach.py": partial(whole_script, options, device),
+        "the step of gan_detach.py alone": partial(step_alone, options, device, networks),
+    }
+    bar = tqdm([[()]] * options.repeats, "whole loops", unit="turn", leave=False)
+    seconds = seconds_in_turns(loops, bar, device, untimed=0)
+
+    print(conditions(environment(device)) + "\n")
+    images, rows = options.steps * options.batch_size, []
+    for name, taken in seconds.items():
+        rates = [images / second for second in taken]
+        ratios = speeds(seconds[USUAL], taken)
+        rows.append([name, spread(median(rates), quartiles(rates), ",.0f"), spread(median(ratios), quartiles(ratios))])
+    print(table(["loop", "images/s", "speed"], rows))
+
+
+if __name__ == "__main__":
+    launch(main, Options)

@@ -1,0 +1,211 @@
+"""What an update order or a penalty does to the modes that a GAN keeps, after the same seconds of training.
+
+Every script trains on stacked digits, which have 1,000 modes, with its own default options, in a process of its own
+that is stopped when its seconds are over. `evaluate.py` then counts the modes among 26,000 samples and gives their
+reverse KL divergence to the data's. The scripts take turns, with one seed after the other, so that a slow phase of the
+machine meets them all. With `--dataset mnist5k` it is the quality of single digits that is compared: FID, precision,
+recall, the share of confident digits and that of the rarest. With `--evaluate-every` it judges checkpoints on the way,
+too, for a plot of quality over seconds. A thousand modes want a longer noise vector than ten digits: `--z-dim 64`.
+
+    python scripts/benchmarks/compare_modes.py --z-dim 64
+    python scripts/benchmarks/compare_modes.py --z-dim 64 --orders detach retain_graph generator_first simultaneous
+    python scripts/benchmarks/compare_modes.py --dataset mnist5k --seconds 40 --orders detach wgan_gp r3 r3_lazy
+    python scripts/benchmarks/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
+
+A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
+what `evaluate.py` has written, stay in `--runs-dir`. With nine orders and three seeds it takes 27 minutes on two cores.
+"""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Literal
+
+if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from annotated_types import Ge, Gt, Le, MinLen
+from tqdm import tqdm
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
+
+from common.errors import BadInput, Stopped
+from common.run.command_line import launch
+from common.run.folder import check_new_file, shown, write_whole
+from common.run.markdown import table
+from common.run.option_values import Count, check_numbers, kept
+from common.run.options import GanOptions, pick_device
+from scripts.benchmarks.step_cost import conditions, environment
+from scripts.tools import evaluate
+
+PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
+ORDERS = {order: [f"gan_{order}"] for order in PLAIN} | {"r3_lazy": ["gan_r3", "--penalty-every", "4"]}
+COLUMNS = {  # how a figure is written
+    "stacked-digits": {"modes": ",.0f", "reverse_kl": ".3f", "confident": ".1%"},
+    "mnist5k": {"fid": ".2f", "precision": ".1%", "recall": ".1%", "confident": ".1%", "rarest": ".1%"},
+}
+STARTED = "samples/step-000000.png"  # written right before the first step
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the comparison."""
+
+    dataset: Literal["stacked-digits", "mnist5k"] = "stacked-digits"
+    """Stacked digits, or single ones."""
+    orders: Annotated[tuple[str, ...], MinLen(1)] = tuple(ORDERS)
+    """The scripts, without gan_; r3_lazy is gan_r3.py --penalty-every 4."""
+    seconds: Annotated[float, Gt(0), Le(10**6)] = 40.0
+    """Training time of each run, from its first step on."""
+    seeds: Count = 3
+    """Runs of each script, with seeds 0, 1, ..."""
+    model: Literal["conv", "mlp"] = "conv"
+    """Convolutional networks, or fully connected ones."""
+    z_dim: Annotated[int, Ge(1), Le(2**16)] = GanOptions.z_dim
+    """Length of the noise vector; a thousand modes want a longer one than ten digits."""
+    count: Annotated[int, Ge(4), Le(30_000)] | None = None
+    """Samples, and real images, to evaluate a run with. None: as many as evaluate.py takes."""
+    device: str | None = None
+    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+    runs_dir: Path = ROOT / "runs" / "compare_modes"
+    """Where the runs are made."""
+    evaluate_every: Count | None = None
+    """Steps between two checkpoints that are evaluated, too, after the run. None: only its last."""
+    output: Path | None = None
+    """New .json file for all figures of all runs, which plot_results.py draws."""
+
+
+def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
+    """Train with a script for the seconds that all have; return checkpoints, each with the seconds up to it.
+
+    The last is that of the whole run, the others those of `--evaluate-every`. Raises Stopped, with the script's last
+    line, where it ends by itself.
+    """
+    runs = options.runs_dir / options.dataset
+    before = set(runs.glob("*/*"))
+    script, *own = ORDERS[order]
+    command = [sys.executable, ROOT / "scripts" / f"{script}.py", *own]
+    command += ["--dataset", options.dataset, "--seed", str(seed)]
+    command += ["--model", options.model, "--z-dim", str(options.z_dim), "--runs-dir", runs]
+    command += ["--steps", str(10**9), "--checkpoint-every", str(options.evaluate_every or 10**9)]
+    command += ["--device", options.device] if options.device else []
+
+    def started() -> list[Path]:
+        return [run for run in set(runs.glob(f"{script}/*")) - before if (run / STARTED).exists()]
+
+    with tempfile.TemporaryFile("w+") as output:
+        with subprocess.Popen(command, stdout=output, stderr=output) as process:
+            try:
+                while not (found := started()) and process.poll() is None:
+                    time.sleep(0.05)
+                start = time.time()
+                while time.time() < start + options.seconds and process.poll() is None:
+                    time.sleep(0.05)
+                    if options.evaluate_every:
+                        keep_checkpoint(found[0] / "checkpoint.pt")
+                process.terminate()  # the script ends after the step it is in, with a checkpoint
+                process.wait()
+                seconds = time.time() - start
+            finally:
+                process.kill()
+        if process.returncode != 128 + signal.SIGTERM:
+            output.seek(0)
+            last = (output.read().split("\n")[-2:] or [""])[0]
+            raise Stopped(f"{script}.py ended by itself, with status {process.returncode}: {last}")
+    (run,) = found
+    earlier = [(path, path.stat().st_mtime - start) for path in run.glob("checkpoint-*.pt")]
+    return [*sorted(earlier, key=lambda pair: pair[1]), (run / "checkpoint.pt", seconds)]
+
+
+def keep_checkpoint(checkpoint: Path) -> None:
+    """Give the checkpoint, if there is one yet, a second name, which the next checkpoint leaves as it is."""
+    if checkpoint.exists():
+        second = checkpoint.with_name(f"checkpoint-{checkpoint.stat().st_mtime_ns}.pt")
+        if not second.exists():
+            os.link(checkpoint, second)
+
+
+def figures(checkpoint: Path, options: Options) -> dict:
+    """Return what `evaluate.py` says of a checkpoint; the figures are in `samples`, those of real images in `floor`."""
+    with redirect_stdout(io.StringIO()):
+        evaluate.main(evaluate.Options(checkpoint, count=options.count, features="digits", device=options.device))
+    entries = json.loads((checkpoint.parent / "evaluation.json").read_text())
+    (entry,) = [entry for entry in entries if entry["checkpoint"] == checkpoint.name]
+    for part in ("samples", "floor"):
+        shares = [value for name, value in entry[part].items() if name.startswith("share_of_")]
+        entry[part] |= {"rarest": min(shares)} if shares else {}
+    return entry
+
+
+def spread(values: list[float], form: str) -> str:
+    """Return the median, and the smallest and the largest in brackets."""
+    return f"{median(values):{form}} ({min(values):{form}}-{max(values):{form}})"
+
+
+def report(found: dict[str, list[dict[str, float]]], floors: list[dict[str, float]], columns: dict[str, str]) -> str:
+    """Return the table, given the figures of each seed by order, and those of real images."""
+    columns = columns | {"steps": ",.0f", "seconds": ".1f"}
+    rows = [
+        [order, *(spread([run[name] for run in runs], form) for name, form in columns.items())]
+        for order, runs in found.items()
+    ]
+    rows.append(
+        ["real images"]
+        + [spread([f[n] for f in floors], form) if n in floors[0] else "" for n, form in columns.items()]
+    )
+    return table(["update order", *(name.replace("_", " ").replace("kl", "KL") for name in columns)], rows)
+
+
+def check(options: Options) -> None:
+    """Raise BadInput for options that cannot work, before anything is trained."""
+    check_numbers(options)
+    if not options.orders or set(options.orders) - set(ORDERS):
+        raise BadInput(f"--orders {' '.join(options.orders)}: must be some of {', '.join(ORDERS)}")
+    most = 30_000 if options.dataset == "stacked-digits" else 2000
+    if options.count is not None and options.count > most:
+        raise BadInput(f"--count {options.count}: must be at most {most:,} with --dataset {options.dataset}")
+    if options.output:
+        check_new_file(options.output, ".json")
+
+
+def main(options: Options) -> None:
+    """Train, evaluate, and print the table."""
+    check(options)
+    device = pick_device(options.device)
+    orders = list(dict.fromkeys(options.orders))
+    found, floors = {order: [] for order in orders}, []
+    turns = [(seed, order) for seed in range(options.seeds) for order in orders]
+    for seed, order in tqdm(turns, "runs", unit="run"):
+        found[order].append([])
+        for checkpoint, seconds in train(order, seed, options):
+            entry = figures(checkpoint, options)
+            found[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
+        floors.append(entry["floor"])
+        last = found[order][-1][-1]
+        numbers = ", ".join(f"{name} {last[name]:{form}}" for name, form in COLUMNS[options.dataset].items())
+        tqdm.write(f"{order}, seed {seed}: {numbers}, {last['steps']:,} steps; {shown(checkpoint.parent)}")
+    surroundings, ends = environment(device), {order: [run[-1] for run in runs] for order, runs in found.items()}
+    if options.output:
+        asked = kept(options, "runs_dir", "output")
+        result = {"environment": surroundings, "options": asked, "runs": found, "real images": floors}
+        write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
+    print(
+        f"{conditions(surroundings)}\n\n`{options.dataset}`, `{options.model}`: noise of {options.z_dim} values, "
+        f"{options.seconds:g} seconds of training, medians of {options.seeds} seeds, smallest and largest in brackets; "
+        f"{entry['count']:,} samples.\n\n"
+        f"{report(ends, floors, COLUMNS[options.dataset])}\n\nRuns: {shown(options.runs_dir / options.dataset)}"
+    )
+
+
+if __name__ == "__main__":
+    launch(main, Options)

@@ -1,0 +1,95 @@
+"""The comparison of modes trains each script for the seconds that it is given, and tells what evaluate.py finds."""
+
+import json
+
+import pytest
+import torch
+from helpers import call
+from torch import nn
+
+from scripts.benchmarks import compare_modes, evaluate
+
+SHORT = "--orders r3_lazy --seconds 4 --model mlp --seeds 1 --device cpu"
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """A classifier that takes no time to train."""
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(784, 10)).eval()
+    monkeypatch.setattr(evaluate, "digit_classifier", lambda: (network, 0.1))
+
+
+@pytest.mark.tools
+def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path, capsys, untrained):
+    figures = tmp_path / "figures.json"
+    options = ["--z-dim", 5, "--count", 100, "--runs-dir", tmp_path, "--evaluate-every", 50, "--output", figures]
+    call("compare_modes", *SHORT.split(), *options)
+    (run,) = tmp_path.glob("stacked-digits/gan_r3/*")
+    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    assert checkpoint["options"]["seed"] == 0
+    assert checkpoint["options"]["penalty_every"] == 4
+    assert checkpoint["options"]["z_dim"] == 5
+    *earlier, last = json.loads((run / "evaluation.json").read_text())
+    found = last["samples"]
+    assert last["checkpoint"] == "checkpoint.pt"
+    assert earlier
+    assert {entry["step"] % 50 for entry in earlier} == {0}
+
+    result = json.loads(figures.read_text())
+    assert not {"runs_dir", "output"} & result["options"].keys()  # paths of this machine
+    (points,) = result["runs"]["r3_lazy"]
+    assert [point["steps"] for point in points] == [entry["step"] for entry in (*earlier, last)]
+    assert points[-1]["modes"] == found["modes"]
+    seconds = [point["seconds"] for point in points]
+    assert seconds == sorted(seconds)
+    assert 0 < seconds[0] < 4 <= seconds[-1]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
+    head, row = (next(cells for cells in lines if cells and cells[0] == name) for name in ("update order", "r3_lazy"))
+    cells = dict(zip(head, row, strict=True))
+    assert cells["modes"] == "{0} ({0}-{0})".format(found["modes"])
+    assert cells["reverse KL"] == "{0:.3f} ({0:.3f}-{0:.3f})".format(found["reverse_kl"])
+    assert cells["steps"] == "{0:,} ({0:,}-{0:,})".format(checkpoint["step"])
+    assert float(cells["seconds"].split()[0]) >= 4
+    assert any(cells and cells[0] == "real images" for cells in lines)
+
+
+@pytest.mark.tools
+def test_a_script_that_ends_by_itself_is_told_with_its_last_line(tmp_path, capsys):
+    (tmp_path / "stacked-digits").touch()
+    with pytest.raises(SystemExit, match="1"):
+        call("compare_modes", *SHORT.split(), "--runs-dir", tmp_path)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "gan_r3.py ended by itself, with status 2: error: --runs-dir" in last
+
+
+def test_medians_and_ranges():
+    runs = [{"modes": modes, "steps": 10, "seconds": 2.0} for modes in (900, 1000, 990)]
+    text = compare_modes.report({"detach": runs}, [{"modes": 1000}], {"modes": ",.0f"})
+    assert "| detach       | 990 (900-1,000)     | 10 (10-10) | 2.0 (2.0-2.0) |" in text
+    assert "| real images  | 1,000 (1,000-1,000) |            |               |" in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--orders gan",
+        "--seconds 0",
+        "--seconds nan",
+        "--seeds 0",
+        "--z-dim 0",
+        "--count 3",
+        "--count 30001",
+        "--device cuda:99",
+        "--output a.txt",
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_trained(arguments, monkeypatch, tmp_path, refusal):
+    monkeypatch.setattr(compare_modes, "train", None)
+    assert arguments.split()[0] in refusal("compare_modes", *arguments.split(), "--runs-dir", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_samples_than_half_of_the_digits_are_refused(tmp_path, refusal):
+    arguments = ["--dataset", "mnist5k", "--count", 2001, "--runs-dir", tmp_path]
+    assert "--count 2001: must be at most 2,000 with --dataset mnist5k" in refusal("compare_modes", *arguments)

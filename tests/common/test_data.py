@@ -1,0 +1,232 @@
+"""The shipped digits, torchvision's own files, folders of images, and an order that is a function of (seed, step)."""
+
+import gzip
+import hashlib
+import pickle
+import struct
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from common import data
+from common.data import batch_order, batches, load_mnist5k, load_stacked_digits, to_float, to_uint8
+from common.errors import BadInput
+from common.images import downloads
+from common.images.load import load_images
+
+
+def test_mnist5k_is_whole_balanced_and_split_without_overlap():
+    (train, train_labels), (held_out, held_out_labels) = load_mnist5k(), load_mnist5k(held_out=True)
+    assert train.shape == (4000, 1, 28, 28)
+    assert held_out.shape == (1000, 1, 28, 28)
+    assert train.dtype == torch.uint8
+    assert torch.bincount(train_labels).tolist() == [400] * 10
+    assert torch.bincount(held_out_labels).tolist() == [100] * 10
+    images = {image.numpy().tobytes() for image in torch.cat([train, held_out])}
+    assert len(images) == 5000
+    assert (
+        hashlib.md5(b"".join(sorted(images))).hexdigest() == "2d8c70bb4ba2b56aa635cbe941f0f6bf"
+    )  # of the images in their source
+    assert (data.ASSETS / "mnist5k.png").stat().st_size <= 1_000_000
+
+
+def test_stacked_digits_are_three_digits_each_whatever_the_number_of_images():
+    images, labels = load_stacked_digits(500)
+    assert images.shape == (500, 3, 28, 28)
+    assert images.dtype == torch.uint8
+    digits = {image.numpy().tobytes(): label.item() for image, label in zip(*load_mnist5k(), strict=True)}
+    for image, label in zip(images, labels, strict=True):
+        assert [digits[channel.numpy().tobytes()] for channel in image] == label.tolist()
+    more, _ = load_stacked_digits(501)
+    assert more[:500].equal(images)
+    assert not load_stacked_digits(500, seed=1)[0].equal(images)
+
+
+def test_the_data_set_of_stacked_digits_has_all_modes_in_equal_parts():
+    assert load_images("stacked-digits").shape == (data.STACKED, 3, 28, 28)
+    counts = torch.bincount(load_stacked_digits()[1] @ torch.tensor([100, 10, 1]), minlength=1000)
+    assert counts.sum() == data.STACKED
+    assert len(counts) == 1000
+    chi_squared = ((counts - 60) ** 2 / 60).sum().item()
+    assert abs(chi_squared - 999) < 4 * (2 * 999) ** 0.5  # its mean and four times its standard deviation
+    first, second, third = load_stacked_digits(3)[0][0]
+    assert not first.equal(second)
+    assert not second.equal(third)
+
+
+def test_images_are_resized_to_the_size_asked_for():
+    assert load_images("mnist5k", 32).shape == (4000, 1, 32, 32)
+    assert load_images("mnist5k", 28).equal(load_mnist5k()[0])
+
+
+@pytest.mark.numerics
+def test_every_pixel_value_survives_the_way_to_float_and_back():
+    values = torch.arange(256, dtype=torch.uint8)
+    floats = to_float(values)
+    assert floats[0] == -1
+    assert floats[255] == 1
+    assert to_uint8(floats).equal(values)
+    assert to_uint8(torch.tensor([-3.0, 3.0])).tolist() == [0, 255]
+
+
+sizes = st.tuples(st.integers(1, 40), st.integers(1, 100), st.integers(0, 5))
+
+
+@given(sizes, st.integers(0, 30))
+def test_the_order_at_a_step_does_not_depend_on_where_it_was_started(sizes, skip):
+    whole = list(islice(batch_order(*sizes), skip + 3))
+    resumed = list(islice(batch_order(*sizes, first_step=skip), 3))
+    assert all(a.equal(b) for a, b in zip(whole[skip:], resumed, strict=True))
+
+
+@given(sizes)
+def test_every_epoch_holds_every_image_once(sizes):
+    count, batch_size, _ = sizes
+    order = torch.cat(list(islice(batch_order(*sizes), 3 * count // batch_size + 1)))
+    for epoch in order[: len(order) // count * count].view(-1, count):
+        assert epoch.sort().values.equal(torch.arange(count))
+
+
+def test_seeds_and_epochs_give_orders_of_their_own():
+    orders = [tuple(next(batch_order(50, 50, seed, step)).tolist()) for seed in range(4) for step in range(4)]
+    assert len(set(orders)) == 16
+
+
+def test_batches_are_floats_of_the_images_named_by_the_order():
+    images = load_mnist5k()[0]
+    batch = next(batches(images, 16, seed=3))
+    assert batch.equal(to_float(images[next(batch_order(4000, 16, 3))]))
+
+
+def write_idx(path, array):
+    header = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(header + array.tobytes())
+
+
+@pytest.mark.parametrize(("dataset", "folder"), [("mnist", "MNIST"), ("fashion-mnist", "FashionMNIST")])
+def test_mnist_and_fashion_mnist_are_read_from_idx_files(dataset, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path)
+    images = np.random.default_rng(0).integers(0, 256, (7, 28, 28), dtype=np.uint8)
+    for part in ("train", "t10k"):
+        write_idx(tmp_path / folder / "raw" / f"{part}-images-idx3-ubyte", images)
+        write_idx(tmp_path / folder / "raw" / f"{part}-labels-idx1-ubyte", np.zeros(7, dtype=np.uint8))
+    assert load_images(dataset).equal(torch.from_numpy(images)[:, None])
+
+
+def test_cifar10_is_read_from_its_pickled_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path)
+    base = tmp_path / "cifar-10-batches-py"
+    base.mkdir()
+    pixels = np.random.default_rng(0).integers(0, 256, (10, 3, 32, 32), dtype=np.uint8)
+
+    def write(name, content):
+        (base / name).write_bytes(pickle.dumps(content))
+        return [name, hashlib.md5((base / name).read_bytes()).hexdigest()]
+
+    train = [
+        write(f"data_batch_{i + 1}", {"data": pixels[2 * i : 2 * i + 2].reshape(2, -1), "labels": [0, 1]})
+        for i in range(5)
+    ]
+    test = [write("test_batch", {"data": pixels[:2].reshape(2, -1), "labels": [0, 1]})]
+    name, md5 = write("batches.meta", {"label_names": list("ab")})
+    monkeypatch.setattr(downloads.CIFAR10, "train_list", train)
+    monkeypatch.setattr(downloads.CIFAR10, "test_list", test)
+    monkeypatch.setattr(downloads.CIFAR10, "meta", {"filename": name, "key": "label_names", "md5": md5})
+    assert load_images("cifar10").equal(torch.from_numpy(pixels))
+
+
+def test_a_download_goes_through_torchvision_and_arrives_whole(tmp_path, monkeypatch):
+    """torchvision fetches true gzipped idx files, here from a server on this machine."""
+    source = tmp_path / "mirror"
+    images = np.random.default_rng(0).integers(0, 256, (5, 28, 28), dtype=np.uint8)
+    resources = []
+    for name, array in [
+        ("train-images-idx3-ubyte", images),
+        ("train-labels-idx1-ubyte", np.zeros(5, dtype=np.uint8)),
+        ("t10k-images-idx3-ubyte", images),
+        ("t10k-labels-idx1-ubyte", np.zeros(5, dtype=np.uint8)),
+    ]:
+        write_idx(source / name, array)
+        packed = source / f"{name}.gz"
+        packed.write_bytes(gzip.compress((source / name).read_bytes()))
+        resources.append((packed.name, hashlib.md5(packed.read_bytes()).hexdigest()))
+    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path / "data")
+    monkeypatch.setattr(downloads.MNIST, "resources", resources)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=source)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setattr(downloads.MNIST, "mirrors", [f"http://127.0.0.1:{server.server_port}/"])
+        assert load_images("mnist").equal(torch.from_numpy(images)[:, None])
+        server.shutdown()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "mirror"]
+
+
+@pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist", "cifar10"])
+def test_a_refused_download_names_the_data_set_and_leaves_nothing(dataset, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path / "data")
+    monkeypatch.setattr(downloads.MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    monkeypatch.setattr(downloads.FashionMNIST, "mirrors", ["http://127.0.0.1:9/"])
+    monkeypatch.setattr(downloads.CIFAR10, "url", "http://127.0.0.1:9/cifar-10-python.tar.gz")
+    with pytest.raises(BadInput, match=f"--dataset {dataset}.*mnist5k ships"):
+        load_images(dataset)
+    assert list(tmp_path.iterdir()) == []
+
+
+def save(path, mode, color, size=(40, 30), **options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new(mode, size, color).save(path, **options)
+
+
+def test_a_folder_is_searched_recursively_in_the_order_of_its_paths(tmp_path):
+    save(tmp_path / "b.PNG", "RGB", (10, 20, 30))
+    save(tmp_path / "a" / "deep" / "c.png", "RGB", (40, 50, 60))
+    save(tmp_path / "d.bmp", "L", 70)
+    (tmp_path / "notes.txt").write_text("not an image")
+    images = load_images(str(tmp_path), 16)
+    assert images.shape == (3, 3, 16, 16)
+    assert images[:, :, 8, 8].tolist() == [[40, 50, 60], [10, 20, 30], [70, 70, 70]]
+    assert load_images(str(tmp_path)).shape == (3, 3, 64, 64)
+
+
+def test_a_folder_of_greyscale_images_has_one_channel(tmp_path):
+    save(tmp_path / "a.png", "L", 7)
+    assert load_images(str(tmp_path), 28).shape == (1, 1, 28, 28)
+
+
+def test_images_are_cropped_from_the_centre_and_turned_upright(tmp_path):
+    image = Image.new("L", (60, 20), 0)
+    image.paste(255, (20, 0, 40, 20))
+    image.save(tmp_path / "wide.png")
+    assert load_images(str(tmp_path), 20).float().mean() == 255
+    (tmp_path / "wide.png").unlink()
+
+    image = Image.new("RGB", (20, 20))
+    image.paste((255, 255, 255), (0, 0, 20, 10))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned: the top of the file is the right of the picture
+    image.save(tmp_path / "turned.png", exif=exif)
+    pixels = load_images(str(tmp_path), 20)[0, 0]
+    assert pixels[:, 15].float().mean() == 255
+    assert pixels[:, 5].float().mean() == 0
+
+
+def test_what_is_no_data_set_is_refused_by_name(tmp_path):
+    with pytest.raises(BadInput, match="mnst5k: neither mnist5k"):
+        load_images("mnst5k")
+    with pytest.raises(BadInput, match="no images in it"):
+        load_images(str(tmp_path))
+
+
+def test_an_unreadable_image_is_named(tmp_path):
+    save(tmp_path / "a.png", "L", 7)
+    (tmp_path / "broken.png").write_bytes((tmp_path / "a.png").read_bytes()[:50])
+    with pytest.raises(BadInput, match=r"broken\.png cannot be read"):
+        load_images(str(tmp_path))

@@ -1,0 +1,327 @@
+"""Folders of images as they are in life: every file gives the right pixels, or one line with its path.
+
+Pixels are exact: every image is of the size asked for, or of one colour, so that scaling changes nothing. Each kind of
+file goes through the folder that is read into memory and the one that is streamed.
+"""
+
+import io
+import os
+import struct
+import tempfile
+import zlib
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from common.data import batches, to_uint8
+from common.errors import BadInput
+from common.images import folder as image_folder
+from common.images.files import ENDINGS, read_image
+from common.images.load import load_images
+
+
+@pytest.fixture(params=["in memory", "streamed"])
+def load(request, monkeypatch):
+    """Return what loads the images of a folder that way: uint8 (N, C, 2, 2), sorted by path."""
+    if request.param == "in memory":
+        return lambda folder: load_images(str(folder), 2)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+
+    def streamed(folder):
+        images = load_images(str(folder), 2)
+        return next(images.batches(iter([torch.arange(len(images))])))
+
+    return streamed
+
+
+def png(path, pixels, colour_type, **chunks):
+    """Write 16-bit pixels as a PNG by hand, since Pillow writes few such; `chunks` go before the pixels."""
+    pixels = np.asarray(pixels, dtype=">u2")
+    height, width = pixels.shape[:2]
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 16, colour_type, 0, 0, 0)
+    parts = {b"IHDR": header, **{k.encode(): v for k, v in chunks.items()}, b"IDAT": zlib.compress(rows), b"IEND": b""}
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + b"".join(
+            struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+            for name, body in parts.items()
+        )
+    )
+
+
+def only_image(load, folder):
+    (image,) = load(folder)
+    return image.tolist()
+
+
+DEEP = [[0, 256], [32896, 65535]]  # 16 bits; 257 to a step of 8 bits: 0, 0.996, 128, 255
+SHALLOW = [[[0, 1], [128, 255]]]
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "big-endian.tif", "a.pgm", "wide.tif"])
+def test_sixteen_bits_are_scaled_to_eight_not_clipped(name, load, tmp_path):
+    path = tmp_path / name
+    if name == "a.pgm":
+        path.write_bytes(b"P5 2 2 65535\n" + np.array(DEEP, dtype=">u2").tobytes())
+    elif name == "a.png":
+        png(path, DEEP, 0)
+    else:
+        kind = {"a.tif": "<u2", "big-endian.tif": ">u2", "wide.tif": "<i4"}[name]
+        Image.fromarray(np.array(DEEP, dtype=kind)).save(path)
+    assert only_image(load, tmp_path) == SHALLOW
+
+
+def test_the_transparent_value_of_sixteen_bits_becomes_white(load, tmp_path):
+    png(tmp_path / "a.png", DEEP, 0, tRNS=struct.pack(">H", 32896))
+    assert only_image(load, tmp_path) == [[[0, 1], [255, 255]]]
+
+
+def test_sixteen_bits_of_colour_keep_their_upper_eight(load, tmp_path):
+    png(tmp_path / "a.png", [[[0x1234, 0x5678, 0x9ABC]] * 2] * 2, 2)
+    assert only_image(load, tmp_path) == [[[value] * 2] * 2 for value in (0x12, 0x56, 0x9A)]
+
+
+@pytest.mark.parametrize("value", [-1, 65536])
+def test_more_than_sixteen_bits_are_refused(value, load, tmp_path):
+    Image.fromarray(np.full((2, 2), value, dtype=np.int32)).save(tmp_path / "a.tif")
+    with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image \(more than 16 bits"):
+        load(tmp_path)
+
+
+def test_floating_point_pixels_are_refused_at_the_start(tmp_path, monkeypatch):
+    Image.fromarray(np.full((2, 2), 0.5, dtype=np.float32)).save(tmp_path / "a.tif")
+    for limit in (image_folder.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
+        with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image \(its pixels are floating-point"):
+            load_images(str(tmp_path), 2)
+
+
+# Opaque red, green hidden by full transparency, blue of which half is seen, opaque black: on white, by hand.
+SEE_THROUGH = np.array([[[255, 0, 0, 255], [0, 255, 0, 0]], [[0, 0, 255, 128], [0, 0, 0, 255]]], dtype=np.uint8)
+ON_WHITE = [[[255, 255], [127, 0]], [[0, 255], [127, 0]], [[0, 255], [255, 0]]]
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.webp"])
+def test_transparent_images_are_seen_on_white(name, load, tmp_path):
+    Image.fromarray(SEE_THROUGH).save(tmp_path / name, **({"lossless": True} if name == "a.webp" else {}))
+    assert only_image(load, tmp_path) == ON_WHITE
+
+
+def test_transparent_greyscale_stays_greyscale(load, tmp_path):
+    pixels = np.array([[[0, 255], [0, 0]], [[0, 128], [200, 255]]], dtype=np.uint8)
+    Image.fromarray(pixels, "LA").save(tmp_path / "a.png")
+    assert only_image(load, tmp_path) == [[[0, 255], [127, 200]]]
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.gif"])
+def test_palettes_give_their_colours_and_white_where_they_are_transparent(name, load, tmp_path):
+    image = Image.fromarray(np.array([[0, 1], [2, 3]], dtype=np.uint8), "P")
+    image.putpalette([255, 0, 0, 0, 255, 0, 10, 20, 30, 0, 0, 0])
+    image.save(tmp_path / name, transparency=1)
+    assert only_image(load, tmp_path) == [[[255, 255], [10, 0]], [[0, 255], [20, 0]], [[0, 255], [30, 0]]]
+
+
+def test_bilevel_images_are_black_and_white(load, tmp_path):
+    Image.fromarray(np.array([[0, 255], [255, 0]], dtype=np.uint8)).convert("1").save(tmp_path / "a.png")
+    assert only_image(load, tmp_path) == [[[0, 255], [255, 0]]]
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.tif"])
+def test_cmyk_becomes_red_green_and_blue(name, load, tmp_path):
+    Image.new("CMYK", (16, 16), (255, 0, 0, 0)).save(tmp_path / name, **({"quality": 100} if name == "a.jpg" else {}))
+    assert only_image(load, tmp_path) == [[[0] * 2] * 2, [[255] * 2] * 2, [[255] * 2] * 2]
+
+
+def test_greyscale_among_colour_is_spread_over_three_channels_wherever_it_comes(load, tmp_path):
+    for number in range(100):
+        Image.new("L", (2, 2), number).save(tmp_path / f"{number:03}.png")
+    Image.new("RGB", (2, 2), (10, 20, 30)).save(tmp_path / "colour.png")
+    images = load(tmp_path)
+    assert images.shape == (101, 3, 2, 2)
+    assert images[:, :, 0, 0].tolist() == [[number] * 3 for number in range(100)] + [[10, 20, 30]]
+
+
+@pytest.mark.parametrize("name", ["a.gif", "a.webp", "a.png", "a.tif"])
+def test_the_first_frame_of_an_animation_is_taken(name, load, tmp_path):
+    first, second = (Image.new("RGB", (2, 2), colour) for colour in ((255, 0, 0), (0, 0, 255)))
+    lossless = {"lossless": True} if name == "a.webp" else {}
+    first.save(tmp_path / name, save_all=True, append_images=[second], **lossless)
+    assert Image.open(tmp_path / name).n_frames == 2
+    assert only_image(load, tmp_path) == [[[255] * 2] * 2, [[0] * 2] * 2, [[0] * 2] * 2]
+
+
+# Where the four pixels 1 2 / 3 4 of the file belong in the picture, from the table of the EXIF standard.
+UPRIGHT = {1: "12 34", 2: "21 43", 3: "43 21", 4: "34 12", 5: "13 24", 6: "31 42", 7: "42 31", 8: "24 13"}
+
+
+@pytest.mark.parametrize(("orientation", "upright"), UPRIGHT.items())
+def test_every_exif_orientation_is_turned_upright(orientation, upright, load, tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(np.array([[1, 2], [3, 4]], dtype=np.uint8)).save(tmp_path / "a.png", exif=exif)
+    assert only_image(load, tmp_path) == [[[int(value) for value in row] for row in upright.split()]]
+
+
+def test_exif_that_is_no_exif_does_not_cost_the_image(load, tmp_path):
+    Image.new("L", (16, 16), 7).save(tmp_path / "a.jpg", exif=b"Exif\0\0garbage")
+    assert only_image(load, tmp_path) == [[[7] * 2] * 2]
+
+
+def noise(suffix):
+    """Return the bytes of an image that is worth truncating."""
+    file = io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(file, {"jpg": "jpeg"}.get(suffix, suffix))
+    return file.getvalue()
+
+
+def bomb():
+    """Return a PNG of a few bytes that says it has 40,000 x 40,000 pixels."""
+    file = io.BytesIO()
+    Image.new("L", (1, 1)).save(file, "png")
+    header = b"IHDR" + struct.pack(">II", 40_000, 40_000) + file.getvalue()[24:29]
+    return file.getvalue()[:12] + header + struct.pack(">I", zlib.crc32(header)) + file.getvalue()[33:]
+
+
+BAD_AT_THE_START = {
+    "empty.png": b"",
+    "text.png": b"404 Not Found\n",
+    "page.jpg": b"<!DOCTYPE html><html></html>",
+    "header-only.png": noise("png")[:20],
+    "truncated.png": noise("png")[:-100],
+    "truncated.jpg": noise("jpg")[:-100],
+    "zeros.png": bytes(5000),
+    "bomb.png": bomb(),
+    "line\nbreak.png": b"",
+    "-dash.png": b"",
+    "ünïcödé 图.png": b"",
+}
+
+
+@pytest.mark.parametrize("name", BAD_AT_THE_START)
+def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(name, load, tmp_path, refusal):
+    images, runs = tmp_path / "images", tmp_path / "runs"
+    images.mkdir()
+    Image.new("L", (2, 2)).save(images / "good.png")
+    (images / name).write_bytes(BAD_AT_THE_START[name])
+    line = refusal("gan_detach", "--dataset", images, "--model", "mlp", "--runs-dir", runs)
+    assert line.startswith(f"error: {images}/{name} cannot be read as an image (".replace("\n", "\\n"))
+    assert not runs.exists()
+
+
+@pytest.mark.parametrize("suffix", ["gif", "bmp", "tiff", "webp", "ppm", "jpg", "png"])
+def test_a_file_truncated_anywhere_is_refused_or_decoded_never_a_crash(suffix, tmp_path):
+    whole = noise(suffix)
+    path = tmp_path / f"a.{suffix}"
+    refused = 0
+    for length in range(0, len(whole), max(1, len(whole) // 40)):
+        path.write_bytes(whole[:length])
+        try:
+            assert read_image(path, 2).shape == (3, 2, 2)
+        except BadInput as error:
+            assert str(path) in str(error)
+            refused += 1
+    assert refused >= 20
+
+
+@given(st.data())
+def test_an_image_with_bytes_changed_is_refused_or_decoded_never_a_crash(draw):
+    whole = bytearray(noise(draw.draw(st.sampled_from(["gif", "bmp", "webp", "ppm", "jpg", "png"]))))
+    for _ in range(draw.draw(st.integers(1, 10))):
+        whole[draw.draw(st.integers(0, len(whole) - 1))] = draw.draw(st.integers(0, 255))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.png"
+        path.write_bytes(whole)
+        try:
+            assert read_image(path, 2).shape[1:] == (2, 2)
+        except BadInput as error:
+            assert str(path) in str(error)
+
+
+def test_the_endings_are_those_that_pillow_writes():
+    assert noise("jpg").endswith(ENDINGS["JPEG"])
+    assert noise("png").endswith(ENDINGS["PNG"])
+
+
+def test_bytes_behind_an_image_do_no_harm(load, tmp_path):
+    Image.new("L", (2, 2), 9).save(tmp_path / "a.png")
+    with (tmp_path / "a.png").open("ab") as file:
+        file.write(b"what a camera left")
+    assert only_image(load, tmp_path) == [[[9] * 2] * 2]
+
+
+ODD_NAMES = ["--help.png", "-.png", "a\nb.png", "caf\udce9.png", "ñ 图 🖼.PNG", "%s{}.png", " .png", "*.png"]
+
+
+def test_odd_names_are_names(load, tmp_path):
+    for number, name in enumerate(sorted(ODD_NAMES)):
+        Image.new("L", (2, 2), number).save(tmp_path / "plain.bmp")
+        (tmp_path / "plain.bmp").rename(tmp_path / name)
+    assert load(tmp_path)[:, 0, 0, 0].tolist() == list(range(len(ODD_NAMES)))
+
+
+def test_workers_read_odd_names_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+    for name in ODD_NAMES:
+        Image.new("L", (2, 2), 9).save(tmp_path / "plain.bmp")
+        (tmp_path / "plain.bmp").rename(tmp_path / name)
+    for batch in islice(batches(load_images(str(tmp_path), 2), 4, 0), 5):
+        assert to_uint8(batch).eq(9).all()
+
+
+def test_links_are_followed_and_loops_are_not(load, tmp_path):
+    images, elsewhere = tmp_path / "images", tmp_path / "elsewhere"
+    for folder in (images / "a", elsewhere):
+        folder.mkdir(parents=True)
+    Image.new("L", (2, 2), 1).save(images / "a" / "1.png")
+    Image.new("L", (2, 2), 2).save(elsewhere / "2.png")
+    (images / "a" / "loop").symlink_to(images)
+    (images / "b").symlink_to(elsewhere)
+    (images / "b" / "self").symlink_to("self")  # leads nowhere
+    (images / "c.png").symlink_to(elsewhere / "2.png")
+    assert load(images)[:, 0, 0, 0].tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize("target", ["a.png", "missing.png"])
+def test_a_link_that_leads_nowhere_is_named(target, load, tmp_path):
+    (tmp_path / "a.png").symlink_to(target)
+    with pytest.raises(BadInput, match=r"a\.png cannot be read"):
+        load(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
+@pytest.mark.parametrize("kind", ["FIFO", "link to a device"])
+def test_what_is_no_regular_file_is_refused_before_it_is_opened(kind, load, tmp_path, monkeypatch):
+    monkeypatch.delattr(Image, "open")  # which would wait for ever
+    path = tmp_path / "a.png"
+    os.mkfifo(path) if kind == "FIFO" else path.symlink_to("/dev/null")
+    with pytest.raises(BadInput, match=r"a\.png cannot be read as an image \(it is no regular file\)"):
+        load(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions are those of POSIX")
+@pytest.mark.parametrize("locked", ["file", "folder"])
+def test_what_may_not_be_read_is_named(locked, load):
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:  # tmp_path lies in a folder that others may not enter
+        images = Path(name)
+        (images / "inner").mkdir()
+        for path in (images / "good.png", images / "inner" / "bad.png"):
+            Image.new("L", (2, 2)).save(path)
+        images.chmod(0o755)
+        (images / "inner" / "bad.png" if locked == "file" else images / "inner").chmod(0)
+        try:
+            if user == 0:
+                os.seteuid(65534)  # root may read everything
+            with pytest.raises(BadInput, match=rf"{images}/inner.*Permission denied"):
+                load(images)
+        finally:
+            os.seteuid(user)
+            (images / "inner").chmod(0o755)

@@ -1,0 +1,105 @@
+"""Modules that are copied as one file: each is used alone, in a folder and a process without anything else of ours."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from helpers import ROOT
+
+from common.run.command_line import launch
+from common.run.options import GanOptions
+
+USES = {
+    "losses": """
+real, fake = torch.full((3, 1), 2.0), torch.full((3, 1), -1.0)
+assert torch.allclose(losses.discriminator_loss(real, fake), (torch.tensor([-2.0, -1.0]).exp().log1p()).mean())
+assert torch.allclose(losses.generator_loss(fake), torch.tensor(1.0).exp().log1p())
+linear = torch.nn.Linear(4, 1)
+real = torch.randn(3, 4, requires_grad=True)
+assert torch.allclose(losses.zero_centred_penalty(linear(real), real), linear.weight.square().sum())
+assert torch.allclose(losses.interpolation_penalty(linear, real, -real), (linear.weight.norm() - 1) ** 2)
+""",
+    "models": """
+for make in models.MODELS.values():
+    generator, discriminator = make((1, 28, 28), 8)
+    assert discriminator(generator(torch.randn(2, 8))).shape == (2, 1)
+try:
+    models.conv((1, 30, 30), 8)
+except ValueError as error:
+    assert "30x30" in str(error)
+else:
+    raise AssertionError("not refused")
+""",
+    "cyclegan_models": """
+a_to_b, b_to_a, of_a, of_b = cyclegan_models.cyclegan_networks((1, 12, 12), width=2, blocks=1, halvings=1)
+images = torch.zeros(2, 1, 12, 12)
+assert b_to_a(a_to_b(images)).shape == images.shape
+for sizes in ({"halvings": 11}, {"blocks": 101}, {"halvings": 3}):
+    try:
+        cyclegan_models.cyclegan_networks((1, 12, 12), 2, **sizes)
+    except ValueError:
+        continue
+    raise AssertionError("not refused")
+""",
+    "gradient_audit": """
+network = torch.nn.Linear(1, 1)
+other = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(network.parameters(), 0.1)
+with gradient_audit.GradientAudit(network=network, other=other) as audit:
+    other(network(torch.ones(1, 1))).sum().backward()
+    optimizer.step()
+lines = str(audit).splitlines()
+lines = lines[2:]
+assert lines[0].split() == ["|", "backward", "pass", "|", "times", "|", "network", "|", "other", "|"], lines
+assert lines[2].endswith("| 1x    | used    | wasted |"), lines
+assert len({len(line) for line in lines[:3]}) == 1
+""",
+    "optimizers": """
+network = torch.nn.Linear(1, 1)
+optimizer = optimizers.fused_adam(network.parameters(), 1e-3, (0.0, 0.999))
+network(torch.ones(1, 1)).sum().backward()
+optimizer.step()
+assert network.weight._version > 0
+""",
+    "per_sample": """
+per_sample.require_per_sample(torch.nn.Linear(2, 1), torch.randn(4, 2))
+try:
+    per_sample.require_per_sample(torch.nn.Sequential(torch.nn.BatchNorm1d(2)), torch.randn(4, 2))
+except ValueError:
+    pass
+else:
+    raise AssertionError("not refused")
+""",
+}
+
+
+@pytest.mark.parametrize("leaf", USES)
+def test_a_leaf_imports_nothing_of_ours(leaf):
+    text = (ROOT / "common" / f"{leaf}.py").read_text()
+    assert not re.search(r"^\s*(from|import) (common|scripts)\b", text, re.MULTILINE)
+
+
+def test_each_leaf_copied_alone_is_used_alone(tmp_path):
+    """Each in a folder that holds nothing else; one process for all, which has no other folder of ours on its path."""
+    program = ["import importlib, sys", "import torch"]
+    for leaf, use in USES.items():
+        folder = tmp_path / leaf
+        folder.mkdir()
+        (folder / f"{leaf}.py").write_bytes((ROOT / "common" / f"{leaf}.py").read_bytes())
+        program += [f"sys.path.append({str(folder)!r})", f"import {leaf}", use, "sys.path.pop()"]
+        program += [f"del sys.modules[{leaf!r}]"]
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", "\n".join(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_value_error_that_names_no_option_keeps_its_traceback(monkeypatch, capsys):
+    def main(options):
+        raise ValueError("expected more than 1 value per channel")
+
+    monkeypatch.setattr(sys, "argv", ["gan_mine.py"])
+    with pytest.raises(ValueError, match="more than 1 value"):
+        launch(main, GanOptions)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,134 @@
+"""What each of several processes does: its rows of the batch and noise, its device, its turn to write."""
+
+import os
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from helpers import module_of
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from processes import ended, logs, start_ranks
+
+from common.data import batches
+from common.images import folder as image_folder
+from common.images.downloads import first_on_this_machine
+from common.images.load import load_images
+from common.run.options import pick_device
+from common.run.ranks import Ranks
+from common.training_run import TrainingRun
+
+
+@given(st.integers(1, 9), st.integers(0, 100))
+def test_the_shares_are_the_batch_cut_into_nearly_equal_parts(count, more):
+    whole = torch.arange(count + more)
+    shares = []
+    for rank in range(count):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(dist, "is_initialized", lambda: True)
+            patch.setattr(dist, "get_rank", lambda rank=rank: rank)
+            patch.setattr(dist, "get_world_size", lambda: count)
+            ranks = Ranks(len(whole))
+        shares.append(whole[ranks.rows])
+        assert ranks.part == len(shares[-1]) / len(whole)
+    assert torch.cat(shares).equal(whole)
+    assert {len(share) for share in shares} <= {len(whole) // count, -(-len(whole) // count)}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_process_reads_its_rows_of_every_batch_and_no_other_image(streamed, tmp_path, monkeypatch):
+    for shade in range(20):
+        Image.new("L", (8, 8), 10 * shade).save(tmp_path / f"{shade:02}.png")
+    if streamed:
+        monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+    images = load_images(str(tmp_path), 8)
+    wholes = batches(images, 7, 3)
+    shares = [batches(images, 7, 3, rows=rows) for rows in (slice(0, 2), slice(2, 4), slice(4, 7))]
+    if streamed:
+        monkeypatch.setattr(images, "read", counted := Counted(images.read))
+    for _ in range(5):
+        whole = next(wholes)
+        assert torch.cat([next(share) for share in shares]).equal(whole)
+        if streamed and counted.paths:  # the first batch is read in this process, the later ones by workers
+            first = counted.paths.copy()
+    if streamed:
+        assert len(first) == 14
+        assert sorted(first[:7]) == sorted(first[7:])
+
+
+class Counted:
+    def __init__(self, read):
+        self.read, self.paths = read, []
+
+    def __call__(self, path):
+        self.paths.append(path)
+        return self.read(path)
+
+
+def test_all_processes_start_with_the_weights_of_rank_0(tmp_path):
+    assert ended(start_ranks(2, tmp_path, start_with_the_rank_as_weights, tmp_path)) == [0, 0], logs(tmp_path, 2)
+
+
+def start_with_the_rank_as_weights(folder):
+    module = module_of("gan_detach")
+    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    network = torch.nn.Linear(2, 3)
+    torch.nn.init.constant_(network.weight, float(os.environ["RANK"]))
+    run.keep(network=network)
+    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
+    for _ in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
+        assert (network.weight == 0).all()
+
+
+def test_an_optimizer_whose_gradients_are_not_averaged_is_refused(tmp_path):
+    assert ended(start_ranks(2, tmp_path, train_without_averaging, tmp_path)) == [1, 1]
+    for log in logs(tmp_path, 2):
+        assert "BadInput: optimizer_d: its gradients are not averaged over the processes; before the loop, call" in log
+
+
+def train_without_averaging(folder):
+    module = module_of("gan_detach")
+    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    optimizer_g, optimizer_d = (torch.optim.SGD(torch.nn.Linear(2, 3).parameters()) for _ in range(2))
+    optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
+    run.keep(optimizer_g=optimizer_g, optimizer_d=optimizer_d)
+    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
+    next(run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)))
+
+
+def test_one_process_downloads_while_the_others_wait(tmp_path):
+    assert ended(start_ranks(3, tmp_path, download_slowly, tmp_path / "data")) == [0, 0, 0], logs(tmp_path, 3)
+
+
+def download_slowly(path):
+    Ranks(3)
+    with first_on_this_machine():
+        if not path.exists():
+            time.sleep(0.5)
+            path.mkdir()  # fails for the second
+
+
+def test_noise_within_a_step_is_for_the_images_of_the_process(tmp_path):
+    assert ended(start_ranks(2, tmp_path, ask_for_too_much_noise, tmp_path)) == [1, 1]
+    for log in logs(tmp_path, 2):
+        assert "ValueError: noise(4) within a step: this process has 2 images of the batch" in log
+
+
+def ask_for_too_much_noise(folder):
+    module = module_of("gan_detach")
+    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
+    for _ in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
+        run.noise(4)
+
+
+def test_each_process_takes_the_cuda_device_of_its_number_or_is_refused(monkeypatch):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "99")
+    monkeypatch.setenv("LOCAL_RANK", "98")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for name in (None, "cuda"):
+        with pytest.raises(Exception, match=r"--device cuda:98: not on this machine"):
+            pick_device(name)
+    assert pick_device("cpu").type == "cpu"

@@ -1,0 +1,266 @@
+"""A folder too big for memory is streamed: the same batches, from workers that come and go with the run."""
+
+import os
+import pickle
+import random
+import re
+import shutil
+import signal
+import time
+from itertools import islice
+from multiprocessing import active_children
+
+import numpy as np
+import pytest
+import torch
+from helpers import ROOT, call
+from PIL import Image, ImageOps
+from processes import PATIENCE, program, wait_until
+
+from common.data import batch_order, batches, seed_for
+from common.images import folder as image_folder
+from common.images import streaming
+from common.images.load import load_images
+from common.images.streaming import BatchReader, StreamedImages
+from scripts import gan_detach
+
+COUNT = 80
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Noise in files of several formats and sizes, every third one greyscale."""
+    folder = tmp_path_factory.mktemp("images")
+    noise = np.random.default_rng(0)
+    for number in range(COUNT):
+        shape = (20 + number % 7, 30) if number % 3 == 1 else (30, 20 + number % 7, 3)
+        image = Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint8))
+        image.save(folder / f"{number:02}.{'jpg' if number % 2 else 'png'}")
+    return folder
+
+
+def stream(folder, monkeypatch):
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+    return load_images(str(folder), 16)
+
+
+def test_a_folder_is_streamed_when_it_is_over_the_limit(folder, monkeypatch):
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", COUNT * 3 * 16 * 16)
+    loaded = load_images(str(folder), 16)
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", COUNT * 3 * 16 * 16 - 1)
+    streamed = load_images(str(folder), 16)
+    assert isinstance(loaded, torch.Tensor)
+    assert isinstance(streamed, StreamedImages)
+    assert streamed.shape == loaded.shape == (COUNT, 3, 16, 16)
+    assert len(streamed) == COUNT
+    assert streamed.to(torch.device("cpu")) is streamed
+
+
+@pytest.mark.parametrize("first_step", [0, 1, 7])
+def test_the_batches_are_those_of_images_in_memory_from_any_step_on(folder, monkeypatch, first_step):
+    expected = islice(batches(load_images(str(folder), 16), 15, 3), first_step, first_step + 7)
+    streamed = islice(batches(stream(folder, monkeypatch), 15, 3, first_step), 7)
+    assert all(a.equal(b) for a, b in zip(expected, streamed, strict=True))
+
+
+def test_nothing_is_decoded_at_the_start_and_one_batch_starts_no_workers(folder, monkeypatch):
+    fit, seen = ImageOps.fit, []
+
+    def counted(image, size):
+        seen.append(size)
+        return fit(image, size)
+
+    monkeypatch.setattr(ImageOps, "fit", counted)
+    found = batches(stream(folder, monkeypatch), 4, 0)
+    assert seen == []
+    next(found)
+    assert len(seen) == 4
+    assert active_children() == []
+    next(found)
+    assert len(seen) == 4  # in this process
+    assert 1 <= len(active_children()) <= 4
+    found.close()
+    assert active_children() == []
+
+
+def test_streaming_draws_nothing_from_the_global_generators(folder, monkeypatch):
+    torch.manual_seed(0)
+    before = torch.get_rng_state(), random.getstate(), pickle.dumps(np.random.get_state())
+    list(islice(batches(stream(folder, monkeypatch), 4, 0), 3))
+    assert torch.get_rng_state().equal(before[0])
+    assert (random.getstate(), pickle.dumps(np.random.get_state())) == before[1:]
+
+
+def test_workers_outlive_the_signals_that_end_a_run_between_steps(folder, monkeypatch):
+    found = batches(stream(folder, monkeypatch), 4, 0)
+    list(islice(found, 10))  # by now every worker has answered
+    for worker in active_children():
+        assert os.getpgid(worker.pid) == worker.pid
+        os.kill(worker.pid, signal.SIGINT)
+    list(islice(found, 10))
+    assert all(worker.is_alive() for worker in active_children())
+
+
+def test_a_worker_gets_how_to_read_but_not_the_paths(folder, monkeypatch):
+    images = stream(folder, monkeypatch)
+    packed = pickle.dumps(BatchReader(images.read))
+    assert len(packed) < 500
+    assert pickle.loads(packed)[images.paths[:2]].shape == (2, 3, 16, 16)
+
+
+STEPS, BATCH = 6, 20
+
+
+def train(arguments, monkeypatch, outcome):
+    """Run `gan_detach.py` on a stream; return its exit status and what it has written on stderr."""
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+    status, _, printed = outcome("gan_detach", *arguments)
+    assert "DataLoader" not in printed
+    assert active_children() == []
+    return status, printed
+
+
+def arguments(images, runs):
+    sizes = f"--image-size 8 --model mlp --batch-size {BATCH} --steps {STEPS} --checkpoint-every 4 --device cpu"
+    return ["--dataset", images, *sizes.split(), "--runs-dir", runs]
+
+
+def spoil(path):
+    """Spoil an image file in a way that neither its header nor its end shows; return what was in it."""
+    before, png = path.read_bytes(), path.with_name("00.png").read_bytes()
+    path.write_bytes(png[:60] + bytes(len(png) - 72) + png[-12:])
+    return before
+
+
+def saved(runs):
+    (path,) = runs.glob("gan_detach/*/checkpoint.pt")
+    return torch.load(path, weights_only=True)
+
+
+def assert_same_bits(one, other):
+    for network in ("generator", "discriminator", "average"):
+        assert one[network].keys() == other[network].keys()
+        assert all(one[network][name].equal(other[network][name]) for name in one[network])
+
+
+@pytest.fixture(scope="module")
+def never_stopped(folder, tmp_path_factory):
+    """What a run of STEPS steps ends with."""
+    runs = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(image_folder, "MEMORY_LIMIT", 0)
+        call("gan_detach", *arguments(folder, runs))
+    return saved(runs)
+
+
+def test_a_run_whose_image_goes_bad_is_saved_and_goes_on_with_it_mended(
+    folder, never_stopped, tmp_path, monkeypatch, outcome
+):
+    images, runs = shutil.copytree(folder, tmp_path / "images"), tmp_path / "runs"
+    order = batch_order(COUNT, BATCH, seed_for(0, 0))
+    seen = {*next(batch_order(COUNT, 64, 0)).tolist(), *next(order).tolist(), *next(order).tolist()}
+    bad = sorted(images.iterdir())[min(set(next(order).tolist()) - seen)]  # so that a worker meets it for step 3
+    whole = spoil(bad)
+
+    status, printed = train(arguments(images, runs), monkeypatch, outcome)
+    (run,) = (runs / "gan_detach").iterdir()
+    assert status == 1
+    assert re.fullmatch(
+        rf"error: {bad} cannot be read as an image \(.*\); mend or replace it; the last checkpoint, of step 2, is "
+        rf"{run}/checkpoint.pt; --resume continues from it, with the same number of images: their order depends on it",
+        last(printed),
+    )
+    assert saved(runs)["step"] == 2
+
+    bad.unlink()
+    status, printed = train(["--resume", run], monkeypatch, outcome)
+    assert status == 2
+    assert (
+        f"[[{COUNT - 1}, 3, 8, 8]], but the run {run} was made with [[{COUNT}, 3, 8, 8]]; use the same images"
+        in printed
+    )
+
+    bad.write_bytes(whole)
+    assert train(["--resume", run], monkeypatch, outcome)[0] == 0
+    assert_same_bits(saved(runs), never_stopped)
+
+
+def test_an_image_that_is_bad_from_the_start_leaves_nothing_to_resume_and_does_not_speak_of_it(
+    folder, tmp_path, monkeypatch, outcome
+):
+    images, runs = shutil.copytree(folder, tmp_path / "images"), tmp_path / "runs"
+    shown = set(next(batch_order(COUNT, 64, 0)).tolist())
+    bad = sorted(images.iterdir())[min(set(next(batch_order(COUNT, BATCH, seed_for(0, 0))).tolist()) - shown)]
+    spoil(bad)
+    status, printed = train(arguments(images, runs), monkeypatch, outcome)
+    assert status == 2
+    assert re.fullmatch(rf"error: {bad} cannot be read as an image \(.*\); mend or replace it", last(printed))
+
+
+def test_a_killed_worker_ends_the_run_between_two_steps_in_one_line(
+    folder, never_stopped, tmp_path, monkeypatch, outcome
+):
+    step, made = gan_detach.train_step, []
+
+    def killing(*networks_and_data):
+        made.append(step(*networks_and_data))
+        if len(made) == 3:
+            for worker in active_children():
+                os.kill(worker.pid, signal.SIGKILL)
+            time.sleep(0.5)  # for the news to arrive within the step
+        return made[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gan_detach, "train_step", killing)
+        patch.setattr(streaming, "BATCHES_AHEAD", 1)  # fewer than the steps that are left
+        patch.setattr(streaming, "MAX_WORKERS", 1)
+        status, printed = train(arguments(folder, tmp_path), patch, outcome)
+    (run,) = (tmp_path / "gan_detach").iterdir()
+    assert status == 1
+    told = "error: a process that reads images has ended (SIGKILL, which the system sends when memory runs out); "
+    step = saved(tmp_path)["step"]
+    assert last(printed) == (
+        f"{told}the last checkpoint, of step {step}, is {run}/checkpoint.pt; --resume continues from it"
+    )
+    assert step == len(made)
+    assert train(["--resume", run], monkeypatch, outcome)[0] == 0
+    assert_same_bits(saved(tmp_path), never_stopped)
+
+
+def last(text):
+    return text.splitlines()[-1]
+
+
+@pytest.mark.numerics
+def test_a_script_trains_on_a_stream_as_on_the_images_in_memory_and_leaves_no_workers(folder, tmp_path, monkeypatch):
+    generators = []
+    for limit in (image_folder.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
+        runs = tmp_path / str(limit)
+        gan_detach.main(
+            gan_detach.GanOptions(dataset=str(folder), image_size=28, model="mlp", steps=3, batch_size=8, runs_dir=runs)
+        )
+        (checkpoint,) = runs.glob("gan_detach/*/checkpoint.pt")
+        generators.append(torch.load(checkpoint, weights_only=True)["generator"])
+        assert active_children() == []
+    loaded, streamed = generators
+    assert all(loaded[name].equal(streamed[name]) for name in loaded)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(number, folder, tmp_path):
+    """Ctrl-C in a terminal reaches every process of the group, and so does what ends a job."""
+    code = (
+        "from common.images import folder as image_folder; from common.run.command_line import launch; "
+        "from scripts import gan_detach; "
+        "image_folder.MEMORY_LIMIT = 0; launch(gan_detach.main, gan_detach.GanOptions)"
+    )
+    arguments = f"--dataset {folder} --image-size 28 --model mlp --steps 1000000 --sample-every 5 --runs-dir {tmp_path}"
+    with program("-c", code, *arguments.split(), cwd=ROOT, start_new_session=True) as process:
+        wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/step-000005.png")))
+        os.killpg(process.pid, number)
+        output, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 128 + number, errors
+    assert "Traceback" not in errors
+    assert "Interrupted after step" in output
+    assert len(list(tmp_path.glob("*/*/checkpoint.pt"))) == 1

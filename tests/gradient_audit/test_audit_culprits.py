@@ -1,0 +1,161 @@
+"""The culprit of an in-place error: the tensor, who read it, who wrote it, which pass wanted it back, and the cure."""
+
+import pytest
+import torch
+from audited import line_of
+from torch import nn
+
+from gradient_audit import GradientAudit
+
+pytestmark = pytest.mark.usefixtures("few_objects")
+
+
+class BehindAutograd(torch.optim.Optimizer):
+    """An optimizer as old code has it: it writes through `.data`, which moves no version."""
+
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, {"lr": lr})
+
+    def step(self):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.data.add_(parameter.grad, alpha=-group["lr"])
+
+
+FORMS = {
+    "foreach": lambda parameters: torch.optim.Adam(parameters, lr=0.1, foreach=True),
+    "for-loop": lambda parameters: torch.optim.SGD(parameters, lr=0.1, foreach=False),
+    "fused": lambda parameters: torch.optim.Adam(parameters, lr=0.1, fused=True),
+    "behind autograd": lambda parameters: BehindAutograd(parameters, lr=0.1),
+}
+
+
+def pair(form="for-loop"):
+    torch.manual_seed(0)
+    generator = nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 3))
+    discriminator = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    return generator, discriminator, FORMS[form](generator.parameters()), FORMS[form](discriminator.parameters())
+
+
+def blamed(step, *parts):
+    """The finding and the facts of a step that raises the in-place error under audit."""
+    with (
+        pytest.raises(RuntimeError, match="modified by an inplace operation"),
+        GradientAudit(generator=parts[0], discriminator=parts[1]) as audit,
+    ):
+        step(*parts)
+    finding = audit.findings[0]
+    assert (finding.kind, finding.severity, audit.severity) == ("overwritten", "error", "error")
+    assert str(audit).startswith("Wrong. 1 error")
+    return finding, dict(finding.facts)
+
+
+def d_steps_between(generator, discriminator, optimizer_g, optimizer_d):
+    verdict = discriminator(generator(torch.randn(6, 2)))
+    verdict.mean().backward(retain_graph=True)
+    optimizer_d.step()
+    verdict.square().mean().backward()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_step_of_d_between_two_passes_is_named_also_where_pytorch_alone_is_silent(form):
+    silent = form in ("fused", "behind autograd")
+    if silent:
+        d_steps_between(*pair(form))  # no error, and a wrong gradient
+    finding, facts = blamed(d_steps_between, *pair(form))
+    texts = "optimizer_d.step()", "verdict = ", "verdict.square()"
+    assert finding.lines == tuple(line_of(d_steps_between, text) for text in texts)
+    assert finding.networks == ("discriminator",)
+    assert finding.silent == silent
+    assert ("PyTorch alone gives no error" in facts["why"]) == silent
+    assert facts["tensor"] == "`discriminator.2.weight`"
+    assert "optimizer_d.step()" in facts["written by"]
+    assert "discriminator(generator(" in facts["read by"]
+    assert finding.cure.startswith("Compute the forward pass again after the step")
+
+
+def g_steps_between(generator, discriminator, optimizer_g, optimizer_d):
+    of_fake, of_real = discriminator(generator(torch.randn(6, 2))), discriminator(torch.randn(6, 3))
+    of_fake.mean().backward(retain_graph=True)
+    optimizer_g.step()
+    (of_real - of_fake).mean().backward()
+
+
+def test_a_step_of_g_between_two_passes_has_another_cure():
+    finding, facts = blamed(g_steps_between, *pair())
+    assert finding.line == line_of(g_steps_between, "optimizer_g.step()")
+    assert facts["tensor"] == "`generator.2.weight`"
+    assert finding.cure.startswith("If this loss is not for generator, `detach()`")
+
+
+def an_activation_is_changed(generator, discriminator, *_):
+    hidden = torch.sigmoid(generator(torch.randn(6, 2)))
+    hidden += 1
+    discriminator(hidden).mean().backward()
+
+
+def test_an_activation_changed_in_place_is_named_with_both_lines():
+    finding, facts = blamed(an_activation_is_changed, *pair())
+    assert finding.lines == tuple(
+        line_of(an_activation_is_changed, text) for text in ("hidden += 1", "sigmoid", "backward")
+    )
+    assert facts["tensor"] == "`hidden`"
+    assert "`x = x + y` for `x += y`" in finding.cure
+
+
+def a_weight_is_changed_by_hand(generator, discriminator, *_):
+    verdict = discriminator(generator(torch.randn(6, 2)))
+    with torch.no_grad():
+        discriminator[2].weight.clamp_(-0.01, 0.01)
+    verdict.mean().backward()
+
+
+def test_a_weight_clamped_between_forward_and_backward_is_named():
+    finding, facts = blamed(a_weight_is_changed_by_hand, *pair())
+    assert finding.line == line_of(a_weight_is_changed_by_hand, "clamp_")
+    assert facts["tensor"] == "`discriminator.2.weight`"
+    assert "clamp_" in finding.cure
+
+
+def test_where_several_tensors_fit_all_are_named():
+    """Two layers of one shape: the message could speak of either."""
+    twins = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
+    source = nn.Linear(3, 3)  # so that the first layer's weight is needed, too
+    optimizers = [torch.optim.SGD(network.parameters(), lr=0.1) for network in (source, twins)]
+    _, facts = blamed(twins_step_between, source, twins, *optimizers)
+    assert facts["tensor"] == "`discriminator.2.weight` and `discriminator.0.weight`"
+
+
+def twins_step_between(source, twins, _, optimizer):
+    verdict = twins(source(torch.randn(6, 3)))
+    verdict.mean().backward(retain_graph=True)
+    optimizer.step()
+    verdict.square().mean().backward()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_usual_order_of_steps_raises_nothing(form):
+    generator, discriminator, optimizer_g, optimizer_d = pair(form)
+    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
+        for _ in range(3):
+            fake = generator(torch.randn(6, 2))
+            optimizer_d.zero_grad()
+            discriminator(fake.detach()).mean().backward()
+            optimizer_d.step()
+            optimizer_g.zero_grad()
+            discriminator(fake).mean().backward(inputs=list(generator.parameters()))
+            optimizer_g.step()
+    assert not audit.findings
+
+
+def test_a_graph_that_has_raised_raises_again():
+    """Looking for the culprit leaves the check of the tensors as it was."""
+    generator, discriminator, *_ = parts = pair()
+    with GradientAudit(generator=generator, discriminator=discriminator):
+        verdict = discriminator(generator(torch.randn(6, 2)))
+        verdict.mean().backward(retain_graph=True)
+        parts[3].step()
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                verdict.square().mean().backward(retain_graph=True)

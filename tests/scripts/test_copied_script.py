@@ -1,0 +1,255 @@
+"""Scripts as people make them from ours: other names, own options, fewer networks, other surroundings."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers import ROOT, call, path_of
+from PIL import Image
+from processes import python
+
+from scripts.tools import sample, translate
+
+IMPORT_TORCH = ("from torch.optim", "import torch\nfrom torch.optim")
+TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu"]
+
+
+def copied(folder, name, *edits, source="gan_detach"):
+    """Write a copy of a script, with some of its text replaced, and return its path; what it imports is ours."""
+    text = (path_of(source)).read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "scripts").mkdir()
+    path = folder / "scripts" / f"{name}.py"
+    path.write_text(text)
+    (folder / "common").symlink_to(ROOT / "common")
+    return path
+
+
+@pytest.fixture
+def start(monkeypatch):
+    """A function that runs the command line of a script, by its path, in this process."""
+
+    def run(path, *arguments):
+        spec = importlib.util.spec_from_file_location("copy_of_a_script", path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, spec.name, module)
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        spec.loader.exec_module(module)
+        call(module, *arguments)
+
+    return run
+
+
+def run_of(folder):
+    (run,) = (folder / "runs").glob("*/*")
+    return run
+
+
+def checkpoint(folder):
+    return torch.load(run_of(folder) / "checkpoint.pt", weights_only=True)
+
+
+def images_of(run, count=3):
+    """Return what sample.py makes of a run."""
+    output = run / "images.npz"
+    output.unlink(missing_ok=True)
+    sample.main(sample.Options(run, count=count, output=output, device="cpu"))
+    return np.load(output)["images"]
+
+
+@pytest.mark.parametrize("name", ["gan-mine", "gan.v2", "2nd gan, mine", "größer"])
+def test_a_script_of_any_name_trains_resumes_and_is_sampled(name, tmp_path, start):
+    script = copied(tmp_path, name)
+    start(script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
+    assert run_of(tmp_path).parent.name == name
+    start(script, "--resume", run_of(tmp_path), "--steps", 3)
+    assert checkpoint(tmp_path)["step"] == 3
+    assert images_of(run_of(tmp_path)).shape == (3, 1, 8, 8)
+
+
+OWN_OPTIONS = '''
+@dataclass(frozen=True)
+class Options(GanOptions):
+    """Options of this script."""
+
+    steps: int = 2
+    model: Literal["conv", "mlp", "mine"] = "mlp"
+    augment: bool = True
+    """Turn half of the images around."""
+    tags: tuple[str, ...] = ()
+    """Words to find the run by."""
+    shift: int = -3
+    noise: Annotated[float, Ge(0), Lt(2)] = 0.0
+    clip: float | None = 0
+    mask: Path | None = None
+    paint: Literal["red", "blue"] = "red"
+    sizes: list[int] = field(default_factory=lambda: [1])
+
+
+SEEN = []
+
+
+def main(options: Options) -> None:
+    SEEN.append(options)
+'''
+WITH_OWN_OPTIONS = [
+    ("def main(options: GanOptions) -> None:\n", OWN_OPTIONS),
+    ("launch(main, GanOptions)", "launch(main, Options)"),
+    ("import sys\n", "import sys\nfrom dataclasses import dataclass, field\n"),
+    ("from pathlib import Path\n", "from pathlib import Path\nfrom typing import Annotated, Literal\n"),
+    ("from common.run.options", "from annotated_types import Ge, Lt\nfrom common.run.options"),
+]
+OWN = "--no-augment --tags a b --shift 0 --noise 1.5 --clip -2.5 --paint blue --sizes 7"
+
+
+def seen():
+    return vars(sys.modules["copy_of_a_script"].SEEN[-1])
+
+
+def test_a_script_s_own_options_come_back_as_they_were_when_it_is_resumed(tmp_path, start, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    script = copied(tmp_path, "gan_mine", *WITH_OWN_OPTIONS)
+    start(script, *TINY, *OWN.split(), "--mask", "mask.png", "--runs-dir", "runs")
+    made_with = seen()
+    start(script, "--resume", run_of(tmp_path), "--steps", 4)
+    resumed = seen()
+    assert resumed.pop("steps") == 4
+    assert made_with.pop("steps") == 2
+    assert made_with.pop("resume") is None
+    assert resumed.pop("resume") == run_of(tmp_path)
+    for name in ("mask", "runs_dir"):
+        assert resumed.pop(name) == Path.cwd() / made_with.pop(name)
+    assert {name: str(value) for name, value in resumed.items()} == {n: str(v) for n, v in made_with.items()}
+    assert resumed["augment"] is False
+    assert resumed["tags"] == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--tags", "c"], "--tags c: the run {run} has a b; leave the option out"),
+        (["--augment"], "--augment True: the run {run} has False; leave the option out"),
+        (["--noise", "2"], "--noise 2.0: should be less than 2"),
+        (["--shift", "1.5"], "--shift"),
+    ],
+)
+def test_a_script_s_own_options_are_checked_as_ours_are(arguments, told, tmp_path, start, capsys):
+    script = copied(tmp_path, "gan_mine", *WITH_OWN_OPTIONS)
+    start(script, *TINY, *OWN.split(), "--runs-dir", tmp_path / "runs")
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="2"):
+        start(script, "--resume", run_of(tmp_path), *arguments)
+    assert told.format(run=run_of(tmp_path)) in capsys.readouterr().err
+
+
+def test_help_shows_a_script_s_own_options_and_defaults(tmp_path, start, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    with pytest.raises(SystemExit, match="0"):
+        start(copied(tmp_path, "gan_mine", *WITH_OWN_OPTIONS), "--help")
+    lines = capsys.readouterr().out.splitlines()
+    shown = " ".join(" ".join(lines).replace("│", " ").split())
+    assert "--augment, --no-augment Turn half of the images around. (default: True)" in shown
+    assert "Words to find the run by." in shown
+    assert "--shift INT (default: -3)" in shown
+    assert "--steps INT Steps to train, each one update of every network. (default: 2)" in shown
+    assert "--model {conv,mlp,mine} Convolutional networks, or fully connected ones. (default: mlp)" in shown
+
+
+def test_an_option_that_no_checkpoint_could_keep_is_refused_before_the_run_begins(tmp_path, start, capsys):
+    own = OWN_OPTIONS.replace("    shift: int = -3\n", "    shift: torch.dtype = torch.float32\n")
+    script = copied(tmp_path, "gan_mine", IMPORT_TORCH, (WITH_OWN_OPTIONS[0][0], own), *WITH_OWN_OPTIONS[1:])
+    with pytest.raises(SystemExit, match="2"):
+        start(script, *TINY, "--runs-dir", tmp_path / "runs")
+    assert "--shift torch.float32: no checkpoint can keep an option of the type dtype" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+STILL = """    next(discriminator.parameters()).requires_grad_(False)
+    discriminator.unused = torch.nn.Parameter(torch.zeros(3, device=run.device))
+    lr_d ="""
+
+
+def test_a_network_with_frozen_and_unused_parameters_resumes_to_the_same_bits(tmp_path, start):
+    ends = []
+    for name, raised in (("whole", []), ("resumed", [4])):
+        (tmp_path / name).mkdir()
+        script = copied(tmp_path / name, "gan_mine", IMPORT_TORCH, ("    lr_d =", STILL))
+        start(script, *TINY, "--steps", 2 if raised else 4, "--runs-dir", tmp_path / name / "runs")
+        for steps in raised:
+            start(script, "--resume", run_of(tmp_path / name), "--steps", steps)
+        ends.append(checkpoint(tmp_path / name))
+    whole, resumed = ends
+    assert resumed["step"] == whole["step"] == 4
+    assert whole["optimizer_d"]["state"].keys() == {2, 3, 4, 5, 6}  # 0 is unused, 1 is frozen
+    for network in ("generator", "discriminator"):
+        for weight, value in whole[network].items():
+            assert resumed[network][weight].equal(value), weight
+
+
+WITHOUT_AVERAGE = [
+    ("    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))\n", ""),
+    ("        average.update_parameters(generator)\n", ""),
+    ("samples=lambda: average(z)", "samples=lambda: generator(z)"),
+    ("        average=average,\n", ""),
+]
+
+
+def test_a_run_without_an_average_is_sampled_with_the_last_weights(tmp_path, start):
+    script = copied(tmp_path, "gan_mine", *WITHOUT_AVERAGE)
+    start(script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
+    run = run_of(tmp_path)
+    found = images_of(run)
+    kept = checkpoint(tmp_path)
+    torch.save(kept | {"average": {"n_averaged": torch.tensor(1)}}, run / "checkpoint.pt")
+    average = {f"module.{name}": value for name, value in kept["generator"].items()}
+    torch.save(kept | {"average": average | {"n_averaged": torch.tensor(1)}}, run / "checkpoint.pt")
+    assert (images_of(run) == found).all()
+
+
+def test_a_renamed_cyclegan_is_sampled_and_translates(tmp_path, start):
+    (tmp_path / "images").mkdir()
+    for number in range(4):
+        Image.new("L", (12, 12), 60 * number).save(tmp_path / "images" / f"{number}.png")
+    script = copied(tmp_path, "my-cyclegan", source="cyclegan")
+    arguments = "--image-size 12 --width 2 --blocks 1 --halvings 1 --batch-size 2 --steps 1 --device cpu"
+    start(script, *arguments.split(), "--dataset", tmp_path / "images", "--runs-dir", tmp_path / "runs")
+    run = run_of(tmp_path)
+    assert images_of(run, count=1).shape == (1, 1, 12, 12)
+    translate.main(translate.Options(run, tmp_path / "images", tmp_path / "translated", device="cpu"))
+    assert len(list((tmp_path / "translated").iterdir())) == 4
+
+    kept = checkpoint(tmp_path)
+    del kept["average_a_to_b"]
+    torch.save(kept, run / "checkpoint.pt")
+    assert images_of(run, count=1).shape == (1, 1, 12, 12)
+
+
+def test_a_network_under_another_name_is_asked_for_by_name(tmp_path, start, refusal):
+    script = copied(
+        tmp_path, "gan_mine", ("generator=generator,", "painter=generator,"), ("average=average", "a=average")
+    )
+    start(script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
+    assert "holds no network called generator" in refusal("sample", run_of(tmp_path))
+
+
+def test_a_script_without_a_docstring_explains_its_options(tmp_path, start, capsys):
+    text = (path_of("gan_detach")).read_text()
+    script = copied(tmp_path, "gan_mine", (text[: text.index("import sys")], ""))
+    with pytest.raises(SystemExit, match="0"):
+        start(script, "--help")
+    assert "--sample-every" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("script", ["gan_detach", "compare_settings"])  # the second imports from `scripts`, too
+def test_other_packages_called_common_and_scripts_are_not_in_the_way(script, tmp_path):
+    for name in ("common", "scripts"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise ImportError('not this one')")
+    done = python(path_of(script), "--help", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "--batch-size" in done.stdout

@@ -1,0 +1,219 @@
+"""CycleGAN's step: every network learns from its own loss, as a reference written with `autograd.grad` has it.
+
+What the default run reaches: `pytest -m promise -s tests/test_cyclegan.py` (a minute on two cores).
+"""
+
+import copy
+import itertools
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+import torch.nn.functional as F
+from helpers import path_of
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from common.cyclegan_models import cyclegan_networks
+from common.errors import BadInput
+from common.images.pool import ImagePool
+from gradient_audit import GradientAudit
+from scripts.benchmarks.step_cost import count_flops, forward_flops
+from scripts.cyclegan import Options, linear_decay, main, train_step, translation_error
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
+LR = 2e-4
+LOSSES = {"d_loss", "adversarial_loss", "cycle_loss", "identity_loss"}
+
+
+def make(dtype, device="cpu"):
+    torch.manual_seed(0)
+    networks = cyclegan_networks((1, 12, 12), width=4, blocks=1, halvings=2)
+    return [network.to(device, dtype) for network in networks]
+
+
+def batch(step, dtype, device="cpu"):
+    draws = torch.Generator().manual_seed(step)
+    return [(torch.rand(2, 1, 12, 12, generator=draws, dtype=dtype) * 2 - 1).to(device) for _ in range(2)]
+
+
+def parameters(*networks):
+    return list(itertools.chain(*(network.parameters() for network in networks)))
+
+
+def flat(*networks):
+    return torch.cat([p.detach().flatten() for p in parameters(*networks)])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_one_step_changes_all_networks_and_returns_what_it_promises(device):
+    networks = make(torch.float32, device)
+    before = [flat(network) for network in networks]
+    optimizers = [torch.optim.Adam(parameters(*pair), lr=LR) for pair in (networks[:2], networks[2:])]
+    result = train_step(*networks, *optimizers, ImagePool(), ImagePool(), *batch(0, torch.float32, device))
+    assert set(result) == LOSSES
+    for value in result.values():
+        assert value.ndim == 0
+        assert not value.requires_grad
+        assert value.isfinite()
+        assert value.device.type == device
+    assert all((old != flat(network)).any() for old, network in zip(before, networks, strict=True))
+
+
+class Reference:
+    """The same update by plain gradient descent, every gradient from `torch.autograd.grad`, and pools of 3."""
+
+    def __init__(self, networks, identity_weight):
+        self.networks, self.identity_weight = networks, identity_weight
+        self.pools = [], []
+
+    def descend(self, loss, weights):
+        gradients = torch.autograd.grad(loss, weights)
+        with torch.no_grad():
+            for weight, gradient in zip(weights, gradients, strict=True):
+                weight -= LR * gradient
+
+    def past(self, pool, fakes):
+        swaps, places = torch.rand(len(fakes)) < 0.5, torch.randint(3, (len(fakes),))
+        shown = list(fakes.detach())
+        for i in range(len(fakes)):
+            if len(pool) < 3:
+                pool.append(shown[i])
+            elif swaps[i]:
+                shown[i], pool[places[i]] = pool[places[i]], shown[i]
+        return torch.stack(shown)
+
+    def step(self, a, b):
+        a_to_b, b_to_a, d_a, d_b = self.networks
+        fake_b, fake_a = a_to_b(a), b_to_a(b)
+        adversarial = ((d_b(fake_b) - 1) ** 2).mean() + ((d_a(fake_a) - 1) ** 2).mean()
+        cycle = (b_to_a(fake_b) - a).abs().mean() + (a_to_b(fake_a) - b).abs().mean()
+        identity = (a_to_b(b) - b).abs().mean() + (b_to_a(a) - a).abs().mean()
+        self.descend(adversarial + 10 * cycle + self.identity_weight * identity, parameters(a_to_b, b_to_a))
+        d_loss = sum(
+            (((d(real) - 1) ** 2).mean() + (d(self.past(pool, fake)) ** 2).mean()) / 2
+            for d, real, pool, fake in zip((d_a, d_b), (a, b), self.pools, (fake_a, fake_b), strict=True)
+        )
+        self.descend(d_loss, parameters(d_a, d_b))
+        result = {"d_loss": d_loss, "adversarial_loss": adversarial, "cycle_loss": cycle}
+        return result | ({"identity_loss": identity} if self.identity_weight else {})
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("identity_weight", [5.0, 0.0])
+def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_weight):
+    networks = make(torch.float64)
+    reference = Reference(copy.deepcopy(networks), identity_weight)
+    optimizers = [torch.optim.SGD(parameters(*pair), lr=LR) for pair in (networks[:2], networks[2:])]
+    pools = ImagePool(3), ImagePool(3)
+    for step in range(5):
+        torch.manual_seed(step)
+        weight = {"identity_weight": identity_weight}
+        result = train_step(*networks, *optimizers, *pools, *batch(step, torch.float64), **weight)
+        torch.manual_seed(step)
+        expected = reference.step(*batch(step, torch.float64))
+        for key, value in expected.items():
+            torch.testing.assert_close(result[key], value.detach(), rtol=1e-12, atol=0)
+    difference = (flat(*networks) - flat(*reference.networks)).abs().max()
+    assert difference <= 1e-12 * flat(*reference.networks).abs().max()
+    for pool, held in zip(pools, reference.pools, strict=True):
+        torch.testing.assert_close(torch.stack(pool.images), torch.stack(held), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("identity_weight", [5.0, 0.0])
+def test_a_step_computes_what_its_losses_need_and_nothing_else(identity_weight):
+    networks, reals = make(torch.float32), batch(0, torch.float32)
+    optimizers = [torch.optim.SGD(parameters(*pair), lr=LR) for pair in (networks[:2], networks[2:])]
+    (g, g_first), (d, d_first) = (forward_flops(network, reals[0]) for network in (networks[0], networks[2]))
+    counted = count_flops(
+        lambda: train_step(*networks, *optimizers, ImagePool(), ImagePool(), *reals, identity_weight=identity_weight)
+    )
+    # A generator's pass, forward and back: 3 of it, less the gradient of its first layer at images that need none; the
+    # cycle's input, a fake, does need its own. D for the generators: forward, and back to the fake alone.
+    translation, cycle = 3 * g - g_first, 3 * g
+    identity = 3 * g - g_first if identity_weight else 0
+    assert counted == 2 * (translation + cycle + identity + 2 * d + 2 * (3 * d - d_first))
+
+
+def test_the_audit_sees_the_first_generator_unreached_behind_a_detach():
+    """A round trip alone, both generators under one optimizer; `a_to_b(real).detach()` would cut the first off."""
+    cut = {(kind, ("a_to_b",)) for kind in ("unreached", "unused")}
+    for detach, findings in ((False, set()), (True, cut)):
+        a_to_b, b_to_a, *_ = make(torch.float32)
+        optimizer = torch.optim.Adam(parameters(a_to_b, b_to_a))
+        real, _ = batch(0, torch.float32)
+        with GradientAudit(a_to_b=a_to_b, b_to_a=b_to_a) as audit:
+            for _ in range(3):
+                fake = a_to_b(real).detach() if detach else a_to_b(real)
+                optimizer.zero_grad()
+                F.l1_loss(b_to_a(fake), real).backward()
+                optimizer.step()
+        assert {(finding.kind, finding.networks) for finding in audit.findings} == findings
+        assert [tuple(p.cells.values()) for p in audit.passes] == [("-" if detach else "used", "used")] * 3
+
+
+@pytest.mark.parametrize(
+    ("steps", "start", "factors"),
+    [
+        (6, None, [1, 1, 1, 1, 2 / 3, 1 / 3, 0]),
+        (4, 1, [1, 1, 2 / 3, 1 / 3, 0]),
+        (2, 2, [1, 1]),
+        (1, None, [1, 0]),
+    ],
+)
+def test_the_learning_rate_stays_and_then_falls_linearly_to_zero(steps, start, factors):
+    rate = linear_decay(steps, start)
+    assert [rate(done) for done in range(len(factors))] == pytest.approx(factors)
+
+
+def test_a_decay_from_after_the_end_is_refused():
+    with pytest.raises(BadInput, match="--decay-from 11: "):
+        linear_decay(10, 11)
+
+
+@pytest.mark.numerics
+def test_the_error_is_in_units_of_brightness_over_all_images():
+    black, white = torch.full((101, 1, 2, 2), -1.0), torch.ones(101, 1, 2, 2)
+    assert translation_error(torch.nn.Identity(), black, white) == 1
+    assert translation_error(torch.zeros_like, black, white) == 0.5
+    white[100] = -1
+    torch.testing.assert_close(translation_error(torch.nn.Identity(), black, white), torch.tensor(100 / 101))
+
+
+def test_a_run_on_four_folders_in_bf16_leaves_pools_averages_and_the_learning_rate(tmp_path):
+    for name, mode, count in (("trainA", "L", 3), ("trainB", "RGB", 5), ("testA", "L", 1), ("testB", "RGB", 2)):
+        (tmp_path / name).mkdir()
+        for number in range(count):
+            image = Image.effect_noise((40 + number, 30), 100).convert(mode)
+            image.save(tmp_path / name / f"{number}.png")
+    small = {"width": 2, "blocks": 1, "halvings": 1, "batch_size": 2, "log_every": 1, "lr": LR, "precision": "bf16"}
+    main(Options(dataset=str(tmp_path), image_size=16, steps=4, decay_from=2, runs_dir=tmp_path / "runs", **small))
+
+    (folder,) = (tmp_path / "runs" / "cyclegan").iterdir()
+    assert json.loads((folder / "config.json").read_text())["data_shapes"] == [[3, 3, 18, 18], [5, 3, 18, 18]]
+    checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+    for pool in ("pool_a", "pool_b"):
+        assert checkpoint[pool]["images"].shape == (8, 3, 16, 16)
+    for name in ("a_to_b", "b_to_a"):  # without decay the average is the last
+        average = {key.removeprefix("module."): value for key, value in checkpoint[f"average_{name}"].items()}
+        assert all(average[key].equal(value) for key, value in checkpoint[name].items())
+    events = EventAccumulator(str(folder)).Reload()
+    assert [point.value for point in events.Scalars("learning_rate")] == pytest.approx([LR, LR, LR, LR / 2])
+    assert "translation/error" not in events.Tags()["scalars"]
+
+
+@pytest.mark.promise
+def test_the_default_run_translates_with_less_than_half_of_the_trivial_error(tmp_path):
+    start = time.perf_counter()
+    script = path_of("cyclegan")
+    subprocess.run([sys.executable, script, "--runs-dir", tmp_path], check=True, capture_output=True)
+    seconds = time.perf_counter() - start
+    (folder,) = (tmp_path / "cyclegan").iterdir()
+    events = EventAccumulator(str(folder)).Reload()
+    errors = [point.value for point in events.Scalars("translation/error")]
+    trivial = events.Scalars("translation/error_of_identity")[-1].value
+    print(f"\ncyclegan: {seconds:.0f} s, error {', '.join(f'{e:.4f}' for e in errors)}; of the input {trivial:.4f}")
+    assert errors[-1] < trivial / 2

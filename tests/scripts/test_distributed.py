@@ -1,0 +1,238 @@
+"""More processes, the same step: what torchrun starts ends with the weights of one process.
+
+Forked processes, with the environment that torchrun gives its own, stand for most of its runs.
+"""
+
+import os
+from collections import Counter
+from functools import partial
+
+import pytest
+import torch
+import torch.distributed as dist
+from helpers import GANS, call, module_of, path_of, saved
+from PIL import Image
+from processes import ended, logs, python, start_ranks, torchrun
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from common import data
+from common.training_run import TrainingRun
+
+SCRIPTS = {
+    **{name: {"model": "conv" if name in ("gan_resample", "gan_one_stage") else "mlp"} for name in GANS},
+    "gan_wgan_gp": {"model": "mlp", "critic_steps": 2},
+    "gan_r3": {"model": "mlp", "penalty_every": 2},
+    "cyclegan": {"width": 4, "blocks": 1, "image_size": 12, "load_size": 16, "identity_weight": 5.0, "ema": 0.5},
+}
+# How many numbers the first and the last step return, where these are not four.
+LOGGED = {"gan_wgan_gp": [4, 5], "gan_r3": [4, 6], "cyclegan": [5, 5]}
+STEPS = 10
+BATCH = 7  # neither two nor three processes get equal shares; a pool of 50 is full after 8 steps
+
+
+def compute_in_float64():
+    """Have all scripts of this process train in float64.
+
+    Adam's eps is raised from 1e-8, which makes 1e8 times more of a gradient that is nothing but rounding, as that of a
+    bias before instance normalisation is: no image depends on it. With 1 its steps are no longer than gradients are.
+    """
+    torch.set_default_dtype(torch.float64)
+    data.to_float = lambda images: images.double() / 127.5 - 1
+    torch.optim.Adam = partial(torch.optim.Adam, eps=1.0)
+
+
+def train_everything(folder, domains):
+    """Train with every script in float64; leave each rank's final state and the sizes of what it has exchanged.
+
+    domains: folder of two domains, whose images CycleGAN crops and flips.
+    """
+    compute_in_float64()
+    kept, sent = {}, Counter()
+    keep, all_reduce = TrainingRun.keep, dist.all_reduce
+
+    def watched_keep(run, **state):
+        sent.clear()  # of what the processes exchanged when they connected
+        kept.clear()
+        kept.update(state)
+        keep(run, **state)
+
+    def counted_all_reduce(tensor):
+        sent[tensor.numel() * tensor.element_size()] += 1
+        all_reduce(tensor)
+
+    TrainingRun.keep, dist.all_reduce = watched_keep, counted_all_reduce
+    for script, options in SCRIPTS.items():
+        sent.clear()
+        if script == "cyclegan":
+            options = options | {"dataset": str(domains)}
+        main = module_of(script).main
+        main(main.__annotations__["options"](steps=STEPS, batch_size=BATCH, device="cpu", runs_dir=folder, **options))
+        state = {name: part.state_dict() for name, part in kept.items()}
+        rank = os.environ.get("RANK", 0)
+        torch.save({"state": state, "sent": dict(sent)}, folder / f"{script}-{rank}.pt")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Return what every script has left with one, two and three processes: {count: {script: [of each rank]}}."""
+    domains = tmp_path_factory.mktemp("domains")
+    for number in range(20):
+        path = domains / f"train{'AB'[number % 2]}" / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.effect_noise((18, 20), 100).save(path)
+    folders = {count: tmp_path_factory.mktemp(f"processes-{count}") for count in (1, 2, 3)}
+    runs = {count: start_ranks(count, folder, train_everything, folder, domains) for count, folder in folders.items()}
+    for count, processes in runs.items():
+        assert ended(processes) == [0] * count, logs(folders[count], count)
+    return {
+        count: {
+            script: [torch.load(folder / f"{script}-{rank}.pt", weights_only=True) for rank in range(count)]
+            for script in SCRIPTS
+        }
+        | {"folder": folder}
+        for count, folder in folders.items()
+    }
+
+
+def networks_and_pools(result):
+    return {name: part for name, part in result["state"].items() if not name.startswith("optimizer")}
+
+
+def flat(network):
+    return torch.cat([tensor.double().flatten() for tensor in network.values()])
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_ten_steps_end_with_the_weights_and_pools_of_one_process(trained, script, count):
+    expected = networks_and_pools(trained[1][script][0])
+    for name, network in networks_and_pools(trained[count][script][0]).items():
+        off = (flat(network) - flat(expected[name])).abs().max() / flat(expected[name]).abs().max()
+        assert off <= 1e-12, name
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_all_processes_end_with_the_same_bits(trained, script, count):
+    first, *others = (result["state"] for result in trained[count][script])
+    for other in others:
+        torch.testing.assert_close(other, first, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_what_an_optimizer_steps_on_and_a_pool_takes_in_travels_once_a_step_and_nothing_else(trained, script, count):
+    state = trained[count][script][0]["state"]
+    sizes = [8 * sum(moment["exp_avg"].numel() for moment in state[f"optimizer_{it}"]["state"].values()) for it in "gd"]
+    logged = LOGGED.get(script, [4, 4])
+    g_steps = STEPS // 2 if script == "gan_wgan_gp" else STEPS
+    expected = Counter({sizes[0]: g_steps}) + Counter({sizes[1]: STEPS})
+    expected += Counter({8 * logged[0]: 1}) + Counter({8 * logged[1]: 2})  # the last step's numbers are also checked
+    if script == "cyclegan":  # the fakes of the whole batch, for each of the two pools
+        expected += Counter({8 * BATCH * 12 * 12: 2 * STEPS})
+    for result in trained[count][script]:
+        assert result["sent"] == expected
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_rank_0_alone_writes_and_logs_the_means_of_the_whole_batch(trained, script, count):
+    (folder,), (expected,) = (list((trained[n]["folder"] / script).iterdir()) for n in (count, 1))
+    ours, theirs = (EventAccumulator(str(path)).Reload() for path in (folder, expected))
+    assert len(list(folder.glob("*tfevents*"))) == 1
+    for tag in set(theirs.Tags()["scalars"]) - {"throughput/images_per_second"}:
+        for one, other in zip(ours.Scalars(tag), theirs.Scalars(tag), strict=True):
+            assert one.step == other.step
+            assert one.value == pytest.approx(other.value, rel=1e-6)  # curves are written in float32
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_checkpoint_does_not_tell_how_many_processes_wrote_it(trained, script):
+    checkpoints = []
+    for count in (1, 2, 3):
+        (path,) = (trained[count]["folder"] / script).glob("*/checkpoint.pt")
+        checkpoints.append(dict(leaves(torch.load(path, weights_only=True))))
+        del checkpoints[-1]["options", "runs_dir"]
+    for checkpoint in checkpoints[1:]:
+        assert checkpoint.keys() == checkpoints[0].keys()
+        for name, value in checkpoint.items():
+            if isinstance(value, torch.Tensor):
+                # Ten times what weights may differ by: CycleGAN's gradients, in Adam's moments, are weighted by 10.
+                torch.testing.assert_close(value, checkpoints[0][name], rtol=1e-12, atol=1e-11)
+            else:
+                assert value == checkpoints[0][name]
+
+
+def leaves(state, path=()):
+    """Yield every value in dictionaries of dictionaries with the keys that lead to it."""
+    for key, value in state.items():
+        yield from leaves(value, (*path, key)) if isinstance(value, dict) else [((*path, key), value)]
+
+
+def test_rank_0_alone_prints(trained):
+    for count in (2, 3):
+        first, *others = logs(trained[count]["folder"], count)
+        assert first.count("Done: 10 steps.") == len(SCRIPTS)
+        assert others == [""] * (count - 1)
+
+
+@pytest.mark.numerics
+def test_a_run_made_with_two_processes_resumes_with_three_and_with_one(tmp_path):
+    def train(count, *arguments):
+        assert ended(start_ranks(count, tmp_path, command_in_float64, "gan_resample", *arguments)) == [0] * count, logs(
+            tmp_path, count
+        )
+
+    def options(runs):
+        return ["--model", "mlp", "--batch-size", BATCH, "--device", "cpu", "--runs-dir", tmp_path / runs]
+
+    train(1, *options("straight"), "--steps", 9)
+    train(2, *options("resumed"), "--steps", 3)
+    (run,) = (tmp_path / "resumed" / "gan_resample").iterdir()
+    train(3, "--resume", run, "--steps", 6)
+    train(1, "--resume", run, "--steps", 9)
+    resumed, straight = saved(tmp_path / "resumed"), saved(tmp_path / "straight")
+    assert resumed["step"] == 9
+    for name in ("generator", "discriminator", "average"):
+        off = (flat(resumed[name]) - flat(straight[name])).abs().max()
+        assert off <= 1e-12 * flat(straight[name]).abs().max()
+
+
+def command_in_float64(script, *arguments):
+    compute_in_float64()
+    call(script, *arguments)
+
+
+def test_a_curve_of_the_users_own_is_the_mean_over_the_whole_batch(tmp_path):
+    assert ended(start_ranks(2, tmp_path, log_the_rank, tmp_path / "runs")) == [0, 0], logs(tmp_path, 2)
+    (run,) = tmp_path.glob("runs/*/*")
+    events = EventAccumulator(str(run)).Reload()
+    assert [point.value for point in events.Scalars("rank")] == pytest.approx([2 / 3])  # 1 image and 2
+
+
+def log_the_rank(runs):
+    module = module_of("gan_detach")
+    step, rank = module.train_step, int(os.environ["RANK"])
+    module.train_step = lambda *arguments: step(*arguments) | {"rank": rank}
+    call("gan_detach", "--model", "mlp", "--batch-size", 3, "--steps", 1, "--device", "cpu", "--runs-dir", runs)
+
+
+def test_torchrun_trains_as_one_process_does(tmp_path):
+    """The gradients of a step in float32, to a hundred roundings: weights would differ by what Adam makes of those."""
+    arguments = ["--model", "mlp", "--steps", 1, "--device", "cpu"]
+    script = path_of("gan_simultaneous")
+    done = python(*torchrun(script, *arguments, "--runs-dir", tmp_path / "two"), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["Done:", "Samples:", "More", "TensorBoard:"]
+
+    module = module_of("gan_simultaneous")
+    module.main(module.GanOptions(model="mlp", steps=1, device="cpu", runs_dir=tmp_path / "one"))
+    one, two = (saved(tmp_path / runs) for runs in ("one", "two"))
+    for optimizer in ("optimizer_g", "optimizer_d"):
+        for ours, theirs in zip(two[optimizer]["state"].values(), one[optimizer]["state"].values(), strict=True):
+            expected = theirs["exp_avg"]  # after one step a fixed share of the gradient
+            torch.testing.assert_close(ours["exp_avg"], expected, rtol=0, atol=1e-5 * expected.abs().max().item())

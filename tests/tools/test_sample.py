@@ -1,0 +1,134 @@
+"""Walks through z, and the folder of files that appears whole or not at all."""
+
+import errno
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from common.errors import BadInput
+from scripts import cyclegan
+from scripts.tools import sample
+from scripts.tools.sample import Options, points, walk
+
+
+def array(options, folder):
+    sample.main(Options(**options, output=folder / "images.npz"))
+    return np.load(folder / "images.npz")["images"]
+
+
+def test_a_folder_holds_the_images_of_the_array_one_to_a_file(run, tmp_path):
+    sample.main(Options(run, count=12, output=tmp_path / "images"))
+    files = sorted((tmp_path / "images").iterdir())
+    assert [file.name for file in files] == [f"{number:06d}.png" for number in range(12)]
+    images = np.stack([np.array(Image.open(file)) for file in files])[:, None]
+    assert np.array_equal(images, array({"run": run, "count": 12}, tmp_path))
+
+
+def test_what_exists_is_left_alone_but_for_the_grid_of_the_run(run, tmp_path):
+    (tmp_path / "images").mkdir()
+    for name in ("mine.png", "mine.npz"):
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "link.png").symlink_to(tmp_path / "elsewhere.png")
+    before = sorted(tmp_path.iterdir())
+    for name in ("images", "mine.png", "mine.npz", "link.png"):
+        with pytest.raises(BadInput, match=f"--output .*{name}: exists already"):
+            sample.main(Options(run, output=tmp_path / name))
+    assert (tmp_path / "mine.png").read_text() == (tmp_path / "mine.npz").read_text() == "mine"
+    assert list((tmp_path / "images").iterdir()) == []
+    assert sorted(tmp_path.iterdir()) == before
+    for count in (4, 9):
+        sample.main(Options(run, count=count))
+        assert Image.open(run / "samples.png").width == round(count**0.5) * 58 + 2
+
+
+def test_nothing_is_left_of_a_folder_that_could_not_be_finished(run, tmp_path, monkeypatch):
+    class Full:
+        def save(self, path):
+            assert not (tmp_path / "images").exists()
+            if path.name == "000005.png":
+                raise OSError(errno.ENOSPC, "No space left on device")
+            path.touch()
+
+    monkeypatch.setattr(sample, "to_pil_image", lambda image: Full())
+    with pytest.raises(OSError, match="No space left") as raised:
+        sample.main(Options(run, output=tmp_path / "images"))
+    assert raised.value.filename == str(tmp_path / "images")  # of which `launch` makes one line
+    assert list(tmp_path.iterdir()) == [run]
+
+
+@pytest.mark.numerics
+def test_a_walk_starts_and_ends_at_points_of_its_own_and_turns_by_equal_angles():
+    start, end = torch.eye(4, dtype=torch.float64)[:2, None]
+    found = walk(start, end, 4)
+    angles = torch.tensor([0, 30, 60, 90], dtype=torch.float64) * math.pi / 180
+    assert found[0].equal(start[0])
+    assert torch.allclose(found, angles.cos()[:, None] * start + angles.sin()[:, None] * end, rtol=0, atol=1e-12)
+
+
+@pytest.mark.numerics
+def test_every_point_of_a_walk_is_as_likely_as_noise():
+    z = points(64, Options("run", count=5 * 4000, interpolate=5)).view(4000, 5, 64)
+    variance = z.var((0, 2))
+    assert torch.allclose(variance, torch.ones(5), atol=0.02)  # seven standard errors; a straight line has 0.5 halfway
+    assert not z[0, 0].equal(z[1, 0])
+
+
+def test_the_rows_of_the_grid_are_the_walks(run, tmp_path):
+    sample.main(Options(run, count=12, interpolate=6))
+    grid = np.array(Image.open(run / "samples.png"))
+    assert grid.shape == (2 * 58 + 2, 6 * 58 + 2)  # grey, each image at twice its 28 pixels
+    images = array({"run": run, "count": 12, "interpolate": 6}, tmp_path)
+    assert np.array_equal(grid[60:116:2, 292:348:2], images[11, 0])
+    assert np.array_equal(grid[61:116:2, 293:348:2], images[11, 0])
+
+
+@pytest.mark.numerics
+def test_neighbours_on_a_walk_look_alike(run, tmp_path):
+    images = array({"run": run, "count": 64, "interpolate": 64}, tmp_path).astype(float)
+    between = np.abs(np.diff(images, axis=0)).mean((1, 2, 3))
+    assert between.max() < np.abs(images[0] - images[-1]).mean() / 10
+
+
+@pytest.mark.parametrize(("count", "steps"), [(64, 1), (64, 7), (4, 8)])
+def test_a_walk_that_does_not_divide_the_images_into_rows_is_refused(count, steps, run):
+    with pytest.raises(BadInput, match=f"--interpolate {steps}: must be 2 or more and divide the --count of {count}"):
+        sample.main(Options(run, count=count, interpolate=steps))
+
+
+def test_a_cyclegan_has_nothing_to_walk_in(run):
+    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True) | {"a_to_b": {}}
+    torch.save(checkpoint, run / "checkpoint.pt")
+    with pytest.raises(BadInput, match="--interpolate 8: a CycleGAN"):
+        sample.main(Options(run, interpolate=8))
+
+
+@pytest.fixture(scope="module")
+def cycle(tmp_path_factory):
+    """A finished CycleGAN, of one step, that has 7 test images of domain A, all different."""
+    folder = tmp_path_factory.mktemp("cycle")
+    for name, count in (("trainA", 3), ("trainB", 3), ("testA", 7), ("testB", 2)):
+        (folder / "data" / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = np.random.default_rng(number).integers(0, 256, (16, 16), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / "data" / name / f"{number}.png")
+    cyclegan.main(
+        cyclegan.Options(
+            dataset=str(folder / "data"), image_size=16, steps=1, batch_size=2, width=2, blocks=1, halvings=1,
+            runs_dir=folder, device="cpu",
+        )
+    )  # fmt: skip
+    (run,) = (folder / "cyclegan").iterdir()
+    return run
+
+
+def test_a_cyclegan_translates_each_test_image_once_and_no_more_than_there_are(cycle, tmp_path):
+    images = array({"run": cycle}, tmp_path)
+    assert len(np.unique(images, axis=0)) == len(images) == 7
+    (tmp_path / "fewer").mkdir()
+    assert len(array({"run": cycle, "count": 5}, tmp_path / "fewer")) == 5
+    with pytest.raises(BadInput, match="--count 8: the run has 7 test images of domain A"):
+        sample.main(Options(cycle, count=8))
+    assert not (cycle / "samples.png").exists()

@@ -1,0 +1,204 @@
+"""Images of any size, kind and name go through a finished CycleGAN and come back in their own size."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from processes import forked
+from torch.optim.swa_utils import AveragedModel
+
+from common.cyclegan_models import resnet_generator
+from common.data import to_float, to_uint8
+from common.errors import BadInput, Stopped
+from scripts.cyclegan import Options as Training
+from scripts.cyclegan import main as train
+from scripts.tools import translate as translate_module
+from scripts.tools.translate import Options, main, translate
+
+FILES = {"a.png": (28, 28), "b.JPG": (31, 45), "sub/c.webp": (1, 1), "sub/d.pgm": (3, 64), "e.tif": (9, 8)}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A finished run, of one step."""
+    folder = tmp_path_factory.mktemp("runs")
+    train(Training(steps=1, width=2, blocks=1, halvings=1, runs_dir=folder))
+    (run,) = (folder / "cyclegan").iterdir()
+    return run
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Noise in files of several kinds, half of them greyscale."""
+    noise = np.random.default_rng(0)
+    (tmp_path / "images" / "sub").mkdir(parents=True)
+    for number, (name, (width, height)) in enumerate(FILES.items()):
+        shape = (height, width) if number % 2 else (height, width, 3)
+        Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint8)).save(tmp_path / "images" / name)
+    (tmp_path / "images" / "notes.txt").touch()
+    return tmp_path / "images"
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [(28, 28), (8, 64)])
+def test_a_size_that_the_network_takes_is_translated_as_it_is(size, channels):
+    torch.manual_seed(0)
+    generator = resnet_generator(channels, width=2, blocks=1)
+    image = torch.randint(256, (channels, *size), dtype=torch.uint8)
+    with torch.no_grad():
+        assert translate(generator, image).equal(to_uint8(generator(to_float(image[None])))[0])
+
+
+@pytest.mark.parametrize("size", [(27, 30), (1, 1), (1, 9), (5, 3), (33, 2)])
+def test_another_size_is_reflected_to_one_that_it_takes_and_cut_back(size):
+    height, width = size
+    image = torch.arange(height * width, dtype=torch.uint8).view(1, height, width)
+    seen = []
+
+    class Same(torch.nn.Conv2d):
+        def forward(self, images):
+            seen.append(to_uint8(images))
+            return images
+
+    assert translate(Same(1, 1, 1), image).equal(image)
+    ((padded,),) = seen[0]
+    assert padded.shape == tuple(max(8, -(-side // 4) * 4) for side in size)
+    for row in range(padded.shape[0]):
+        for column in range(padded.shape[1]):
+            source = reflected(row, height), reflected(column, width)
+            assert padded[row, column] == image[0][source]
+
+
+def reflected(place, side):
+    """Back and forth between the first pixel and the last."""
+    period = max(1, 2 * (side - 1))
+    return min(place % period, period - place % period) if side > 1 else 0
+
+
+def test_a_folder_is_translated_under_its_own_names_at_its_own_sizes(run, images, tmp_path, capsys):
+    main(Options(run, images, tmp_path / "out"))
+    written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert written == set(FILES)
+    for name, size in FILES.items():
+        with Image.open(tmp_path / "out" / name) as image, Image.open(images / name) as source:
+            assert image.size == size
+            assert image.format == source.format
+    assert f"5 images: {tmp_path / 'out'}" in capsys.readouterr().out
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
+def test_the_run_s_averaged_generator_of_the_direction_translates(direction, run, images, tmp_path):
+    generator = AveragedModel(resnet_generator(1, width=2, blocks=1))
+    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    generator.load_state_dict(checkpoint[f"average_{direction.replace('-', '_')}"])
+    main(Options(run, images / "a.png", tmp_path / "out", direction))
+    grey = np.array(Image.open(images / "a.png").convert("L"))
+    translated = np.array(Image.open(tmp_path / "out" / "a.png"))
+    assert (translated == translate(generator, torch.from_numpy(grey)[None])[0].numpy()).all()
+
+
+def test_bad_input_is_refused_by_name_before_anything_is_written(run, images, tmp_path):
+    output = tmp_path / "out"
+    (tmp_path / "empty").mkdir()
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
+    other = tmp_path / "other.pt"
+    torch.save({"script": "gan_detach", "step": 1, "options": {}, "data_shapes": [(9, 1, 28, 28)]}, other)
+    for options, named in (
+        (Options(tmp_path, images, output), "checkpoint.pt: not found"),
+        (Options(other, images, output), "a run of gan_detach.py"),
+        (Options(run, tmp_path / "missing", output), "missing: there is no such file or folder"),
+        (Options(run, tmp_path / "empty", output), "empty: no images in it"),
+        (Options(run, pipe, output), "pipe.png: there is no such file or folder"),
+        (Options(run, images / "notes.txt", output), "notes.txt: no image"),
+        (Options(run, images, images / "out"), "lies in the folder of the input"),
+        (Options(run, images / "a.png", images), "lies in the folder of the input"),
+        (Options(run, images, output, device="tpu"), "--device tpu"),
+    ):
+        with pytest.raises(BadInput, match=named):
+            main(options)
+        assert not output.exists()
+        assert not (images / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(run, images, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match="--output"):
+        main(Options(run, images, tmp_path / "file" / "out"))
+
+
+def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(run, images, tmp_path):
+    (images / "a.png").write_text("not a picture")
+    os.mkfifo(images / "pipe.png")
+    (images / "gone\n.png").symlink_to("nowhere")
+    Image.new("L", (17000, 1)).save(images / "wide.png")
+    (images / "wide.png").rename(images / "wide.webp")  # which holds at most 16,383 pixels a side
+    done = forked(translate_module.__file__, run, images, "--output", tmp_path / "out")
+    assert done.returncode == 1
+    *_, broken, gone, pipe, wide, last = done.stderr.splitlines()
+    for line, name in ((broken, "a.png"), (gone, r"gone\n.png"), (pipe, "pipe.png"), (wide, "wide.webp")):
+        assert line.startswith(f"{images / name} cannot be "), line
+    assert "no regular file" in pipe
+    assert last == "error: 4 of 8 images could not be translated; they are listed above"
+    assert f"4 images: {tmp_path / 'out'}" in done.stdout
+    written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert written == set(FILES) - {"a.png"}
+
+
+def test_images_that_are_there_are_kept_unless_one_says_otherwise(run, images, tmp_path):
+    output = tmp_path / "out"
+    (output / "sub").mkdir(parents=True)
+    mine = output / "sub" / "d.pgm"
+    mine.write_text("mine")
+    with pytest.raises(BadInput, match=f"1 of 5 images are there already, as {mine}"):
+        main(Options(run, images, output))
+    assert [path for path in output.rglob("*") if path.is_file()] == [mine]
+
+    main(Options(run, images, output, existing="skip"))
+    assert mine.read_text() == "mine"
+    assert {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()} == set(FILES)
+    main(Options(run, images, output, existing="replace"))
+    assert Image.open(mine).size == FILES["sub/d.pgm"]
+
+
+def test_a_full_disk_ends_the_translation_and_says_how_to_go_on(run, images, tmp_path, monkeypatch):
+    output, write = tmp_path / "out", translate_module.write_whole
+
+    def full(path, content):
+        if path.name == "c.webp":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write(path, content)
+
+    monkeypatch.setattr(translate_module, "write_whole", full)
+    with pytest.raises(
+        Stopped, match=r"c\.webp: cannot be written \(No space left.*3 images before it are written.*skip"
+    ):
+        main(Options(run, images, output))
+    monkeypatch.undo()
+    main(Options(run, images, output, existing="skip"))
+    assert {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()} == set(FILES)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda c: c["options"].update(blocks=10**9),
+        lambda c: c["options"].update(width="wide"),
+        lambda c: c["options"].pop("width"),
+        lambda c: c["data_shapes"][0].__setitem__(1, 3),
+        lambda c: c.update(average_a_to_b=c["a_to_b"]),
+        lambda c: c["average_a_to_b"].clear(),
+    ],
+)
+def test_weights_that_do_not_fit_their_options_are_refused(make, run, images, tmp_path):
+    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    make(checkpoint)
+    torch.save(checkpoint, tmp_path / "checkpoint.pt")
+    with pytest.raises(BadInput, match=f"^{tmp_path}: "):
+        main(Options(tmp_path, images, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
