@@ -8,21 +8,26 @@
 """
 
 import argparse
+import os
 import signal
 import sys
+import zipfile
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 import torch
+from PIL import Image  # torchvision brings it
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.tensorboard import SummaryWriter
 from torchvision.datasets import MNIST
-from torchvision.datasets.folder import IMG_EXTENSIONS, default_loader
-from torchvision.transforms.v2.functional import center_crop, pil_to_tensor, resize
+from torchvision.datasets.folder import IMG_EXTENSIONS
+from torchvision.transforms.v2.functional import center_crop, pil_to_tensor, resize, to_pil_image
 from torchvision.utils import make_grid, save_image
 from tqdm import tqdm
+
+SCRIPT = Path(__file__).stem
 
 
 def discriminator_loss(real_logits, fake_logits):
@@ -38,6 +43,7 @@ def generator_loss(fake_logits):
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     """One update of each network. real: (N, C, S, S) in [-1, 1]. z: (N, z_dim). Returns detached 0-d tensors."""
     fake = generator(z)
+
     # D: max log D(x) + log(1 - D(G(z))). detach() ends this loss's graph at the fakes: G gets no gradient from it.
     real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
     d_loss = discriminator_loss(real_logits, fake_logits)
@@ -45,7 +51,7 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     d_loss.backward()
     optimizer_d.step()
 
-    # G: max log D(G(z)), as the D just updated sees it. `inputs` keeps gradients that nobody uses out of D's weights.
+    # G: max log D(G(z)), judged by the updated D. `inputs` limits the gradients to G's weights: D's are of no use.
     g_loss = generator_loss(discriminator(fake))
     optimizer_g.zero_grad()
     g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
@@ -69,37 +75,63 @@ def norm(channels):
 
 def networks(image_shape, z_dim, width=16):
     """Return G, noise (N, z_dim) to images (N, C, S, S) in [-1, 1], and D, images to logits (N, 1)."""
-    channels, side, widths = image_shape[0], image_shape[-1], []  # widths at S / 2, S / 4, ... pixels
+    channels, _, side = image_shape
+    widths = []  # channels at S/2, S/4, ... pixels
     while side > 8:
         widths.append(min(width << len(widths), 8 * width))
         side //= 2
-    last, half = widths[-1] * 3 // 2, widths[-1] // 2
-    down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]
-    for narrow, wide in pairwise([*widths, last]):
+    half, last = widths[-1] // 2, widths[-1] * 3 // 2
+
+    down = [nn.PixelUnshuffle(2)]  # (4C, S/2, S/2): squares of 2x2 pixels as channels
+    down += [nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]  # (widths[0], S/2, S/2)
+    for narrow, wide in pairwise([*widths, last]):  # half the size each time, (last, 4, 4) in the end
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
-    up = [nn.Hardtanh(-0.15, 0.15), nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False)]
-    nn.init.normal_(up[1].weight, std=1.5)  # the norm removes this scale; it only slows learning
-    up += [nn.Tanh(), nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side)), norm(last)]
-    up += [nn.Tanh(), Residual(nn.Conv2d(last, half, 3, 1, 1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, 1, 1))]
-    for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):
+    down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2)]  # (256)
+    down += [nn.Linear(256, 1)]  # (1), the logit
+
+    mapping = nn.Linear(z_dim, 128, bias=False)
+    nn.init.normal_(mapping.weight, std=1.5)  # the norm behind it removes this scale; it only slows learning
+    up = [nn.Hardtanh(-0.15, 0.15), mapping, nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
+    up += [nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or 8x8
+    up += [norm(last), nn.Tanh()]
+    up += [Residual(nn.Conv2d(last, half, 3, 1, 1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, 1, 1))]
+    for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):  # twice the size, (C, S, S) in the end
         up += [norm(wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
-    return tuple(nn.Sequential(*n).to(memory_format=torch.channels_last) for n in ([*up, nn.Hardtanh()], down))
+    up += [nn.Hardtanh()]
+    return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
 def load_images(dataset, size):
     """Return the images of MNIST, or all below a folder in RGB, as uint8 (N, C, S, S)."""
-    name = "the download"
-    try:
-        if dataset == "mnist":
+    if dataset == "mnist":
+        try:
             images = MNIST("data", download=True).data[:, None]
-            return images if size in (None, 28) else torch.cat([resize(i, [size, size]) for i in images.split(1000)])
-        size, images = size or 64, []
-        for name in sorted(path for path in Path(dataset).rglob("*") if path.suffix.lower() in IMG_EXTENSIONS):
-            images.append(center_crop(resize(pil_to_tensor(default_loader(name)), [size]), [size, size]))
+        except Exception as error:  # no network, or broken files
+            refuse(f"--dataset mnist: cannot be downloaded into data/, or read from there ({error})")
+        return torch.cat([resize(part, [size or 28, size or 28]) for part in images.split(1000)])
+    paths = sorted(path for path in Path(dataset).rglob("*") if path.suffix.lower() in IMG_EXTENSIONS)
+    paths = [path for path in paths if not path.name.startswith("._")]  # macOS keeps no images in these
+    if not paths:
+        refuse(f"--dataset {dataset}: neither mnist nor a folder with images")
+    return torch.stack([read_image(path, size or 64) for path in paths])
+
+
+def read_image(path, size):
+    """Return an image file as uint8 (3, size, size), cropped to a square, on white if it is transparent."""
+    try:
+        with Image.open(path) as image:
+            if image.mode[0] in "IF":  # 16 bits a pixel: convert("RGB") would make all above 255 white
+                pixels = pil_to_tensor(image.convert("I"))
+                if image.mode == "F" or pixels.min() < 0 or pixels.max() > 65535:
+                    raise ValueError("its pixels are not of 8 or 16 bits")
+                pixels[pixels == image.info.get("transparency")] = 65535
+                image = to_pil_image(((pixels * 255 + 32767) // 65535).to(torch.uint8))
+            if image.has_transparency_data:
+                image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+            pixels = pil_to_tensor(image.convert("RGB"))
+            return center_crop(resize(pixels, [size]), [size, size])
     except Exception as error:  # a broken file can fail anywhere in its decoder
-        refuse(f"--dataset {dataset}: {name} cannot be read ({error})")
-    return torch.stack(images) if images else refuse(f"--dataset {dataset}: neither mnist nor a folder with images")
+        refuse(f"{path} cannot be read as an image ({error}); mend or remove it")
 
 
 def refuse(message, status=2):
@@ -108,10 +140,11 @@ def refuse(message, status=2):
     sys.exit(status)
 
 
-def parse():
-    """Return the options, and the checkpoint that --resume names; its options stand for those not given."""
+def parse(arguments):
+    """Return the options on a command line, each in its range."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.error, add = refuse, parser.add_argument
+    parser.error = refuse  # one line, without the usage
+    add = parser.add_argument
     add("--dataset", default="mnist", help="mnist, downloaded into data/, or a folder of images")
     add("--image-size", type=int, choices=[28, 32, 56, 64, 112, 128, 224, 256], help="default: 28, 64 for a folder")
     add("--z-dim", type=int, default=8, help="length of the noise vector; more for data with more variety")
@@ -125,28 +158,60 @@ def parse():
     add("--log-every", type=int, default=50, help="steps between two points of the curves")
     add("--sample-every", type=int, default=250, help="steps between two sample grids, each with a checkpoint")
     add("--resume", type=Path, help="folder of a run to go on with, by its own options; --steps may be raised")
-    options, checkpoint = parser.parse_args(), None
-    if options.resume:
-        try:
-            checkpoint = torch.load(options.resume / "checkpoint.pt", map_location="cpu", weights_only=True)
-            if checkpoint["script"] != Path(__file__).stem:
-                raise ValueError(f"it was made by {checkpoint['script']}.py")
-            stored = [f"--{k.replace('_', '-')}={v}" for k, v in checkpoint["options"].items() if v is not None]
-        except Exception as error:  # what is no checkpoint can fail in many ways
-            refuse(f"--resume {options.resume}: holds no checkpoint of this script ({error})")
-        options, made_with = parser.parse_args([*stored, *sys.argv[1:]]), parser.parse_args(stored)
-        for name, value in vars(made_with).items():
-            if getattr(options, name) != value and name not in ("steps", "device", "resume"):
-                refuse(f"--{name.replace('_', '-')}: the run has {value}; leave the option out")
+    options = parser.parse_args(arguments)
+    ranges = {"lr": (0, 1), "ema": (0, 1), "seed": (-(2**63), 2**64 - 1)}
     for name, value in vars(options).items():
-        if type(value) is int and value < 1 and name != "seed":
-            refuse(f"--{name.replace('_', '-')} {value}: must be 1 or more")
-    return options, checkpoint
+        low, high = ranges.get(name, (1, 10**9))
+        if isinstance(value, int | float) and not low <= value <= high:  # nan is in no range
+            refuse(f"--{name.replace('_', '-')} {value}: must be from {low} to {high}")
+    try:
+        torch.zeros(1, device=options.device).item()
+    except Exception as error:  # PyTorch raises another type for each cause
+        refuse(f"--device {options.device}: cannot be used ({error})")
+    return options
+
+
+def load_run(folder):
+    """Return a run's checkpoint and its options, of which the command line may change --steps and --device."""
+    path = folder / "checkpoint.pt"
+    if not path.is_file():
+        refuse(f"--resume {folder}: holds no checkpoint.pt")
+    lock(folder)
+    try:
+        if damaged := zipfile.ZipFile(path).testzip():  # torch.load does not look at the checksums
+            raise ValueError(f"{damaged} is damaged")
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        if checkpoint["script"] != SCRIPT or type(checkpoint["step"]) is not int or checkpoint["step"] < 0:
+            raise ValueError(f"it was made by {checkpoint['script']}.py, step {checkpoint['step']}")
+        stored = checkpoint["options"]
+        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in stored.items() if value is not None]
+    except Exception as error:  # what is no checkpoint can fail in many ways
+        refuse(f"--resume {folder}: holds no checkpoint of this script ({error})")
+    options = parse([*arguments, *sys.argv[1:]])
+    for name, value in vars(options).items():
+        if value != stored.get(name) and name not in ("steps", "device", "resume"):
+            refuse(f"--{name.replace('_', '-')}: the run has {stored.get(name)}; leave the option out")
+    return checkpoint, options
+
+
+def lock(folder):
+    """Refuse a run that another process trains. The lock ends with this process, also when it is killed."""
+    file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT)  # stays open: the lock would end with it
+    try:
+        import fcntl
+
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        refuse(f"{folder}: another process trains this run; wait for it, or end it first")
+    except (ImportError, OSError):  # Windows, or a file system without locks
+        pass
 
 
 def main():
     """Train both networks."""
-    options, checkpoint = parse()
+    options, checkpoint = parse(sys.argv[1:]), None
+    if options.resume:
+        checkpoint, options = load_run(options.resume)
     torch.manual_seed(options.seed)
     images = load_images(options.dataset, options.image_size).to(options.device)
     generator, discriminator = (n.to(options.device) for n in networks(images.shape[1:], options.z_dim))
@@ -154,43 +219,58 @@ def main():
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr / 3, betas=(0.0, 0.999))
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema)).requires_grad_(False)
     draws = torch.Generator().manual_seed(options.seed)  # of the images and the noise of every step
-    shown = torch.randn(64, options.z_dim, generator=draws).to(options.device)
-    state = {"generator": generator, "discriminator": discriminator, "average": average}
-    state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
-    stopped, start, folder = [], 0, Path(options.runs_dir, Path(__file__).stem, f"{datetime.now():%Y%m%d-%H%M%S}")
-    kept = {"script": Path(__file__).stem, "data_shapes": [list(images.shape)]}
-    kept["options"] = vars(options) | {"device": None, "resume": None}
+    sample_z = torch.randn(64, options.z_dim, generator=draws).to(options.device)
+    parts = {"generator": generator, "discriminator": discriminator, "average": average}
+    parts |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
+    stored = {"script": SCRIPT, "data_shapes": [list(images.shape)]}
+    stored["options"] = vars(options) | {"device": None, "resume": None}
+
+    start, folder = 0, Path(options.runs_dir, SCRIPT, f"{datetime.now():%Y%m%d-%H%M%S}")
     if checkpoint:
         start, folder = checkpoint["step"], options.resume
-        draws.set_state(checkpoint["draws"])
-        for name, part in state.items():
-            part.load_state_dict(checkpoint[name])
+        try:
+            if checkpoint["data_shapes"] != stored["data_shapes"]:
+                raise ValueError(f"the images were {checkpoint['data_shapes']} and are {stored['data_shapes']}")
+            draws.set_state(checkpoint["draws"])
+            for name, part in parts.items():
+                part.load_state_dict(checkpoint[name])
+        except Exception as error:  # what does not fit can fail in many ways
+            refuse(f"--resume {folder}: the checkpoint does not fit ({error})")
     (folder / "samples").mkdir(parents=True, exist_ok=bool(checkpoint))
-    # The first Ctrl-C ends the run after the step under way, a second one at once.
-    signal.signal(signal.SIGINT, lambda *_: stopped.append(signal.signal(signal.SIGINT, signal.SIG_DFL)))
+    lock(folder)  # that of a resumed run is locked already
+
+    signals = []  # those that have asked the run to end
+
+    def stop(signal_number, frame):
+        signals.append(signal_number)
+        signal.signal(signal_number, signal.SIG_DFL)  # a second one ends the process at once
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
     with SummaryWriter(folder, purge_step=start + 1) as board:
         for step in tqdm(range(start + 1, options.steps + 1), initial=start, total=options.steps):
             rows = torch.randint(len(images), (options.batch_size,), generator=draws).to(options.device)
             z = torch.randn(options.batch_size, options.z_dim, generator=draws).to(options.device)
-            values = train_step(generator, discriminator, optimizer_g, optimizer_d, images[rows] / 127.5 - 1, z)
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, images[rows] / 127.5 - 1, z)
             average.update_parameters(generator)
-            last = step == options.steps or stopped
+
+            last = bool(signals) or step == options.steps
             if step % options.log_every == 0 or last:
-                for name, value in values.items():
+                for name, value in results.items():
                     board.add_scalar(name, value, step)
             if step % options.sample_every == 0 or last:
                 if not all(p.isfinite().all() for n in (generator, discriminator) for p in n.parameters()):
                     refuse(f"step {step}: a weight is not finite; the last checkpoint is kept; try a lower --lr", 1)
-                grid = make_grid(average(shown), normalize=True, value_range=(-1, 1))
+                grid = make_grid(average(sample_z), normalize=True, value_range=(-1, 1))
                 board.add_image("samples", grid, step)
                 save_image(grid, folder / "samples" / f"step-{step:06d}.png")
-                kept |= {"step": step, "draws": draws.get_state()} | {name: p.state_dict() for name, p in state.items()}
-                torch.save(kept, folder / ".checkpoint.pt")
+                states = {name: part.state_dict() for name, part in parts.items()}
+                torch.save(stored | states | {"step": step, "draws": draws.get_state()}, folder / ".checkpoint.pt")
                 (folder / ".checkpoint.pt").replace(folder / "checkpoint.pt")  # whole, or not at all
-            if last and stopped:
+            if last:
                 break
     print(f"Samples and checkpoint: {folder}; curves: tensorboard --logdir {folder.parent}")
-    sys.exit(128 + signal.SIGINT if stopped else 0)
+    sys.exit(128 + signals[0] if signals else 0)
 
 
 if __name__ == "__main__":
