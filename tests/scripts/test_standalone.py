@@ -1,6 +1,7 @@
 """`gan_standalone.py`: used as one file in a folder of its own, and held against `gan_detach.py`."""
 
 import ast
+import errno
 import json
 import re
 import runpy
@@ -13,7 +14,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from helpers import path_of
+from helpers import change, path_of
 from PIL import Image
 from processes import program, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -49,7 +50,7 @@ def command(folder, arguments):
 def here(folder, monkeypatch, capsys):
     """A function that runs the script in this process; returns its status, stdout and stderr."""
     monkeypatch.chdir(folder)
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def run(arguments):
         monkeypatch.setattr(sys, "argv", ["gan_standalone.py", *arguments.split()])
@@ -58,7 +59,8 @@ def here(folder, monkeypatch, capsys):
         return end.value.code, *capsys.readouterr()
 
     yield run
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def run_of(folder):
@@ -70,28 +72,23 @@ def checkpoint_of(folder):
     return torch.load(run_of(folder) / "checkpoint.pt", weights_only=True)
 
 
-def refused(outcome, told):
+def refused(outcome, message):
     status, _, errors = outcome
     (line,) = errors.splitlines()
     assert status == 2
     assert line.startswith("error: ")
-    assert told in line
+    assert message in line
 
 
-def test_it_is_one_page_that_imports_nothing_but_a_few_packages():
-    text = path_of("gan_standalone").read_text()
-    assert len(text.splitlines()) <= 200
+def test_it_imports_nothing_but_a_few_packages():
     imported = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(path_of("gan_standalone").read_text())):
         if isinstance(node, ast.Import):
             imported |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom):
             imported.add("." * node.level + node.module.split(".")[0])
-    assert imported - sys.stdlib_module_names == {
-        "torch",
-        "torchvision",
-        "tqdm",
-    }  # tensorboard is behind torch's writer
+    # TensorBoard is behind torch's writer; Pillow comes with torchvision.
+    assert imported - sys.stdlib_module_names == {"torch", "torchvision", "PIL", "tqdm"}
 
 
 def test_the_copied_file_trains_on_a_folder_of_images(folder):
@@ -124,19 +121,41 @@ def test_the_copied_file_trains_on_mnist_s_own_files(folder):
     assert checkpoint_of(folder)["data_shapes"] == [[12, 1, 28, 28]]
 
 
-def test_ctrl_c_ends_the_run_after_its_step_and_it_goes_on_from_there(folder, here):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_one_process_trains_a_run_which_goes_on_after_a_signal(number, status, folder, here):
     with program(*command(folder, f"{ON_IMAGES} --steps 100000 --sample-every 1")[1:], cwd=folder) as process:
         wait_until(lambda: process.poll() is not None or list(folder.glob("runs/*/*/checkpoint.pt")))
-        process.send_signal(signal.SIGINT)
+        run = run_of(folder)
+        refused(here(f"--resume {run}"), "another process trains this run")
+        process.send_signal(number)
         output, errors = process.communicate(timeout=300)
-    assert process.returncode == 130, errors
+    assert process.returncode == status, errors
     assert "Traceback" not in errors
-    run = run_of(folder)
-    assert str(run.relative_to(folder)) in output
+    assert (str(run.relative_to(folder)) in output) == (number != signal.SIGKILL)
     step = checkpoint_of(folder)["step"]
     assert here(f"--resume {run} --steps {step}")[0] == 0
     assert here(f"--resume {run} --steps {step + 1}")[0] == 0
     assert checkpoint_of(folder)["step"] == step + 1
+
+
+def test_the_first_ctrl_c_waits_for_its_step_and_the_second_does_not(folder, here, monkeypatch):
+    def interrupted(steps, **_):
+        for step in steps:
+            signal.raise_signal(signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+            yield step
+
+    monkeypatch.setattr("tqdm.tqdm", interrupted)
+    assert here(f"{ON_IMAGES} --steps 9")[0] == 130
+    assert checkpoint_of(folder)["step"] == 1
+
+
+def test_a_file_system_without_locks_is_no_obstacle(folder, here, monkeypatch):
+    def unsupported(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.lockf", unsupported)
+    assert here(f"{ON_IMAGES} --steps 1")[0] == 0
 
 
 def same(one, other):
@@ -160,26 +179,59 @@ def test_a_run_that_was_resumed_ends_with_the_bits_of_one_that_never_stopped(fol
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ("--dataset nowhere", "--dataset nowhere: neither mnist nor a folder"),
-        ("--dataset runs-of-nobody/ --steps 2", "neither mnist nor a folder"),
         (f"{ON_IMAGES} --image-size 30", "--image-size: invalid choice: 30"),
-        (f"{ON_IMAGES} --steps 0", "--steps 0: must be 1 or more"),
-        (f"{ON_IMAGES} --log-every 0", "--log-every 0: must be 1 or more"),
-        (f"{ON_IMAGES} --seed x", "--seed: invalid int value: 'x'"),
+        (f"{ON_IMAGES} --steps 0", "--steps 0: must be from 1 to"),
+        (f"{ON_IMAGES} --lr nan", "--lr nan: must be from 0 to 1"),
+        (f"{ON_IMAGES} --lr -1", "--lr -1.0: must be from 0 to 1"),
+        (f"{ON_IMAGES} --ema 2", "--ema 2.0: must be from 0 to 1"),
+        (f"{ON_IMAGES} --seed {2**70}", f"--seed {2**70}: must be from"),
+        (f"{ON_IMAGES} --device cuda:99", "--device cuda:99: cannot be used"),
         ("--no-such-option", "--no-such-option"),
         ("--resume nowhere", "--resume nowhere: holds no checkpoint"),
     ],
 )
-def test_what_cannot_work_is_refused_in_one_line(arguments, told, here, folder):
-    refused(here(arguments), told)
+def test_what_cannot_work_is_refused_in_one_line(arguments, message, here, folder):
+    refused(here(arguments), message)
     assert not (folder / "runs").exists()
 
 
-def test_a_broken_image_is_named(here, folder):
-    (folder / "images" / "broken.jpg").write_bytes(b"no image")
-    refused(here(ON_IMAGES), "images/broken.jpg cannot be read")
+GREY = Image.fromarray(np.full((28, 28), 25700, dtype=np.uint16))  # 100 of 255
+NUMBERS = Image.new("I", (28, 28), 25700)
+
+
+@pytest.mark.parametrize(
+    ("image", "file", "pixel"),
+    [
+        (GREY, {"format": "png"}, (100, 100, 100)),
+        (GREY, {"format": "png", "transparency": 25700}, (255, 255, 255)),
+        (GREY, {"format": "png", "transparency": 25701}, (100, 100, 100)),
+        (NUMBERS, {"format": "tiff"}, (100, 100, 100)),
+        (Image.new("RGBA", (28, 28), (0, 100, 200, 0)), {"format": "png"}, (255, 255, 255)),
+        (Image.new("RGBA", (28, 28), (0, 100, 200, 51)), {"format": "png"}, (204, 224, 244)),
+        (Image.new("LA", (28, 28), (7, 0)), {"format": "png"}, (255, 255, 255)),
+        (Image.new("RGB", (28, 28)).quantize(2), {"format": "png", "transparency": 0}, (255, 255, 255)),
+        (Image.new("RGB", (28, 28), (1, 2, 3)), {"format": "png"}, (1, 2, 3)),
+    ],
+)
+def test_16_bits_are_scaled_to_8_and_what_is_transparent_is_white(image, file, pixel, tmp_path):
+    image.save(tmp_path / "image", **file)
+    expected = torch.tensor(pixel, dtype=torch.uint8)[:, None, None].expand(3, 28, 28)
+    assert gan_standalone.read_image(tmp_path / "image", 28).equal(expected)
+
+
+@pytest.mark.parametrize("image", [Image.new("I", (28, 28), 65536), Image.new("F", (28, 28), 0.5), None])
+def test_what_is_no_image_of_8_or_16_bits_is_named(image, here, folder):
+    image.save(folder / "images" / "a.tiff") if image else (folder / "images" / "a.tiff").write_bytes(b"no image")
+    refused(here(ON_IMAGES), "images/a.tiff cannot be read as an image")
+
+
+def test_what_macos_keeps_beside_an_image_is_none(here, folder):
+    (folder / "images" / "._0.png").write_bytes(b"attributes of 0.png")
+    assert here(f"{ON_IMAGES} --steps 1")[0] == 0
+    assert checkpoint_of(folder)["data_shapes"] == [[8, 3, 28, 28]]
 
 
 class Executed:
@@ -187,25 +239,51 @@ class Executed:
         return (print, ("executed",))
 
 
+MADE_HERE = {"script": "gan_standalone", "step": 1, "options": {}}
+
+
 @pytest.mark.parametrize(
-    ("checkpoint", "told"),
+    ("checkpoint", "message"),
     [
-        ({"options": {}, "script": "gan_detach"}, "made by gan_detach.py"),
-        ({"options": {"model": "mlp"}, "script": "gan_standalone"}, "--model=mlp"),
-        ({"options": {"steps": "many"}, "script": "gan_standalone"}, "--steps"),
-        ({"script": "gan_standalone", "options": Executed()}, "holds no checkpoint"),
+        (MADE_HERE | {"script": "gan_detach"}, "made by gan_detach.py"),
+        (MADE_HERE | {"step": -5}, "step -5"),
+        (MADE_HERE | {"step": "5"}, "step 5"),
+        (MADE_HERE | {"options": {"model": "mlp"}}, "--model=mlp"),
+        (MADE_HERE | {"options": {"steps": "many"}}, "--steps"),
+        (MADE_HERE | {"options": Executed()}, "holds no checkpoint"),
         ([1, 2], "holds no checkpoint"),
         (None, "holds no checkpoint"),
     ],
 )
-def test_a_checkpoint_that_is_none_is_refused_in_one_line(checkpoint, told, here, folder):
+def test_a_checkpoint_that_is_none_is_refused_in_one_line(checkpoint, message, here, folder):
     if checkpoint is None:
         (folder / "checkpoint.pt").write_bytes(b"no checkpoint")
     else:
         torch.save(checkpoint, folder / "checkpoint.pt")
     outcome = here(f"--resume {folder}")
-    refused(outcome, told)
+    refused(outcome, message)
     assert "executed" not in outcome[1]
+
+
+def test_a_damaged_checkpoint_is_refused(here, folder):
+    assert here(f"{ON_IMAGES} --steps 2")[0] == 0
+    path = run_of(folder) / "checkpoint.pt"
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(bytes(4096))
+    checkpoint_of(folder)  # torch.load sees nothing
+    refused(here(f"--resume {run_of(folder)} --steps 4"), "is damaged")
+
+
+def test_a_run_goes_on_with_its_own_images_and_networks_alone(here, folder):
+    assert here(f"{ON_IMAGES} --steps 2")[0] == 0
+    again = f"--resume {run_of(folder)} --steps 4"
+    change(run_of(folder), lambda checkpoint: checkpoint["generator"].pop("1.weight"))
+    refused(here(again), "the checkpoint does not fit")
+    for number in range(3):
+        next(folder.glob(f"images/**/{number}.png")).unlink()
+    refused(here(again), "the images were [[8, 3, 28, 28]] and are [[5, 3, 28, 28]]")
+    assert checkpoint_of(folder)["step"] == 2
 
 
 def test_a_run_keeps_its_own_options_but_for_more_steps(here, folder):
