@@ -32,12 +32,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` a
 from common.data import load_mnist5k
 from common.models import MODELS
 from common.run.command_line import launch
-from common.run.markdown import table
 from common.run.option_values import Count, check_numbers
 from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
 from scripts.benchmarks.compare_updates import gan_contender, textbook_detach
-from scripts.benchmarks.harness import conditions, environment, seconds_in_turns, spread, timings
+from scripts.benchmarks.harness import conditions, environment, seconds_in_turns, timing_table, timings
 
 USUAL = "as usually written"
 
@@ -119,12 +118,7 @@ def main(options: Options) -> None:
     seconds = seconds_in_turns(loops, bar, device, untimed=0)
 
     print(conditions(environment(device)) + "\n")
-    images, rows = 1e3 * options.steps * options.batch_size, []
-    for name, row in timings(seconds, USUAL).items():
-        rates = [images / milliseconds for milliseconds in reversed(row["quartiles"])]
-        speed = spread(row["speed"], row["speed_quartiles"])
-        rows.append([name, spread(images / row["ms"], rates, ",.0f"), speed])
-    print(table(["loop", "images/s", "speed"], rows))
+    print(timing_table("loop", timings(seconds, USUAL), options.steps * options.batch_size))
 
 
 if __name__ == "__main__":

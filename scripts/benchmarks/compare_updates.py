@@ -30,7 +30,6 @@ computes and cuts off: where the filters of 3x3 leave the last row out, the grad
     retain_graph                G + 3D     6D -  d           4G - 2g           5G + 9D - 2g -  d    detach's
     detach, textbook            G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
     detach                      G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
-    generator_first, textbook   G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
     generator_first             G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
     resample                   2G + 3D     5D - 2d           2G -  g           4G + 8D -  g - 2d    the sum
     simultaneous                G + 2D     5D - 2d           2G -  g           3G + 7D -  g - 2d    the sum
@@ -85,7 +84,6 @@ from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.compiled import compile_in_place
 from common.run.folder import check_new_file, write_whole
-from common.run.markdown import table
 from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import GanOptions, pick_device
 from gradient_audit import GradientAudit
@@ -106,7 +104,7 @@ from scripts.benchmarks.harness import (
     environment,
     seconds_in_turns,
     seconds_per_call,
-    spread,
+    timing_table,
     timings,
 )
 from scripts.benchmarks.step_cost import PHASES, Flops, LiveTensors, count_flops, layer_flops, phases
@@ -187,21 +185,6 @@ def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z)
     return {"d_loss": d_loss.detach(), "g_loss": g_loss.detach()}
 
 
-def textbook_generator_first(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    """`gan_generator_first.py` as it is usually written."""
-    fake = generator(z)
-    optimizer_g.zero_grad()
-    g_loss = generator_loss(discriminator(fake))
-    g_loss.backward()
-    optimizer_g.step()
-
-    optimizer_d.zero_grad()
-    d_loss = discriminator_loss(discriminator(real), discriminator(fake.detach()))
-    d_loss.backward()
-    optimizer_d.step()
-    return {"d_loss": d_loss.detach(), "g_loss": g_loss.detach()}
-
-
 @dataclass(frozen=True)
 class Order:
     """An update order: its step, and the multiples of (G, D, g, d, l, s) that it costs and that it needs.
@@ -233,7 +216,6 @@ ORDERS = {
     "retain_graph": Order(gan_retain_graph.train_step, (5, 9, -2, -1), DETACH),
     BASELINE: Order(textbook_detach, (3, 9, -1, -2), DETACH),
     "detach": Order(gan_detach.train_step, DETACH, DETACH),
-    "generator_first, textbook": Order(textbook_generator_first, (3, 9, -1, -2), DETACH),
     "generator_first": Order(gan_generator_first.train_step, DETACH, DETACH),
     "resample": Order(gan_resample.train_step, (4, 8, -1, -2), (4, 8, -1, -2)),
     "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2), (3, 7, -1, -2)),
@@ -314,28 +296,23 @@ def compare_settings(options: Options, device: torch.device) -> dict[str, dict]:
 
 def settings(networks: list[nn.Module], device_type: str) -> dict[str, Contender]:
     """Return the contenders of `compare_settings`, the first as shipped."""
-    adams = {
-        "without version counters": {"fused": True},
-        "foreach Adam": {"foreach": True},
-        "for-loop Adam": {"foreach": False},
+    new = partial(gan_contender, gan_detach.train_step, networks)
+    contenders = {
+        "as shipped": new(),
+        "contiguous": new(),
+        "without version counters": new(partial(torch.optim.Adam, fused=True)),
+        "foreach Adam": new(partial(torch.optim.Adam, foreach=True)),
+        "for-loop Adam": new(partial(torch.optim.Adam, foreach=False)),
+        "--precision bf16": new(),
+        "--compile": new(),
     }
-    names = ["as shipped", "contiguous", "--precision bf16", "--compile"]
-    shipped, contiguous, bfloat16, compiled = (gan_contender(gan_detach.train_step, networks) for _ in names)
-    for network in contiguous.networks.values():
+    for network in contenders["contiguous"].networks.values():
         network.to(memory_format=torch.contiguous_format)
+    bfloat16 = contenders["--precision bf16"]
     bfloat16.step = torch.autocast(device_type, torch.bfloat16, cache_enabled=False)(bfloat16.step)
-    for network in compiled.networks.values():
+    for network in contenders["--compile"].networks.values():
         compile_in_place(network)
-    return {
-        "as shipped": shipped,
-        "contiguous": contiguous,
-        **{
-            name: gan_contender(gan_detach.train_step, networks, partial(torch.optim.Adam, **form))
-            for name, form in adams.items()
-        },
-        "--precision bf16": bfloat16,
-        "--compile": compiled,
-    }
+    return contenders
 
 
 def plain_cyclegan(a_to_b, b_to_a, d_a, d_b, optimizer_g, optimizer_d, pool_a, pool_b, real_a, real_b, waste=True):
@@ -452,42 +429,30 @@ COMPARISONS = {
 }
 
 
+COUNTED = {
+    "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
+    "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}",
+    "wasted gradients": lambda row: row["wasted"] or "-",
+    "peak MB": lambda row: f"{row['peak_bytes'] / 1e6:.1f}",
+}
+
+
 def report(result: dict) -> str:
     """Return the result as Markdown."""
     options, rows = result["options"], result["rows"]
-    size, batch = options["image_size"], options["batch_size"]
-    _, column, baseline = COMPARISONS[options["what"]]
-    head = [column, "ms per step", "speed", "images/s"]
-    networks = "CycleGAN" if options["what"] == "cyclegan" else f"`{options['model']}`"
-    text = (
-        f"{networks}, {size}x{size} pixels, batches of {batch}: medians over {options['repeats']} turns, quartiles in "
-    )
-    text += f'brackets. Speed is in multiples of "{baseline}".'
-    if "flops" in rows[baseline]:
-        head += ["GFLOPs", "wasted", "wasted gradients", "peak MB"]
-        text += " GFLOPs and the peak of live tensors are counted, not timed. Wasted is the share of the GFLOPs that "
-        text += "the step does not need."
-    lines = [cells(name, row, batch) for name, row in rows.items()]
-    return f"{conditions(result['environment'])}\n\n{text}\n\n{table(head, lines)}\n"
-
-
-def cells(name: str, row: dict, batch_size: int) -> list[str]:
-    """Return a contender's row of the table."""
-    timed = [
-        name,
-        spread(row["ms"], row["quartiles"]),
-        spread(row["speed"], row["speed_quartiles"]),
-        f"{1e3 * batch_size / row['ms']:,.0f}",
+    what, size, batch = options["what"], options["image_size"], options["batch_size"]
+    _, head, baseline = COMPARISONS[what]
+    networks = "CycleGAN" if what == "cyclegan" else f"`{options['model']}`"
+    lines = [
+        f"{networks}, {size}x{size} pixels, batches of {batch}: a step, medians over {options['repeats']} turns,",
+        f'quartiles in brackets. Speed is in multiples of "{baseline}".',
     ]
-    if "flops" not in row:
-        return timed
-    return [
-        *timed,
-        f"{row['flops'] / 1e9:.3f}",
-        f"{1 - row['needed'] / row['flops']:.1%}",
-        row["wasted"] or "-",
-        f"{row['peak_bytes'] / 1e6:.1f}",
-    ]
+    counted = "flops" in rows[baseline]
+    if counted:
+        lines.append("GFLOPs and the peak of live tensors are counted, not timed.")
+        lines.append("Wasted is the share of the GFLOPs that the step does not need.")
+    figures = timing_table(head, rows, batch, COUNTED if counted else None)
+    return "\n\n".join([conditions(result["environment"]), "\n".join(lines), figures])
 
 
 def main(options: Options) -> None:

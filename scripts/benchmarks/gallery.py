@@ -57,8 +57,6 @@ D_BACKWARD = "d_loss.backward()"
 G_BACKWARD = "g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])"
 MAKE_D = "optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)"
 PLACED = "generator, discriminator = (run.place(network) for network in networks)"
-R1 = """(slope,) = torch.autograd.grad(discriminator(points).sum(), points{keep})
-    d_loss = d_loss + 5 * slope.square().sum((1, 2, 3)).mean()"""
 
 
 @dataclass(frozen=True)
@@ -72,26 +70,29 @@ class Mistake:
 
     def apply(self, source: str) -> str:
         """Return the source of gan_detach.py with this mistake; raises ValueError where the text to replace is not."""
-        for old, new in self.edits:
+        for old, new in (IMPORT, *self.edits) if self.edits else ():
             if source.count(old) != 1:
                 raise ValueError(f"{self.name}: gan_detach.py has {source.count(old)} times {old!r}")
             source = source.replace(old, new)
         return source
 
 
-RATE = GanOptions().lr  # of G; D has a third of it
+RATE = GanOptions.lr  # of G; D has a third of it
 IMPORT = ("from torch.optim.swa_utils", "import torch\nfrom torch.optim.swa_utils")
 
 
 def penalty(keep: str) -> tuple[tuple[str, str], ...]:
     """Return the edits that add an R1 penalty to D's loss; keep: `, create_graph=True`, or nothing, the mistake."""
-    added = f"{D_LOSS}\n    points = real.clone().requires_grad_()\n    {R1.format(keep=keep)}"
-    return (IMPORT, (D_LOSS, added))
+    added = f"""{D_LOSS}
+    points = real.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(discriminator(points).sum(), points{keep})
+    d_loss = d_loss + 5 * slope.square().sum((1, 2, 3)).mean()"""
+    return ((D_LOSS, added),)
 
 
 def batch_norm(then: str = "") -> tuple[tuple[str, str], ...]:
     """Return the edits that give G batch normalisation; then: a statement to add once the networks are placed."""
-    return (IMPORT, ("def train_step(", MAKE_NETWORKS + "\n\ndef train_step("), MODEL, (PLACED, PLACED + then))
+    return (("def train_step(", MAKE_NETWORKS + "\n\ndef train_step("), MODEL, (PLACED, PLACED + then))
 
 
 MODEL = ("MODELS[options.model](", "make_networks(")
@@ -117,7 +118,6 @@ MISTAKES = (
         "labels-broadcast",
         "labels (2N,) against logits (2N, 1): the difference is (2N, 2N)",
         (
-            IMPORT,
             (
                 D_LOSS,
                 "logits = torch.cat([real_logits, fake_logits])\n"
@@ -145,7 +145,6 @@ MISTAKES = (
         "fused-step",
         "G's loss uses logits from before D's step; D's plain fused optimizer hides it",
         (
-            IMPORT,
             (REAL, "real_logits, fake_logits = discriminator(real), discriminator(fake)"),
             (D_BACKWARD, "d_loss.backward(retain_graph=True)"),
             (G_LOSS, "g_loss = generator_loss(fake_logits)"),
@@ -203,7 +202,7 @@ def audit_findings(mistake: Mistake, script: Path) -> str:
     report = script.with_suffix(".json")
     command = [sys.executable, "-m", "gradient_audit", "--output", report, script]
     command += ["--runs-dir", script.parent / "audited", *mistake.arguments]
-    subprocess.run(command, env=ENVIRONMENT, capture_output=True)
+    subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     findings = json.loads(report.read_text())["findings"]
     return ", ".join(dict.fromkeys(finding["kind"] for finding in findings)) or "-"
 

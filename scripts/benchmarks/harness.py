@@ -1,4 +1,4 @@
-"""What the comparisons share: contenders timed in turns, medians with quartiles, and the machine in words."""
+"""What the comparisons share: contenders timed in turns, a table of medians with quartiles, the machine in words."""
 
 import platform
 import re
@@ -10,6 +10,8 @@ from statistics import median
 
 import numpy as np
 import torch
+
+from common.run.markdown import table
 
 
 def clock(device: torch.device) -> float:
@@ -73,6 +75,23 @@ def quartiles(values: list[float]) -> list[float]:
 def spread(middle: float, limits: list[float], form: str = ".2f") -> str:
     """Return a median as text, with its limits, such as its quartiles, in brackets."""
     return f"{middle:{form}} ({limits[0]:{form}}-{limits[1]:{form}})"
+
+
+def timing_table(
+    head: str, rows: dict[str, dict], images: int, columns: dict[str, Callable[[dict], str]] | None = None
+) -> str:
+    """Return the result of `timings` as a Markdown table, with the images that a contender takes in a second.
+
+    head: of the column of names. images: how many one call takes. columns: more of them, each a function of a row.
+    """
+    columns = columns or {}
+    lines = []
+    for name, row in rows.items():
+        rate, least, most = (1e3 * images / ms for ms in (row["ms"], *reversed(row["quartiles"])))
+        timed = [spread(row["ms"], row["quartiles"]), spread(row["speed"], row["speed_quartiles"])]
+        timed.append(spread(rate, [least, most], ",.0f"))
+        lines.append([name, *timed, *(text(row) for text in columns.values())])
+    return table([head, "ms", "speed", "images/s", *columns], lines)
 
 
 def environment(device: torch.device) -> dict[str, str]:
