@@ -8,8 +8,7 @@ recall, the share of confident digits and that of the rarest. With `--evaluate-e
 too, for a plot of quality over seconds. A thousand modes want a longer noise vector than ten digits: `--z-dim 64`.
 
     python scripts/benchmarks/compare_modes.py --z-dim 64
-    python scripts/benchmarks/compare_modes.py --z-dim 64 --orders detach retain_graph generator_first simultaneous
-    python scripts/benchmarks/compare_modes.py --dataset mnist5k --seconds 40 --orders detach wgan_gp r3 r3_lazy
+    python scripts/benchmarks/compare_modes.py --dataset mnist5k --orders detach wgan_gp r3 r3_lazy
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and

@@ -1,4 +1,4 @@
-"""What a step costs: time, arithmetic, memory, and gradients that no optimizer uses. `--what` names a comparison.
+"""What a step costs: time, arithmetic, and gradients that no optimizer uses. `--what` names a comparison.
 
     orders      the update orders; "textbook" is an order as it is usually written, with plain `backward()`
     settings    memory format, form of Adam, bfloat16, compilation: the step of `gan_detach.py`, one setting at a time
@@ -107,7 +107,7 @@ from scripts.benchmarks.harness import (
     timing_table,
     timings,
 )
-from scripts.benchmarks.step_cost import PHASES, Flops, LiveTensors, count_flops, layer_flops, phases
+from scripts.benchmarks.step_cost import PHASES, Flops, count_flops, layer_flops, phases
 
 STEPS_PER_TURN = 5
 DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail
@@ -136,7 +136,7 @@ class Options:
 
 @dataclass
 class Contender:
-    """A step, called with a batch, and what it trains.
+    """A step, called with a batch, and the networks that it trains.
 
     needed: the FLOPs of a step without the gradients that no optimizer uses. period: steps after which it repeats
     itself.
@@ -144,7 +144,6 @@ class Contender:
 
     step: Callable[..., object]
     networks: dict[str, nn.Module]
-    optimizers: list[torch.optim.Optimizer]
     needed: int = 0
     period: int = 1
 
@@ -153,21 +152,13 @@ class Contender:
         for _ in range(self.period):
             self.step(*batch)
 
-    def tensors(self) -> Iterator[Tensor]:
-        """Yield the tensors kept between steps: weights, buffers, gradients, the optimizers' state."""
-        for network in self.networks.values():
-            yield from (*network.parameters(), *network.buffers())
-            yield from (p.grad for p in network.parameters() if p.grad is not None)
-        for optimizer in self.optimizers:
-            yield from (value for state in optimizer.state.values() for value in state.values())
-
 
 def gan_contender(train_step: Callable, networks: list[nn.Module], adam: Callable = fused_adam) -> Contender:
     """Return a contender that trains copies of the networks G and D with `train_step`, by Adam as `adam` makes it."""
     networks = copy.deepcopy(networks)
     optimizers = [adam(network.parameters(), lr=1e-3, betas=(0.5, 0.999)) for network in networks]
     step = partial(train_step, *networks, *optimizers)
-    return Contender(step, dict(zip("GD", networks, strict=True)), optimizers)
+    return Contender(step, dict(zip("GD", networks, strict=True)))
 
 
 def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -351,7 +342,6 @@ def cyclegan_contender(train_step: Callable, networks: list[nn.Module], real: Te
     return Contender(
         partial(train_step, *networks, *optimizers, ImagePool(), ImagePool()),
         dict(zip(("a_to_b", "b_to_a", "discriminator_a", "discriminator_b"), networks, strict=True)),
-        optimizers,
         needed=dot((18, 16, -4, -4), forward),
     )
 
@@ -386,13 +376,12 @@ def compare(
 ) -> dict[str, dict]:
     """Return what a step of each contender costs; all get the same batches of `stream`, in turns.
 
-    The times are those of `timings`. Where FLOPs are needed, they are counted, too, as `flops`, `needed`, `peak_bytes`
-    (of live tensors), and `wasted` has the networks whose gradients no optimizer used, with the code that computed
-    them.
+    The times are those of `timings`. `flops` and `needed` are counted, but not for settings, which do not change them;
+    `wasted` has the networks whose gradients no optimizer used, with the code that computed them.
     """
     batch, counts = next(stream), {}
     for name, contender in tqdm(contenders.items(), "first steps", leave=False):
-        contender.run_period(batch)  # afterwards gradients and the optimizers' state exist, as in the middle of a run
+        contender.run_period(batch)  # the first steps are slow
         counts[name] = count(contender, batch) if contender.needed else {}
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
     bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
@@ -403,8 +392,6 @@ def compare(
 
 def count(contender: Contender, batch: tuple[Tensor, ...]) -> dict:
     """Return the figures of a step that do not depend on the machine."""
-    with LiveTensors([*contender.tensors(), *batch]) as live:
-        contender.run_period(batch)
     with GradientAudit(**contender.networks) as audit:
         contender.run_period(batch)
     wasted = [
@@ -417,7 +404,6 @@ def count(contender: Contender, batch: tuple[Tensor, ...]) -> dict:
         "needed": contender.needed,
         "flops": round(count_flops(partial(contender.run_period, batch)) / contender.period),
         "wasted": ", ".join(wasted),
-        "peak_bytes": live.peak,
     }
 
 
@@ -433,7 +419,6 @@ COUNTED = {
     "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
     "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}",
     "wasted gradients": lambda row: row["wasted"] or "-",
-    "peak MB": lambda row: f"{row['peak_bytes'] / 1e6:.1f}",
 }
 
 
@@ -449,8 +434,7 @@ def report(result: dict) -> str:
     ]
     counted = "flops" in rows[baseline]
     if counted:
-        lines.append("GFLOPs and the peak of live tensors are counted, not timed.")
-        lines.append("Wasted is the share of the GFLOPs that the step does not need.")
+        lines.append("GFLOPs are counted, not timed; wasted is the share of them that the step does not need.")
     figures = timing_table(head, rows, batch, COUNTED if counted else None)
     return "\n\n".join([conditions(result["environment"]), "\n".join(lines), figures])
 

@@ -1,7 +1,6 @@
-"""What a training step costs, counted: floating-point operations and live memory, and which part takes what."""
+"""What a training step costs in floating-point operations, counted, and which part of it takes what."""
 
-import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from unittest.mock import patch
@@ -9,7 +8,6 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 LAYERS = nn.Linear | nn.modules.conv._ConvNd
@@ -70,40 +68,6 @@ def layer_flops(network: nn.Module, inputs: Tensor) -> list[tuple[int, int]]:
         for hook in hooks:
             hook.remove()
     return counts
-
-
-class LiveTensors(TorchDispatchMode):
-    """Counts, inside a `with` block, the bytes of live tensors (`bytes`) and their maximum (`peak`).
-
-    Each storage counts once, from the operation that makes it until nothing refers to it. The temporary memory of
-    kernels is not counted, so the figure depends on the code alone: the same for every run and machine.
-    """
-
-    def __init__(self, tensors: Iterable[Tensor] = ()):
-        """Start with `tensors`, those that exist already."""
-        super().__init__()
-        self.bytes = self.peak = 0
-        self.storages = weakref.WeakSet()
-        self.add(tensors)
-
-    def add(self, tensors: Iterable[object]) -> None:
-        """Count the storages of `tensors` that are not yet counted; other objects are skipped."""
-        for tensor in tensors:
-            if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage()) not in self.storages:
-                self.storages.add(storage)
-                self.bytes += storage.nbytes()
-                self.peak = max(self.peak, self.bytes)
-                weakref.finalize(storage, self.subtract, storage.nbytes()).atexit = False
-
-    def subtract(self, count: int) -> None:
-        """Count `count` bytes less."""
-        self.bytes -= count
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        """Run the operation and count the tensors it returns."""
-        result = function(*args, **(kwargs or {}))
-        self.add(tree_leaves(result))
-        return result
 
 
 @contextmanager

@@ -119,23 +119,11 @@ def test_the_textbook_ends_with_the_same_weights_to_the_bit():
         assert all(p.equal(q) for p, q in pairs)
 
 
-def test_the_audit_names_what_is_wasted_and_peaks_are_the_same_on_every_run():
-    first, second = ({name: count(*contender(name)) for name in ORDERS} for _ in range(2))
-    assert first == second
-    wasted = {name: counts["wasted"] for name, counts in first.items()}
+def test_the_audit_names_what_is_wasted():
+    wasted = {name: count(*contender(name))["wasted"] for name in ORDERS}
     assert wasted.pop("retain_graph") == "G by `d_loss.backward(retain_graph=True)`, D by `g_loss.backward()`"
     assert wasted.pop("detach, textbook") == "D by `g_loss.backward()`"
     assert set(wasted.values()) == {""}
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_memory_is_least_where_the_generators_graph_is_gone(model):
-    peaks = {}
-    for name in ("generator_first", "detach", "retain_graph"):
-        made, batch = contender(name, model, batch_size=16)
-        peaks[name] = count(made, batch)["peak_bytes"]
-        assert peaks[name] > sum(t.nbytes for t in made.tensors())
-    assert peaks["generator_first"] < peaks["detach"] < peaks["retain_graph"]
 
 
 def test_all_orders_start_from_the_same_weights_and_see_the_same_batches(monkeypatch):
