@@ -119,7 +119,8 @@ class Options:
     """Options of the comparison."""
 
     what: Literal["orders", "settings", "cyclegan", "audit"] = "orders"
-    """The contenders."""
+    """The contenders: update orders, settings (memory format, form of Adam, bfloat16, compilation), arrangements of
+    CycleGAN's step, or a step under an audit."""
     model: Literal["conv", "mlp"] = "conv"
     """Convolutional networks, or fully connected ones; CycleGAN has its own."""
     image_size: Pixels = 28

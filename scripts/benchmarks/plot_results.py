@@ -134,11 +134,11 @@ def draw_quality(result: dict, figure) -> None:
     left, right = figure.subplots(1, 2)
     for name, runs in result["runs"].items():
         color, line = LINES.get(name, (PURPLE, "-"))
-        judged = [[p for run in runs for p in run if p["steps"] == step] for step in common_steps(runs)]
-        judged.append([run[-1] for run in runs])
-        seconds = [median(p["seconds"] for p in points) for points in judged]
+        points_by_step = [[p for run in runs for p in run if p["steps"] == step] for step in common_steps(runs)]
+        points_by_step.append([run[-1] for run in runs])
+        seconds = [median(p["seconds"] for p in points) for points in points_by_step]
         for axes, column, unit in ((left, "confident", 100), (right, "fid", 1)):
-            values = [[p[column] * unit for p in points] for points in judged]
+            values = [[p[column] * unit for p in points] for points in points_by_step]
             axes.fill_between(seconds, [*map(min, values)], [*map(max, values)], color=color, alpha=0.12, linewidth=0)
             axes.plot(seconds, [*map(median, values)], line, color=color, marker="o", markersize=2.5, label=name)
     left.set_ylabel("confident digits, %")
