@@ -8,21 +8,16 @@ with curves, samples and checkpoints.
     python scripts/benchmarks/compare_loops.py --model mlp --steps 2500
 """
 
-import contextlib
 import copy
 import io
-import signal
 import sys
 import tempfile
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Literal
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from annotated_types import Ge, Le
@@ -37,12 +32,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` a
 from common.data import load_mnist5k
 from common.models import MODELS
 from common.run.command_line import launch
-from common.run.markdown import table
 from common.run.option_values import Count, check_numbers
 from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
-from scripts.benchmarks.compare_updates import Contender, textbook_detach
-from scripts.benchmarks.step_cost import conditions, environment, quartiles, seconds_in_turns, speeds, spread
+from scripts.benchmarks.compare_updates import gan_contender, textbook_detach
+from scripts.benchmarks.harness import conditions, environment, seconds_in_turns, timing_table, timings
 
 USUAL = "as usually written"
 
@@ -64,19 +58,19 @@ class Options:
 
 
 class Digits(Dataset):
-    """The shipped digits, one PIL image at a time, as torchvision's MNIST returns its own."""
+    """The shipped digits with their labels, one PIL image at a time, as torchvision's MNIST returns its own.
+
+    transform: applied to each PIL image.
+    """
 
     def __init__(self, transform):
-        """Load the digits. transform: applied to each PIL image."""
         self.images, self.labels = load_mnist5k()
         self.transform = transform
 
     def __len__(self) -> int:
-        """Return the number of digits."""
         return len(self.images)
 
     def __getitem__(self, index: int):
-        """Return the transformed image and its label."""
         return self.transform(Image.fromarray(self.images[index, 0].numpy())), int(self.labels[index])
 
 
@@ -96,25 +90,14 @@ def usual_loop(options: Options, device: torch.device, networks: list[nn.Module]
 
 def whole_script(options: Options, device: torch.device) -> None:
     """Run `gan_detach.py` in full, into a temporary folder."""
-    with (
-        tempfile.TemporaryDirectory() as runs,
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        gan_detach.main(
-            GanOptions(
-                model=options.model,
-                batch_size=options.batch_size,
-                steps=options.steps,
-                device=str(device),
-                runs_dir=Path(runs),
-            )
-        )
+    settings = {"model": options.model, "batch_size": options.batch_size, "steps": options.steps}
+    with tempfile.TemporaryDirectory() as runs, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        gan_detach.main(GanOptions(**settings, device=str(device), runs_dir=Path(runs)))
 
 
 def step_alone(options: Options, device: torch.device, networks: list[nn.Module]) -> None:
     """Repeat the step of `gan_detach.py` on one batch."""
-    contender = Contender(gan_detach.train_step, *networks)
+    contender = gan_contender(gan_detach.train_step, networks)
     real = torch.rand(options.batch_size, 1, 28, 28, device=device) * 2 - 1
     z = torch.randn(options.batch_size, GanOptions.z_dim, device=device)
     for _ in range(options.steps):
@@ -135,12 +118,7 @@ def main(options: Options) -> None:
     seconds = seconds_in_turns(loops, bar, device, untimed=0)
 
     print(conditions(environment(device)) + "\n")
-    images, rows = options.steps * options.batch_size, []
-    for name, taken in seconds.items():
-        rates = [images / second for second in taken]
-        ratios = speeds(seconds[USUAL], taken)
-        rows.append([name, spread(median(rates), quartiles(rates), ",.0f"), spread(median(ratios), quartiles(ratios))])
-    print(table(["loop", "images/s", "speed"], rows))
+    print(timing_table("loop", timings(seconds, USUAL), options.steps * options.batch_size))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@ recall, the share of confident digits and that of the rarest. With `--evaluate-e
 too, for a plot of quality over seconds. A thousand modes want a longer noise vector than ten digits: `--z-dim 64`.
 
     python scripts/benchmarks/compare_modes.py --z-dim 64
-    python scripts/benchmarks/compare_modes.py --z-dim 64 --orders detach retain_graph generator_first simultaneous
-    python scripts/benchmarks/compare_modes.py --dataset mnist5k --seconds 40 --orders detach wgan_gp r3 r3_lazy
+    python scripts/benchmarks/compare_modes.py --dataset mnist5k --orders detach wgan_gp r3 r3_lazy
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
@@ -25,13 +24,10 @@ import sys
 import tempfile
 import time
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from annotated_types import Ge, Gt, Le, MinLen
 from tqdm import tqdm
@@ -41,11 +37,11 @@ sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from an
 
 from common.errors import BadInput, Stopped
 from common.run.command_line import launch
-from common.run.folder import check_new_file, shown, write_whole
+from common.run.folder import check_new_file, write_whole
 from common.run.markdown import table
-from common.run.option_values import Count, check_numbers, kept
+from common.run.option_values import Count, check_numbers
 from common.run.options import GanOptions, pick_device
-from scripts.benchmarks.step_cost import conditions, environment
+from scripts.benchmarks.harness import conditions, environment, spread
 from scripts.tools import evaluate
 
 PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
@@ -88,8 +84,8 @@ class Options:
 def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     """Train with a script for the seconds that all have; return checkpoints, each with the seconds up to it.
 
-    The last is that of the whole run, the others those of `--evaluate-every`. Raises Stopped, with the script's last
-    line, where it ends by itself.
+    The last is that of the whole run, the others those of `--evaluate-every`. Raises Stopped where the script ends by
+    itself, with its last line.
     """
     runs = options.runs_dir / options.dataset
     before = set(runs.glob("*/*"))
@@ -100,19 +96,19 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     command += ["--steps", str(10**9), "--checkpoint-every", str(options.evaluate_every or 10**9)]
     command += ["--device", options.device] if options.device else []
 
-    def started() -> list[Path]:
+    def started_runs() -> list[Path]:
         return [run for run in set(runs.glob(f"{script}/*")) - before if (run / STARTED).exists()]
 
     with tempfile.TemporaryFile("w+") as output:
         with subprocess.Popen(command, stdout=output, stderr=output) as process:
             try:
-                while not (found := started()) and process.poll() is None:
+                while not (started := started_runs()) and process.poll() is None:
                     time.sleep(0.05)
                 start = time.time()
                 while time.time() < start + options.seconds and process.poll() is None:
                     time.sleep(0.05)
                     if options.evaluate_every:
-                        keep_checkpoint(found[0] / "checkpoint.pt")
+                        link_checkpoint(started[0] / "checkpoint.pt")
                 process.terminate()  # the script ends after the step it is in, with a checkpoint
                 process.wait()
                 seconds = time.time() - start
@@ -120,14 +116,14 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
                 process.kill()
         if process.returncode != 128 + signal.SIGTERM:
             output.seek(0)
-            last = (output.read().split("\n")[-2:] or [""])[0]
-            raise Stopped(f"{script}.py ended by itself, with status {process.returncode}: {last}")
-    (run,) = found
+            lines = output.read().splitlines() or [""]
+            raise Stopped(f"{script}.py ended by itself, with status {process.returncode}: {lines[-1]}")
+    (run,) = started
     earlier = [(path, path.stat().st_mtime - start) for path in run.glob("checkpoint-*.pt")]
     return [*sorted(earlier, key=lambda pair: pair[1]), (run / "checkpoint.pt", seconds)]
 
 
-def keep_checkpoint(checkpoint: Path) -> None:
+def link_checkpoint(checkpoint: Path) -> None:
     """Give the checkpoint, if there is one yet, a second name, which the next checkpoint leaves as it is."""
     if checkpoint.exists():
         second = checkpoint.with_name(f"checkpoint-{checkpoint.stat().st_mtime_ns}.pt")
@@ -135,7 +131,7 @@ def keep_checkpoint(checkpoint: Path) -> None:
             os.link(checkpoint, second)
 
 
-def figures(checkpoint: Path, options: Options) -> dict:
+def evaluation(checkpoint: Path, options: Options) -> dict:
     """Return what `evaluate.py` says of a checkpoint; the figures are in `samples`, those of real images in `floor`."""
     with redirect_stdout(io.StringIO()):
         evaluate.main(evaluate.Options(checkpoint, count=options.count, features="digits", device=options.device))
@@ -147,63 +143,47 @@ def figures(checkpoint: Path, options: Options) -> dict:
     return entry
 
 
-def spread(values: list[float], form: str) -> str:
-    """Return the median, and the smallest and the largest in brackets."""
-    return f"{median(values):{form}} ({min(values):{form}}-{max(values):{form}})"
+def report(result: dict) -> str:
+    """Return the table: for each order, and for real images, medians over the seeds, smallest and largest in brackets.
 
-
-def report(found: dict[str, list[dict[str, float]]], floors: list[dict[str, float]], columns: dict[str, str]) -> str:
-    """Return the table, given the figures of each seed by order, and those of real images."""
-    columns = columns | {"steps": ",.0f", "seconds": ".1f"}
-    rows = [
-        [order, *(spread([run[name] for run in runs], form) for name, form in columns.items())]
-        for order, runs in found.items()
-    ]
-    rows.append(
-        ["real images"]
-        + [spread([f[n] for f in floors], form) if n in floors[0] else "" for n, form in columns.items()]
-    )
+    The figures of an order are those at the end of its runs.
+    """
+    columns = COLUMNS[result["options"]["dataset"]] | {"steps": ",.0f", "seconds": ".1f"}
+    ends = {order: [run[-1] for run in runs] for order, runs in result["runs"].items()}
+    rows = []
+    for name, seeds in (ends | {"real images": result["real images"]}).items():
+        rows.append([name])
+        for column, form in columns.items():
+            values = [figures[column] for figures in seeds if column in figures]
+            rows[-1].append(spread(median(values), [min(values), max(values)], form) if values else "")
     return table(["update order", *(name.replace("_", " ").replace("kl", "KL") for name in columns)], rows)
-
-
-def check(options: Options) -> None:
-    """Raise BadInput for options that cannot work, before anything is trained."""
-    check_numbers(options)
-    if not options.orders or set(options.orders) - set(ORDERS):
-        raise BadInput(f"--orders {' '.join(options.orders)}: must be some of {', '.join(ORDERS)}")
-    most = 30_000 if options.dataset == "stacked-digits" else 2000
-    if options.count is not None and options.count > most:
-        raise BadInput(f"--count {options.count}: must be at most {most:,} with --dataset {options.dataset}")
-    if options.output:
-        check_new_file(options.output, ".json")
 
 
 def main(options: Options) -> None:
     """Train, evaluate, and print the table."""
-    check(options)
+    check_numbers(options)
+    if unknown := set(options.orders) - set(ORDERS):
+        raise BadInput(f"--orders {min(unknown)}: must be some of {', '.join(ORDERS)}")
+    if options.output:
+        check_new_file(options.output, ".json")
     device = pick_device(options.device)
     orders = list(dict.fromkeys(options.orders))
-    found, floors = {order: [] for order in orders}, []
+    runs, floors = {order: [] for order in orders}, []
     turns = [(seed, order) for seed in range(options.seeds) for order in orders]
     for seed, order in tqdm(turns, "runs", unit="run"):
-        found[order].append([])
+        runs[order].append([])
         for checkpoint, seconds in train(order, seed, options):
-            entry = figures(checkpoint, options)
-            found[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
+            entry = evaluation(checkpoint, options)
+            runs[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
         floors.append(entry["floor"])
-        last = found[order][-1][-1]
-        numbers = ", ".join(f"{name} {last[name]:{form}}" for name, form in COLUMNS[options.dataset].items())
-        tqdm.write(f"{order}, seed {seed}: {numbers}, {last['steps']:,} steps; {shown(checkpoint.parent)}")
-    surroundings, ends = environment(device), {order: [run[-1] for run in runs] for order, runs in found.items()}
+    choices = {name: value for name, value in asdict(options).items() if name not in ("runs_dir", "output")}
+    result = {"environment": environment(device), "options": choices, "runs": runs, "real images": floors}
     if options.output:
-        asked = kept(options, "runs_dir", "output")
-        result = {"environment": surroundings, "options": asked, "runs": found, "real images": floors}
         write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
     print(
-        f"{conditions(surroundings)}\n\n`{options.dataset}`, `{options.model}`: noise of {options.z_dim} values, "
-        f"{options.seconds:g} seconds of training, medians of {options.seeds} seeds, smallest and largest in brackets; "
-        f"{entry['count']:,} samples.\n\n"
-        f"{report(ends, floors, COLUMNS[options.dataset])}\n\nRuns: {shown(options.runs_dir / options.dataset)}"
+        f"{conditions(result['environment'])}\n\n`{options.dataset}`, `{options.model}`: noise of {options.z_dim} "
+        f"values, {options.seconds:g} seconds of training, medians of {options.seeds} seeds, smallest and largest in "
+        f"brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {options.runs_dir / options.dataset}"
     )
 
 

@@ -1,7 +1,18 @@
-"""What a step of each update order costs: time, arithmetic, memory, and gradients that no optimizer uses.
+"""What a step costs: time, arithmetic, and gradients that no optimizer uses. `--what` names a comparison.
 
-Every order trains copies of the same networks on the same data and noise; the orders take turns within one run.
-"textbook" is an order as it is usually written, with plain `backward()`.
+    orders      the update orders; "textbook" is an order as it is usually written, with plain `backward()`
+    settings    memory format, form of Adam, bfloat16, compilation: the step of `gan_detach.py`, one setting at a time
+    cyclegan    CycleGAN's step beside its plain arrangement
+    audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
+
+All contenders of a comparison train copies of the same networks on the same data and noise; they take turns within one
+run. Figures are medians over the turns, with quartiles in brackets.
+
+    python scripts/benchmarks/compare_updates.py
+    python scripts/benchmarks/compare_updates.py --what audit --model mlp
+
+Fused Adam as shipped raises the version counters of the weights (`common/optimizers.py`); the setting "without version
+counters" is plain `torch.optim.Adam(fused=True)`, so the difference is the cost of that check.
 
 The table gives FLOPs as multiples of a forward pass of the generator (G) and the discriminator (D) over a batch. g and
 d are the parts of G and D that their first layers take. In the backward pass a layer costs its forward pass once for
@@ -19,7 +30,6 @@ computes and cuts off: where the filters of 3x3 leave the last row out, the grad
     retain_graph                G + 3D     6D -  d           4G - 2g           5G + 9D - 2g -  d    detach's
     detach, textbook            G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
     detach                      G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
-    generator_first, textbook   G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
     generator_first             G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
     resample                   2G + 3D     5D - 2d           2G -  g           4G + 8D -  g - 2d    the sum
     simultaneous                G + 2D     5D - 2d           2G -  g           3G + 7D -  g - 2d    the sum
@@ -30,45 +40,55 @@ computes and cuts off: where the filters of 3x3 leave the last row out, the grad
     r3, every 5th         G + 4D     6.2D - 2d - 0.4l + 0.4s   2G - g        3G + 10.2D - g - 2d - 0.4l + 0.4s   less s
     r3                    G + 4D     11D - 2d - 2l + 2s        2G - g        3G + 15D - g - 2d - 2l + 2s         less s
 
-    python scripts/benchmarks/compare_updates.py
-    python scripts/benchmarks/compare_updates.py --model mlp --output table.md table.json
+CycleGAN's plain arrangement computes translation, identity and cycle in separate passes, and D's real images and fakes,
+too. Its plain `backward()` leaves gradients of the generators' loss in the discriminators. `cyclegan.py` does not
+compute those, and inputs share passes, which saves no FLOPs. Real images need no gradient.
+
+    arrangement              forward      back through D    back through G    sum                        needed
+    plain                    6G + 6D      12D - 4d          12G - 4g          18G + 18D - 4g - 4d        the next
+    plain, nothing wasted    6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d        the sum
+    cyclegan.py              6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d        the sum
 """
 
 import copy
 import json
-import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, cycle, islice
+from itertools import chain, cycle, islice, repeat
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
 
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
 import torch
-from annotated_types import Ge, Le, MinLen
-from torch import Tensor
+import torch.nn.functional as F
+from annotated_types import Ge, Le
+from torch import Tensor, nn
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
+from common.cyclegan_models import cyclegan_networks
 from common.data import batches
-from common.errors import BadInput
 from common.images.load import load_images
-from common.losses import discriminator_loss, generator_loss
+from common.images.pool import ImagePool
+from common.losses import (
+    discriminator_loss,
+    generator_loss,
+    least_squares_discriminator_loss,
+    least_squares_generator_loss,
+)
 from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
-from common.run.folder import check_new_file, shown, write_whole
-from common.run.markdown import table
-from common.run.option_values import Count, Pixels, check_numbers, kept
+from common.run.compiled import compile_in_place
+from common.run.folder import check_new_file, write_whole
+from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import GanOptions, pick_device
 from gradient_audit import GradientAudit
 from scripts import (
+    cyclegan,
     gan_detach,
     gan_generator_first,
     gan_one_stage,
@@ -78,46 +98,68 @@ from scripts import (
     gan_simultaneous,
     gan_wgan_gp,
 )
-from scripts.benchmarks.step_cost import (
-    PHASES,
-    Flops,
-    LiveTensors,
-    Phases,
+from scripts.benchmarks.harness import (
     clock,
     conditions,
     environment,
-    exponent,
-    forward_flops,
-    quartiles,
-    second_derivative_flops,
     seconds_in_turns,
-    speeds,
-    spread,
+    seconds_per_call,
+    timing_table,
+    timings,
 )
+from scripts.benchmarks.step_cost import PHASES, Flops, count_flops, layer_flops, phases
 
 STEPS_PER_TURN = 5
-GROWTH_REPEATS = 3
-EXPONENTS = ("exponent of ms", "exponent of flops", "exponent of peak_bytes")
+DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail
+LATER_STEPS = 20
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of the comparison."""
 
+    what: Literal["orders", "settings", "cyclegan", "audit"] = "orders"
+    """The contenders: update orders, settings (memory format, form of Adam, bfloat16, compilation), arrangements of
+    CycleGAN's step, or a step under an audit."""
     model: Literal["conv", "mlp"] = "conv"
-    """Convolutional networks, or fully connected ones."""
+    """Convolutional networks, or fully connected ones; CycleGAN has its own."""
     image_size: Pixels = 28
     """Pixels a side of the shipped digits."""
     batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
-    """Images per step."""
+    """Images per step; of each domain for CycleGAN."""
     repeats: Count = 20
-    """Turns of each order, of five steps each."""
-    doublings: Annotated[int, Ge(1), Le(8)] | None = 2
-    """How often batch and image size are doubled to see how cost grows. None leaves that out."""
+    """Turns of each contender."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
-    output: Annotated[tuple[Path, ...], MinLen(1)] | None = None
-    """New files for the result: a .md, a .json, or both."""
+    output: Path | None = None
+    """New .json file for the figures."""
+
+
+@dataclass
+class Contender:
+    """A step, called with a batch, and the networks that it trains.
+
+    needed: the FLOPs of a step without the gradients that no optimizer uses. period: steps after which it repeats
+    itself.
+    """
+
+    step: Callable[..., object]
+    networks: dict[str, nn.Module]
+    needed: int = 0
+    period: int = 1
+
+    def run_period(self, batch: tuple[Tensor, ...]) -> None:
+        """Do the steps of one period, all on the same batch."""
+        for _ in range(self.period):
+            self.step(*batch)
+
+
+def gan_contender(train_step: Callable, networks: list[nn.Module], adam: Callable = fused_adam) -> Contender:
+    """Return a contender that trains copies of the networks G and D with `train_step`, by Adam as `adam` makes it."""
+    networks = copy.deepcopy(networks)
+    optimizers = [adam(network.parameters(), lr=1e-3, betas=(0.5, 0.999)) for network in networks]
+    step = partial(train_step, *networks, *optimizers)
+    return Contender(step, dict(zip("GD", networks, strict=True)))
 
 
 def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -132,21 +174,6 @@ def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z)
     g_loss = generator_loss(discriminator(fake))
     g_loss.backward()
     optimizer_g.step()
-    return {"d_loss": d_loss.detach(), "g_loss": g_loss.detach()}
-
-
-def textbook_generator_first(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    """`gan_generator_first.py` as it is usually written."""
-    fake = generator(z)
-    optimizer_g.zero_grad()
-    g_loss = generator_loss(discriminator(fake))
-    g_loss.backward()
-    optimizer_g.step()
-
-    optimizer_d.zero_grad()
-    d_loss = discriminator_loss(discriminator(real), discriminator(fake.detach()))
-    d_loss.backward()
-    optimizer_d.step()
     return {"d_loss": d_loss.detach(), "g_loss": g_loss.detach()}
 
 
@@ -181,7 +208,6 @@ ORDERS = {
     "retain_graph": Order(gan_retain_graph.train_step, (5, 9, -2, -1), DETACH),
     BASELINE: Order(textbook_detach, (3, 9, -1, -2), DETACH),
     "detach": Order(gan_detach.train_step, DETACH, DETACH),
-    "generator_first, textbook": Order(textbook_generator_first, (3, 9, -1, -2), DETACH),
     "generator_first": Order(gan_generator_first.train_step, DETACH, DETACH),
     "resample": Order(gan_resample.train_step, (4, 8, -1, -2), (4, 8, -1, -2)),
     "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2), (3, 7, -1, -2)),
@@ -198,200 +224,234 @@ ORDERS = {
 }
 
 
-class Contender:
-    """A step, and the networks and optimizers that it trains."""
-
-    def __init__(self, train_step, generator, discriminator):
-        """Copy the networks."""
-        self.train_step = train_step
-        self.networks = copy.deepcopy(generator), copy.deepcopy(discriminator)
-        self.optimizers = [fused_adam(n.parameters(), 1e-3, (0.5, 0.999)) for n in self.networks]
-
-    def step(self, real: Tensor, z: Tensor) -> None:
-        """One update of each network."""
-        self.train_step(*self.networks, *self.optimizers, real, z)
-
-    def steps(self, count: int, real: Tensor, z: Tensor) -> None:
-        """Do `count` steps on the same batch."""
-        for _ in range(count):
-            self.step(real, z)
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Yield the tensors kept between steps: weights, buffers, gradients, the optimizers' state."""
-        for network, optimizer in zip(self.networks, self.optimizers, strict=True):
-            yield from (*network.parameters(), *network.buffers())
-            yield from (p.grad for p in network.parameters() if p.grad is not None)
-            yield from (value for state in optimizer.state.values() for value in state.values())
-
-    def peak_bytes(self, count: int, real: Tensor, z: Tensor) -> int:
-        """Return the most bytes of live tensors during `count` steps."""
-        with LiveTensors([*self.tensors(), real, z]) as live:
-            self.steps(count, real, z)
-        return live.peak
-
-    def phases(self, count: int, real: Tensor, z: Tensor, meter: Callable[[], float]) -> dict[str, float]:
-        """Return what each phase of a step takes by `meter`, the mean over `count` steps."""
-        with Phases(*self.networks, meter) as phases:
-            self.steps(count, real, z)
-        return {phase: taken / count for phase, taken in phases.taken.items()}
-
-    def wasted(self, count: int, real: Tensor, z: Tensor) -> str:
-        """Return which networks got gradients that no optimizer used in `count` steps, and what computed them."""
-        with GradientAudit(G=self.networks[0], D=self.networks[1]) as audit:
-            self.steps(count, real, z)
-        return ", ".join(f"{name} by `{p.code}`" for p in audit.passes for name in p.cells if p.cells[name] == "wasted")
-
-
-def measure(model: str, image_size: int, batch_size: int, repeats: int, device: torch.device) -> dict[str, dict]:
-    """Return what a step of each order costs, all from the same initial weights, on the same data and noise.
-
-    `flops`, `needed` (FLOPs) and `peak_bytes` are counted. `ms` is the median over the turns, `quartiles` its spread.
-    `speed` is the median over the turns of the time of BASELINE divided by the order's own, `speed_quartiles` its
-    spread. `flops_by_phase` and `ms_by_phase` have the parts that `Phases` tells apart, the latter from turns of their
-    own.
-    """
-    torch.manual_seed(0)
-    images = load_images("mnist5k", image_size).to(device)
-    generator, discriminator = (n.to(device) for n in MODELS[model](tuple(images.shape[1:]), GanOptions.z_dim))
-    contenders = {name: Contender(order.train_step, generator, discriminator) for name, order in ORDERS.items()}
-    reals = batches(images, batch_size, seed=0)
-    stream = ((real, torch.randn(batch_size, GanOptions.z_dim, device=device)) for real in reals)
-
-    batch = next(stream)
-    forward = forward_costs(generator, discriminator, *batch)
-    rows = {}
-    for name, contender in contenders.items():
-        steps = ORDERS[name].period, *batch
-        contender.steps(*steps)  # afterwards gradients and the optimizers' state exist, as in the middle of a run
-        rows[name] = {
-            "needed": dot(ORDERS[name].needed, forward),
-            "peak_bytes": contender.peak_bytes(*steps),
-            "wasted": contender.wasted(*steps),
-        }
-        with Flops() as counter:
-            rows[name]["flops_by_phase"] = contender.phases(*steps, lambda counter=counter: counter.total)
-        rows[name]["flops"] = round(sum(rows[name]["flops_by_phase"].values()))
-
-    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(repeats))
-    bar = tqdm(turns, f"{image_size} pixels, batches of {batch_size}", repeats, unit="turn", leave=False)
-    seconds = seconds_in_turns({name: contender.step for name, contender in contenders.items()}, bar, device)
-    for name, row in rows.items():
-        row["ms"] = 1e3 * median(seconds[name])
-        row["quartiles"] = [1e3 * quartile for quartile in quartiles(seconds[name])]
-        ratios = speeds(seconds[BASELINE], seconds[name])
-        row["speed"], row["speed_quartiles"] = median(ratios), quartiles(ratios)
-        row["images_per_second"] = batch_size / median(seconds[name])
-
-    parts = {name: [] for name in contenders}
-    for _ in range(repeats):
-        for name, contender in contenders.items():
-            parts[name].append(contender.phases(ORDERS[name].period, *batch, partial(clock, device)))
-    for name, row in rows.items():
-        row["ms_by_phase"] = {phase: 1e3 * median(part[phase] for part in parts[name]) for phase in PHASES}
-    return rows
-
-
-def forward_costs(generator, discriminator, real: Tensor, z: Tensor) -> tuple[int, ...]:
+def forward_costs(generator: nn.Module, discriminator: nn.Module, real: Tensor, z: Tensor) -> tuple[int, ...]:
     """Return G, D, g, d, l and s: the FLOPs of a forward pass of either network over a batch, and of parts of it."""
-    (whole_g, first_g), (whole_d, first_d) = forward_flops(generator, z), forward_flops(discriminator, real)
-    return whole_g, whole_d, first_g, first_d, *second_derivative_flops(discriminator, real)
+    g, d = layer_flops(generator, z), layer_flops(discriminator, real)
+    (whole_g, _), (whole_d, spare) = (map(sum, zip(*layers, strict=True)) for layers in (g, d))
+    return whole_g, whole_d, g[0][0], d[0][0], d[-1][0], spare
 
 
 def dot(multiples: tuple[float, ...], forward: tuple[int, ...]) -> int:
-    """Return the FLOPs of a cost given in multiples of (G, D, g, d, l, s)."""
+    """Return the FLOPs of a cost given in multiples of what `forward_costs` returns."""
     return round(sum(multiple * flops for multiple, flops in zip(multiples, forward, strict=False)))
 
 
-def growth(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the milliseconds of each order as batch and image size are doubled, and the exponents of its growth."""
-    factors = [2**k for k in range(options.doublings + 1)]
-    sizes = {
-        "batch size": [(options.image_size, options.batch_size * factor) for factor in factors],
-        "image size": [(options.image_size * factor, options.batch_size) for factor in factors],
+def digits_and_networks(
+    options: Options, device: torch.device
+) -> tuple[Iterator[tuple[Tensor, Tensor]], list[nn.Module]]:
+    """Return a stream of batches, (real, z), and new networks G and D."""
+    torch.manual_seed(0)
+    size = options.image_size
+    networks = [network.to(device) for network in MODELS[options.model]((1, size, size), GanOptions.z_dim)]
+    reals = batches(load_images("mnist5k", size).to(device), options.batch_size, seed=0)
+    return ((real, torch.randn(len(real), GanOptions.z_dim, device=device)) for real in reals), networks
+
+
+def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
+    """Return the rows of the update orders, with the parts that `phases` tells apart.
+
+    The milliseconds of the parts are from turns of their own.
+    """
+    stream, networks = digits_and_networks(options, device)
+    batch = next(stream)
+    forward = forward_costs(*networks, *batch)
+    contenders = {}
+    for name, order in ORDERS.items():
+        contenders[name] = gan_contender(order.train_step, networks)
+        contenders[name].needed, contenders[name].period = dot(order.needed, forward), order.period
+    rows = compare(contenders, chain([batch], stream), BASELINE, options, device)
+
+    parts = {name: [] for name in contenders}
+    for _ in range(options.repeats):
+        for name, contender in contenders.items():
+            parts[name].append(step_phases(contender, batch, partial(clock, device)))
+    for name, contender in contenders.items():
+        with Flops() as counter:
+            rows[name]["flops_by_phase"] = step_phases(contender, batch, lambda counter=counter: counter.total)
+        rows[name]["ms_by_phase"] = {phase: 1e3 * median(part[phase] for part in parts[name]) for phase in PHASES}
+    return rows
+
+
+def step_phases(contender: Contender, batch: tuple[Tensor, ...], meter: Callable[[], float]) -> dict[str, float]:
+    """Return what each phase of a step takes by `meter`, the mean over a period."""
+    with phases(*contender.networks.values(), meter) as amounts:
+        contender.run_period(batch)
+    return {phase: amount / contender.period for phase, amount in amounts.items()}
+
+
+def compare_settings(options: Options, device: torch.device) -> dict[str, dict]:
+    """Return the rows of the step of `gan_detach.py` with one setting at a time."""
+    stream, networks = digits_and_networks(options, device)
+    contenders = settings(networks, device.type)
+    return compare(contenders, stream, "as shipped", options, device)
+
+
+def settings(networks: list[nn.Module], device_type: str) -> dict[str, Contender]:
+    """Return the contenders of `compare_settings`, the first as shipped."""
+    new = partial(gan_contender, gan_detach.train_step, networks)
+    contenders = {
+        "as shipped": new(),
+        "contiguous": new(),
+        "without version counters": new(partial(torch.optim.Adam, fused=True)),
+        "foreach Adam": new(partial(torch.optim.Adam, foreach=True)),
+        "for-loop Adam": new(partial(torch.optim.Adam, foreach=False)),
+        "--precision bf16": new(),
+        "--compile": new(),
     }
-    costs = {}
-    for size in dict.fromkeys(chain(*sizes.values())):
-        costs[size] = measure(options.model, *size, GROWTH_REPEATS, device)
+    for network in contenders["contiguous"].networks.values():
+        network.to(memory_format=torch.contiguous_format)
+    bfloat16 = contenders["--precision bf16"]
+    bfloat16.step = torch.autocast(device_type, torch.bfloat16, cache_enabled=False)(bfloat16.step)
+    for network in contenders["--compile"].networks.values():
+        compile_in_place(network)
+    return contenders
 
-    def grown(name: str, column: str, what: str) -> list[float]:
-        return [costs[size][name][column] for size in sizes[what]]
 
+def plain_cyclegan(a_to_b, b_to_a, d_a, d_b, optimizer_g, optimizer_d, pool_a, pool_b, real_a, real_b, waste=True):
+    """Update as `cyclegan.py`, as usually written; without `waste`, D gets no gradient of the generators' loss."""
+    fake_b, fake_a = a_to_b(real_a), b_to_a(real_b)
+    identity_loss = F.l1_loss(a_to_b(real_b), real_b) + F.l1_loss(b_to_a(real_a), real_a)
+    adversarial_loss = least_squares_generator_loss(d_b(fake_b)) + least_squares_generator_loss(d_a(fake_a))
+    cycle_loss = F.l1_loss(b_to_a(fake_b), real_a) + F.l1_loss(a_to_b(fake_a), real_b)
+    optimizer_g.zero_grad()
+    loss = adversarial_loss + 10 * cycle_loss + 5 * identity_loss
+    trained = None if waste else [*a_to_b.parameters(), *b_to_a.parameters()]
+    loss.backward(inputs=trained)
+    optimizer_g.step()
+
+    optimizer_d.zero_grad()
+    least_squares_discriminator_loss(d_a(real_a), d_a(pool_a.exchange(fake_a.detach()))).backward()
+    least_squares_discriminator_loss(d_b(real_b), d_b(pool_b.exchange(fake_b.detach()))).backward()
+    optimizer_d.step()
+
+
+ARRANGEMENTS = {
+    "plain": plain_cyclegan,
+    "plain, nothing wasted": partial(plain_cyclegan, waste=False),
+    "cyclegan.py": partial(cyclegan.train_step, cycle_weight=10.0, identity_weight=5.0),
+}
+
+
+def cyclegan_contender(train_step: Callable, networks: list[nn.Module], real: Tensor) -> Contender:
+    """Return a contender that trains copies of the four networks; real: a batch of either domain."""
+    a_to_b, b_to_a, d_a, d_b = networks = copy.deepcopy(networks)
+    optimizers = [
+        fused_adam([*one.parameters(), *other.parameters()], 2e-4, (0.5, 0.999))
+        for one, other in ((a_to_b, b_to_a), (d_a, d_b))
+    ]
+    forward = forward_costs(a_to_b, d_a, real, real)
+    return Contender(
+        partial(train_step, *networks, *optimizers, ImagePool(), ImagePool()),
+        dict(zip(("a_to_b", "b_to_a", "discriminator_a", "discriminator_b"), networks, strict=True)),
+        needed=dot((18, 16, -4, -4), forward),
+    )
+
+
+def compare_cyclegan(options: Options, device: torch.device) -> dict[str, dict]:
+    """Return the rows of CycleGAN's arrangements, with the networks of a default run."""
+    torch.manual_seed(0)
+    shape, sizes = (1, options.image_size, options.image_size), cyclegan.Options
+    networks = [n.to(device) for n in cyclegan_networks(shape, sizes.width, sizes.blocks, sizes.halvings)]
+    reals = torch.rand(2, options.batch_size, *shape, device=device) * 2 - 1
+    contenders = {name: cyclegan_contender(step, networks, reals[0]) for name, step in ARRANGEMENTS.items()}
+    return compare(contenders, repeat(tuple(reals)), "plain", options, device)
+
+
+def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
+    """Return the rows of the step of `gan_detach.py` without an audit, at the beginning of one, and later."""
+    stream, networks = digits_and_networks(options, device)
+    contender, batch = gan_contender(gan_detach.train_step, networks), next(stream)
+    contender.run_period(batch)  # the first one is slow
+    plain, first, later = names = "no audit", f"first {DETAILED_STEPS} steps of an audit", "later steps of an audit"
+    seconds = {name: [] for name in names}
+    for _ in tqdm(range(options.repeats), options.what, unit="turn", leave=False):
+        seconds[plain].append(seconds_per_call(contender.step, [batch] * LATER_STEPS, device))
+        with GradientAudit(**contender.networks):
+            seconds[first].append(seconds_per_call(contender.step, [batch] * DETAILED_STEPS, device))
+            seconds[later].append(seconds_per_call(contender.step, [batch] * LATER_STEPS, device))
+    return timings(seconds, plain)
+
+
+def compare(
+    contenders: dict[str, Contender], stream: Iterator[tuple], baseline: str, options: Options, device: torch.device
+) -> dict[str, dict]:
+    """Return what a step of each contender costs; all get the same batches of `stream`, in turns.
+
+    The times are those of `timings`. `flops` and `needed` are counted, but not for settings, which do not change them;
+    `wasted` has the networks whose gradients no optimizer used, with the code that computed them.
+    """
+    batch, counts = next(stream), {}
+    for name, contender in tqdm(contenders.items(), "first steps", leave=False):
+        contender.run_period(batch)  # the first steps are slow
+        counts[name] = count(contender, batch) if contender.needed else {}
+    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
+    bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
+    steps = {name: contender.step for name, contender in contenders.items()}
+    rows = timings(seconds_in_turns(steps, bar, device), baseline)
+    return {name: counts[name] | row for name, row in rows.items()}
+
+
+def count(contender: Contender, batch: tuple[Tensor, ...]) -> dict:
+    """Return the figures of a step that do not depend on the machine."""
+    with GradientAudit(**contender.networks) as audit:
+        contender.run_period(batch)
+    wasted = [
+        f"{name} by `{event['place']['code']}`"
+        for event in audit.data()["events"]
+        for name, cell in event["cells"].items()
+        if cell == "wasted"
+    ]
     return {
-        what: {
-            name: {"ms": grown(name, "ms", what)}
-            | {f"exponent of {column}": exponent(grown(name, column, what)) for column in ("ms", "flops", "peak_bytes")}
-            for name in ORDERS
-        }
-        for what in sizes
+        "needed": contender.needed,
+        "flops": round(count_flops(partial(contender.run_period, batch)) / contender.period),
+        "wasted": ", ".join(wasted),
     }
+
+
+COMPARISONS = {
+    "orders": (compare_orders, "update order", BASELINE),
+    "settings": (compare_settings, "setting", "as shipped"),
+    "cyclegan": (compare_cyclegan, "arrangement", "plain"),
+    "audit": (compare_audit, "step", "no audit"),
+}
+
+
+COUNTED = {
+    "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
+    "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}",
+    "wasted gradients": lambda row: row["wasted"] or "-",
+}
 
 
 def report(result: dict) -> str:
     """Return the result as Markdown."""
-    options = result["options"]
-    size, batch = options["image_size"], options["batch_size"]
-    head = ["update order", "ms per step", "speed", "GFLOPs", "wasted", "wasted gradients", "peak MB", "images/s"]
-    parts = [
-        conditions(result["environment"]),
-        f"`{options['model']}`, {size}x{size} pixels, batches of {batch}: medians over {options['repeats']} turns of "
-        f'{STEPS_PER_TURN} steps, quartiles in brackets. Speed is in multiples of "{BASELINE}". GFLOPs and the peak of '
-        "live tensors are counted, not timed. Wasted is the share of the GFLOPs that the order does not need.",
-        table(head, [cells(name, row) for name, row in result["orders"].items()]),
+    options, rows = result["options"], result["rows"]
+    what, size, batch = options["what"], options["image_size"], options["batch_size"]
+    _, head, baseline = COMPARISONS[what]
+    networks = "CycleGAN" if what == "cyclegan" else f"`{options['model']}`"
+    lines = [
+        f"{networks}, {size}x{size} pixels, batches of {batch}: a step, medians over {options['repeats']} turns,",
+        f'quartiles in brackets. Speed is in multiples of "{baseline}".',
     ]
-    for what, orders in result["growth"].items():
-        start = batch if what == "batch size" else size
-        head = [f"ms by {what}", *(str(start << k) for k in range(options["doublings"] + 1)), *EXPONENTS]
-        rows = [
-            [name, *(f"{ms:.1f}" for ms in row["ms"]), *(f"{row[exponent]:.2f}" for exponent in EXPONENTS)]
-            for name, row in orders.items()
-        ]
-        parts.append(table(head, rows))
-    return "\n\n".join(parts) + "\n"
-
-
-def cells(name: str, row: dict) -> list[str]:
-    """Return an update order's row of the first table."""
-    return [
-        name,
-        spread(row["ms"], row["quartiles"]),
-        spread(row["speed"], row["speed_quartiles"]),
-        f"{row['flops'] / 1e9:.3f}",
-        f"{1 - row['needed'] / row['flops']:.1%}",
-        row["wasted"] or "-",
-        f"{row['peak_bytes'] / 1e6:.1f}",
-        f"{row['images_per_second']:,.0f}",
-    ]
-
-
-def check(options: Options) -> None:
-    """Raise BadInput for options that cannot work, before anything is measured."""
-    check_numbers(options)
-    for path in options.output or ():
-        check_new_file(path, ".md", ".json")
-    with torch.device("meta"):  # takes no memory
-        MODELS[options.model]((1, options.image_size, options.image_size), GanOptions.z_dim)
-        largest = options.image_size << (options.doublings or 0)
-        try:
-            MODELS[options.model]((1, largest, largest), GanOptions.z_dim)
-        except ValueError as error:
-            raise BadInput(f"--doublings {options.doublings}: takes the images too far; {error}") from None
+    counted = "flops" in rows[baseline]
+    if counted:
+        lines.append("GFLOPs are counted, not timed; wasted is the share of them that the step does not need.")
+    figures = timing_table(head, rows, batch, COUNTED if counted else None)
+    return "\n\n".join([conditions(result["environment"]), "\n".join(lines), figures])
 
 
 def main(options: Options) -> None:
-    """Measure, print the tables, and write them to files if asked for."""
-    check(options)
+    """Measure, print the table, and write the figures to a file if asked for."""
+    check_numbers(options)
+    if options.output:
+        check_new_file(options.output, ".json")
     device = pick_device(options.device)
-    result = {
-        "environment": environment(device),
-        "options": kept(options, "output"),
-        "orders": measure(options.model, options.image_size, options.batch_size, options.repeats, device),
-        "growth": growth(options, device) if options.doublings else {},
-    }
-    text = {".md": report(result), ".json": json.dumps(result, indent=2) + "\n"}
-    print(text[".md"])
-    for path in options.output or ():
-        write_whole(path, lambda file, path=path: file.write(text[path.suffix].encode()))
-        print(f"Written: {shown(path)}")
+    rows = COMPARISONS[options.what][0](options, device)
+    choices = {name: value for name, value in asdict(options).items() if name != "output"}
+    result = {"environment": environment(device), "options": choices, "rows": rows}
+    if options.output:
+        write_whole(options.output, lambda file: file.write(json.dumps(result, indent=2).encode()))
+    print(report(result))
 
 
 if __name__ == "__main__":

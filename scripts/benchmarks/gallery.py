@@ -3,26 +3,23 @@
     python scripts/benchmarks/gallery.py
     tensorboard --logdir runs/mistakes
 
-Each mistake of `common/measure/silent_mistakes.py` changes a few lines of a copy of `scripts/gan_detach.py`, which then
-trains. Its curves and samples are published in `runs/mistakes/<name>/`, beside those of the unchanged script. The table
-has the means over the last 100 steps, the FID of 1,000 samples by `evaluate.py`, and what the audit finds in the first
-three steps. All runs together take some five minutes on two cores.
+Each mistake of MISTAKES changes a few lines of a copy of `scripts/gan_detach.py`, which then trains. Its curves are
+published in `runs/mistakes/<name>/`, beside those of the unchanged script. The table has the means over the last 100
+steps, the FID of 1,000 samples by `evaluate.py`, and what `python -m gradient_audit` finds in the first three steps.
+All runs together take some five minutes on two cores. The names are those of `python -m gradient_audit --list`, where a
+mistake is in both.
 """
 
 import contextlib
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from annotated_types import MinLen
 from PIL import Image, ImageDraw
@@ -34,11 +31,11 @@ sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.errors import BadInput, Stopped
 from common.run.command_line import launch
-from common.run.folder import shown, write_whole
+from common.run.folder import write_whole
 from common.run.markdown import table
 from common.run.option_values import Count, check_numbers
-from scripts.benchmarks.gallery_edits import MISTAKES, Mistake
-from scripts.benchmarks.publish_runs import check_published, publish
+from common.run.options import GanOptions
+from scripts.benchmarks.publish_runs import publish
 from scripts.tools import evaluate
 
 CURVES = {
@@ -49,6 +46,131 @@ CURVES = {
 }
 TILE = 4 * 58 + 2  # pixels of four digits in a sample grid
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # the copies are not in scripts/
+
+
+REAL = "real_logits, fake_logits = discriminator(real), discriminator(fake.detach())"
+D_LOSS = "d_loss = discriminator_loss(real_logits, fake_logits)"
+G_LOSS = "g_loss = generator_loss(discriminator(fake))"
+D_ZERO = "    optimizer_d.zero_grad()\n"
+G_ZERO = "    optimizer_g.zero_grad()\n"
+D_BACKWARD = "d_loss.backward()"
+G_BACKWARD = "g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])"
+MAKE_D = "optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)"
+PLACED = "generator, discriminator = (run.place(network) for network in networks)"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A change to gan_detach.py that keeps it running: pairs of old and new text, and options for the command line."""
+
+    name: str
+    text: str  # what is wrong, in a phrase
+    edits: tuple[tuple[str, str], ...] = ()
+    arguments: tuple[str, ...] = ()
+
+    def apply(self, source: str) -> str:
+        """Return the source of gan_detach.py with this mistake; raises ValueError where the text to replace is not."""
+        for old, new in (IMPORT, *self.edits) if self.edits else ():
+            if source.count(old) != 1:
+                raise ValueError(f"{self.name}: gan_detach.py has {source.count(old)} times {old!r}")
+            source = source.replace(old, new)
+        return source
+
+
+RATE = GanOptions.lr  # of G; D has a third of it
+IMPORT = ("from torch.optim.swa_utils", "import torch\nfrom torch.optim.swa_utils")
+
+
+def penalty(keep: str) -> tuple[tuple[str, str], ...]:
+    """Return the edits that add an R1 penalty to D's loss; keep: `, create_graph=True`, or nothing, the mistake."""
+    added = f"""{D_LOSS}
+    points = real.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(discriminator(points).sum(), points{keep})
+    d_loss = d_loss + 5 * slope.square().sum((1, 2, 3)).mean()"""
+    return ((D_LOSS, added),)
+
+
+def batch_norm(then: str = "") -> tuple[tuple[str, str], ...]:
+    """Return the edits that give G batch normalisation; then: a statement to add once the networks are placed."""
+    return (("def train_step(", MAKE_NETWORKS + "\n\ndef train_step("), MODEL, (PLACED, PLACED + then))
+
+
+MODEL = ("MODELS[options.model](", "make_networks(")
+MAKE_NETWORKS = """def make_networks(image_shape, z_dim):
+    generator, discriminator = MODELS["conv"](image_shape, z_dim)
+    for name, layer in list(generator.named_modules()):
+        if isinstance(layer, torch.nn.GroupNorm):
+            generator.set_submodule(name, torch.nn.BatchNorm2d(layer.num_channels))
+    return generator, discriminator
+"""
+
+MISTAKES = (
+    Mistake("healthy", "none: gan_detach.py as it is"),
+    Mistake(
+        "sigmoid-twice",
+        "D ends with a sigmoid, and its loss takes logits",
+        (
+            (REAL, "real_logits, fake_logits = discriminator(real).sigmoid(), discriminator(fake.detach()).sigmoid()"),
+            (G_LOSS, "g_loss = generator_loss(discriminator(fake).sigmoid())"),
+        ),
+    ),
+    Mistake(
+        "labels-broadcast",
+        "labels (2N,) against logits (2N, 1): the difference is (2N, 2N)",
+        (
+            (
+                D_LOSS,
+                "logits = torch.cat([real_logits, fake_logits])\n"
+                "    labels = torch.cat([torch.ones(len(real)), torch.zeros(len(fake))]).to(logits.device)\n"
+                "    d_loss = (logits.sigmoid() - labels).square().mean()",
+            ),
+        ),
+    ),
+    Mistake(
+        "d-steps-on-g-loss",
+        "optimizer_d.zero_grad() runs before g_loss.backward(), which fills D's gradients again",
+        (
+            (D_ZERO, ""),
+            ("    optimizer_d.step()\n", "    optimizer_d.step()\n    optimizer_d.zero_grad()\n"),
+            (G_BACKWARD, "g_loss.backward()"),
+        ),
+    ),
+    Mistake("no-zero-grad", "zero_grad() is never called", ((D_ZERO, ""), (G_ZERO, ""))),
+    Mistake(
+        "detached-fakes",
+        "G's loss is computed on detached fakes",
+        ((G_LOSS, "g_loss = generator_loss(discriminator(fake.detach()))"), (G_BACKWARD, "g_loss.backward()")),
+    ),
+    Mistake(
+        "fused-step",
+        "G's loss uses logits from before D's step; D's plain fused optimizer hides it",
+        (
+            (REAL, "real_logits, fake_logits = discriminator(real), discriminator(fake)"),
+            (D_BACKWARD, "d_loss.backward(retain_graph=True)"),
+            (G_LOSS, "g_loss = generator_loss(fake_logits)"),
+            (MAKE_D, "optimizer_d = torch.optim.Adam(discriminator.parameters(), lr_d, options.betas, fused=True)"),
+        ),
+    ),
+    Mistake("r1-penalty", "none: R1 penalty on D, as it should be", penalty(", create_graph=True")),
+    Mistake("penalty-without-graph", "R1 penalty without create_graph=True: a constant for autograd", penalty("")),
+    Mistake("d-too-fast", "D's learning rate is 20 times the default", arguments=("--lr-d", f"{20 * RATE / 3:g}")),
+    Mistake(
+        "g-too-fast",
+        "G's learning rate is 20 times the default",
+        arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE / 3:g}"),
+    ),
+    Mistake(
+        "images-in-0-1",
+        "real images in [0, 1], G's output in [-1, 1]",
+        (("    fake = generator(z)\n", "    fake, real = generator(z), (real + 1) / 2\n"),),
+    ),
+    Mistake("batch-norm", "none: batch normalisation in G", batch_norm()),
+    Mistake(
+        "eval-left-on",
+        "G with batch normalisation is in evaluation mode while it trains",
+        batch_norm("\n    generator.eval()"),
+    ),
+)
 NAMES = tuple(mistake.name for mistake in MISTAKES)
 
 
@@ -59,7 +181,7 @@ class Options:
     mistakes: Annotated[tuple[str, ...], MinLen(1)] = NAMES
     """Mistakes to make, by name."""
     output: Path = ROOT / "runs" / "mistakes"
-    """Where each run's folder is made. A folder published before is replaced, any other is refused."""
+    """Where each run has its folder. Files published there before are replaced, others stay."""
     steps: Count = 600
     """Steps of each run."""
 
@@ -70,16 +192,17 @@ def train(mistake: Mistake, script: Path, steps: int) -> Path:
     command = [sys.executable, script, "--runs-dir", "runs", "--steps", steps, *often, *mistake.arguments]
     done = subprocess.run([*map(str, command)], cwd=script.parent, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     if done.returncode:
-        raise Stopped(f"{mistake.name} failed with the message above; the runs published before are kept")
+        raise Stopped(f"{mistake.name} failed with the message above; the runs published before stay")
     (run,) = (script.parent / "runs" / mistake.name).iterdir()
     return run
 
 
-def found_by_audit(mistake: Mistake, script: Path) -> str:
-    """Return the kinds of what audit_script.py finds in three steps of `script`, or a dash."""
+def audit_findings(mistake: Mistake, script: Path) -> str:
+    """Return the kinds of what the audit finds in three steps of `script`, or a dash."""
     report = script.with_suffix(".json")
-    command = [sys.executable, ROOT / "scripts" / "tools" / "audit_script.py", "--output", report, script]
-    subprocess.run([*command, "--runs-dir", "audited", *mistake.arguments], env=ENVIRONMENT, capture_output=True)
+    command = [sys.executable, "-m", "gradient_audit", "--output", report, script]
+    command += ["--runs-dir", script.parent / "audited", *mistake.arguments]
+    subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     findings = json.loads(report.read_text())["findings"]
     return ", ".join(dict.fromkeys(finding["kind"] for finding in findings)) or "-"
 
@@ -115,9 +238,6 @@ def main(options: Options) -> None:
     check_numbers(options)
     if unknown := set(options.mistakes) - set(NAMES):
         raise BadInput(f"--mistakes {min(unknown)}: not one of {', '.join(NAMES)}")
-    for name in options.mistakes:
-        check_published(options.output / name)
-    options.output.mkdir(parents=True, exist_ok=True)
     rows, tiles = [], {}
     chosen = [mistake for mistake in MISTAKES if mistake.name in options.mistakes]
     for mistake in tqdm(chosen, "runs", unit="run"):
@@ -125,18 +245,18 @@ def main(options: Options) -> None:
             script = Path(folder, f"{mistake.name}.py")
             script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
             run = train(mistake, script, options.steps)
-            publish(mistake.name, run, options.output, digits=False)
+            publish(run, options.output / mistake.name, strip=False)
             tiles[mistake.name] = Image.open(max((run / "samples").iterdir())).convert("L").crop((0, 0, TILE, TILE))
             numbers = [*late_means(run, options.steps), fid(script, run)]
             rows.append(
-                [f"`{mistake.name}`", mistake.text, *(f"{n:.2f}" for n in numbers), found_by_audit(mistake, script)]
+                [f"`{mistake.name}`", mistake.text, *(f"{n:.2f}" for n in numbers), audit_findings(mistake, script)]
             )
     text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
     picture = gallery(tiles)
     write_whole(options.output / "samples.png", lambda file: picture.save(file, "png"))
     write_whole(options.output / "table.md", lambda file: file.write(f"{text}\n".encode()))
-    print(f"{text}\n\nSamples:     {shown(options.output / 'samples.png')}")
-    print(f"TensorBoard: tensorboard --logdir {shown(options.output)}")
+    print(f"{text}\n\nSamples:     {options.output / 'samples.png'}")
+    print(f"TensorBoard: tensorboard --logdir {options.output}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Each of the three files comes from a command; a file that is not there is left out. Needs matplotlib.
 
     mkdir figures
-    python scripts/benchmarks/compare_updates.py --doublings None --output figures/cost.json
+    python scripts/benchmarks/compare_updates.py --output figures/cost.json
     python scripts/benchmarks/compare_modes.py --z-dim 64 --output figures/modes.json
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --seconds 38 --seeds 5 --evaluate-every 400 \
         --orders detach retain_graph generator_first simultaneous resample one_stage --output figures/quality.json
@@ -14,21 +14,18 @@ a background, in colours that can be seen on white and on black. Without --folde
 """
 
 import json
-import signal
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
-
-if __name__ == "__main__":  # Ctrl-C while libraries are loaded prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.errors import BadInput
 from common.run.command_line import launch
-from common.run.folder import shown, write_whole
+from common.run.folder import write_whole
 
 GREY = "#7a818b"  # text and axes
 BLUE, ORANGE, GREEN, PURPLE, RED = "#3b82d0", "#d9822b", "#3f9a5f", "#9a6dd0", "#d0484f"
@@ -70,8 +67,8 @@ class Options:
 def segments(orders: dict[str, dict], name: str, total: str) -> dict[str, float]:
     """Return what an order's bar consists of, by the names in SEGMENTS; they add up to its `total`.
 
-    orders: as compare_updates.py measures them. total: `flops` or `ms`. The milliseconds of the phases were taken apart
-    from those of the step, and are scaled to them. Wasted, which no other segment contains, is what
+    orders: as compare_updates.py measures them. total: `flops` or `ms`. The milliseconds of the phases were measured
+    apart from those of the step, and are scaled to them. Wasted, which no other segment contains, is what
     the order takes beyond the first of those that make its update and waste nothing. Where there is none, as for R3,
     it is the arithmetic that nobody needs, which is all in D's backward pass; how long that takes was not measured.
     """
@@ -79,24 +76,24 @@ def segments(orders: dict[str, dict], name: str, total: str) -> dict[str, float]
     lean = next((one for one in orders.values() if one["flops"] == one["needed"] == order["needed"]), order)
     lean = order if lean[total] > order[total] else lean
     scale = lean[total] / sum(lean[parts].values())
-    found = {phase: taken * scale for phase, taken in lean[parts].items()}
+    parts = {phase: amount * scale for phase, amount in lean[parts].items()}
     wasted = order[total] - lean[total]
     if lean is order and total == "flops":
         wasted = order["flops"] - order["needed"]
-        found["back through D"] -= wasted
-    return found | {"wasted": wasted}
+        parts["back through D"] -= wasted
+    return parts | {"wasted": wasted}
 
 
 def draw_cost(result: dict, figure) -> None:
     """Draw two bars for each update order: the arithmetic and the time of a step."""
-    orders = result["orders"]
+    orders = result["rows"]
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, total, unit in ((left, "flops", 1e9), (right, "ms", 1)):
         for place, name in enumerate(orders):
             start = 0
-            for phase, taken in segments(orders, name, total).items():
-                axes.barh(place, taken / unit, left=start, color=SEGMENTS[phase], height=0.7)
-                start += taken / unit
+            for phase, amount in segments(orders, name, total).items():
+                axes.barh(place, amount / unit, left=start, color=SEGMENTS[phase], height=0.7)
+                start += amount / unit
             if total == "ms":
                 axes.plot(orders[name]["quartiles"], [place, place], color=GREY, linewidth=1.5)
     left.set_yticks(range(len(orders)), orders)
@@ -137,11 +134,11 @@ def draw_quality(result: dict, figure) -> None:
     left, right = figure.subplots(1, 2)
     for name, runs in result["runs"].items():
         color, line = LINES.get(name, (PURPLE, "-"))
-        judged = [[p for run in runs for p in run if p["steps"] == step] for step in common_steps(runs)]
-        judged.append([run[-1] for run in runs])
-        seconds = [median(p["seconds"] for p in points) for points in judged]
+        points_by_step = [[p for run in runs for p in run if p["steps"] == step] for step in common_steps(runs)]
+        points_by_step.append([run[-1] for run in runs])
+        seconds = [median(p["seconds"] for p in points) for points in points_by_step]
         for axes, column, unit in ((left, "confident", 100), (right, "fid", 1)):
-            values = [[p[column] * unit for p in points] for points in judged]
+            values = [[p[column] * unit for p in points] for points in points_by_step]
             axes.fill_between(seconds, [*map(min, values)], [*map(max, values)], color=color, alpha=0.12, linewidth=0)
             axes.plot(seconds, [*map(median, values)], line, color=color, marker="o", markersize=2.5, label=name)
     left.set_ylabel("confident digits, %")
@@ -168,17 +165,17 @@ PICTURES = {"cost": (draw_cost, (8.6, 3.8)), "modes": (draw_modes, (8.6, 2.9)), 
 
 def main(options: Options) -> None:
     """Draw a picture of every file that is there."""
-    found = {name: options.folder / f"{name}.json" for name in PICTURES}
-    found = {name: path for name, path in found.items() if path.is_file()}
-    if not found:
-        names = ", ".join(f"{name}.json" for name in PICTURES)
+    files = {name: options.folder / f"{name}.json" for name in PICTURES}
+    measured = {name: path for name, path in files.items() if path.is_file()}
+    if not measured:
+        names = ", ".join(path.name for path in files.values())
         raise BadInput(f"--folder {options.folder}: has none of {names}; measure one, by the command in {__file__}")
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError as error:
         raise BadInput("matplotlib is missing; pip install matplotlib") from error
-    for name, path in found.items():
+    for name, path in measured.items():
         draw, inches = PICTURES[name]
         with mpl.rc_context(STYLE):
             figure = Figure(inches)
@@ -186,11 +183,9 @@ def main(options: Options) -> None:
                 draw(json.loads(path.read_text()), figure)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise BadInput(f"{path}: is not what the comparison writes; measure it again") from error
-            picture = path.with_suffix(".svg")
-            write_whole(
-                picture, lambda file, figure=figure: figure.savefig(file, format="svg", metadata={"Date": None})
-            )
-        print(f"Written: {shown(picture)}")
+            save = partial(figure.savefig, format="svg", metadata={"Date": None})
+            write_whole(path.with_suffix(".svg"), save)
+        print(f"Written: {path.with_suffix('.svg')}")
 
 
 if __name__ == "__main__":

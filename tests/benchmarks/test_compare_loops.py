@@ -65,14 +65,3 @@ def test_ctrl_c_during_a_whole_script_ends_the_comparison(monkeypatch, capsys):
         compare(monkeypatch, *TINY)
     assert ending.value.code == 128 + signal.SIGINT
     assert "Traceback" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("named", ["--steps 0", "--batch-size 4001", "--repeats -1", "--device cuda:99"])
-def test_bad_options_are_refused_in_one_line_before_anything_is_measured(named, monkeypatch, capsys):
-    monkeypatch.setattr(compare_loops, "seconds_in_turns", lambda *_, **__: pytest.fail("it measured"))
-    with pytest.raises(SystemExit) as ending:
-        compare(monkeypatch, *named.split())
-    assert ending.value.code == 2
-    printed = capsys.readouterr().err
-    assert printed.count("\n") == 1
-    assert named in printed

@@ -1,5 +1,6 @@
 """The comparison counts what its docstring says, measures like with like, and reports it."""
 
+import copy
 import json
 import re
 from dataclasses import replace
@@ -8,23 +9,35 @@ import pytest
 import torch
 from helpers import call
 
-from common.errors import BadInput
+from common.cyclegan_models import cyclegan_networks
 from common.models import MODELS
-from scripts import gan_detach, gan_generator_first
 from scripts.benchmarks import compare_updates
-from scripts.benchmarks.compare_updates import BASELINE, ORDERS, Contender, Options, dot, forward_costs
+from scripts.benchmarks.compare_updates import (
+    ARRANGEMENTS,
+    BASELINE,
+    COMPARISONS,
+    ORDERS,
+    Options,
+    count,
+    cyclegan_contender,
+    dot,
+    forward_costs,
+    gan_contender,
+    settings,
+    step_phases,
+)
 from scripts.benchmarks.step_cost import PHASES, Flops, count_flops
 
 CPU = torch.device("cpu")
 
 
-def contender(train_step, model="mlp", size=28, batch_size=3):
-    """Return a contender that has made a step, and a batch."""
+def contender(name, model="mlp", size=28, batch_size=3):
+    """Return the contender of an order, after a period, and a batch."""
     torch.manual_seed(0)
-    made = Contender(train_step, *MODELS[model]((1, size, size), 8))
+    made = gan_contender(ORDERS[name].train_step, MODELS[model]((1, size, size), 8))
+    made.period = ORDERS[name].period
     batch = torch.rand(batch_size, 1, size, size) * 2 - 1, torch.randn(batch_size, 8)
-    for _ in range(5):  # the longest period
-        made.step(*batch)
+    made.run_period(batch)
     return made, batch
 
 
@@ -33,12 +46,11 @@ def contender(train_step, model="mlp", size=28, batch_size=3):
 )
 @pytest.mark.parametrize("name", ORDERS)
 def test_counted_flops_equal_the_formula(name, model, size, batch_size):
-    made, batch = contender(ORDERS[name].train_step, model, size, batch_size)
-    period = ORDERS[name].period
-    all_of_it = [period * multiple for multiple in ORDERS[name].cost]
+    made, batch = contender(name, model, size, batch_size)
+    all_of_it = [made.period * multiple for multiple in ORDERS[name].cost]
     assert [round(multiple) for multiple in all_of_it] == pytest.approx(all_of_it, rel=1e-12)
-    expected = dot(all_of_it, forward_costs(*made.networks, *batch))
-    assert count_flops(lambda: made.steps(period, *batch)) == expected
+    expected = dot(all_of_it, forward_costs(*made.networks.values(), *batch))
+    assert count_flops(lambda: made.run_period(batch)) == expected
 
 
 def test_the_docstring_has_the_formulas():
@@ -54,21 +66,21 @@ def test_the_docstring_has_the_formulas():
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_each_phase_takes_the_flops_of_its_column(name):
-    made, batch = contender(ORDERS[name].train_step, "conv")
-    forward, period = forward_costs(*made.networks, *batch), ORDERS[name].period
+    made, batch = contender(name, "conv")
+    forward, period = forward_costs(*made.networks.values(), *batch), made.period
     columns = [multiples(part) for part in documented(name)[:3]]
     with Flops() as counter:
-        phases = made.phases(period, *batch, lambda: counter.total)
+        phases = step_phases(made, batch, lambda: counter.total)
     expected = [dot([period * multiple for multiple in column], forward) / period for column in columns]
     assert phases == dict(zip(PHASES, [*expected, 0], strict=True))
 
 
 def test_phases_leave_nothing_behind():
-    made, batch = contender(gan_detach.train_step)
+    made, batch = contender("detach")
     before = torch.autograd.backward, torch.autograd.grad
-    made.phases(1, *batch, lambda: 0)
+    step_phases(made, batch, lambda: 0)
     assert (torch.autograd.backward, torch.autograd.grad) == before
-    assert not any(network._forward_hooks or network._forward_pre_hooks for network in made.networks)
+    assert not any(network._forward_hooks or network._forward_pre_hooks for network in made.networks.values())
 
 
 def documented(name):
@@ -92,50 +104,26 @@ def multiples(formula):
 
 def test_only_retain_graph_and_the_textbook_cost_more_than_they_need():
     wasteful = {name for name, order in ORDERS.items() if order.cost[:5] != order.needed}
-    assert wasteful == {"retain_graph", "detach, textbook", "generator_first, textbook"}
-
-
-def test_one_stage_needs_at_most_0_66_of_the_flops_of_retain_graph():
-    generator, discriminator = MODELS["conv"]((1, 28, 28), 64)
-    forward = forward_costs(generator, discriminator, torch.zeros(2, 1, 28, 28), torch.zeros(2, 64))
-    assert dot(ORDERS["one_stage"].cost, forward) <= 0.66 * dot(ORDERS["retain_graph"].cost, forward)
+    assert wasteful == {"retain_graph", "detach, textbook"}
 
 
 @pytest.mark.numerics
-@pytest.mark.parametrize(("name", "script"), [("detach", gan_detach), ("generator_first", gan_generator_first)])
-def test_the_textbook_ends_with_the_same_weights_to_the_bit(name, script):
+def test_the_textbook_ends_with_the_same_weights_to_the_bit():
     """Each gradient that is used comes from the same operations on the same shapes; the textbook computes more."""
-    ours, batch = contender(script.train_step)
-    theirs, _ = contender(ORDERS[f"{name}, textbook"].train_step)
+    ours, batch = contender("detach")
+    theirs, _ = contender("detach, textbook")
     for made in (ours, theirs):
         made.step(*batch)
-    for one, other in zip(ours.networks, theirs.networks, strict=True):
-        assert all(p.equal(q) for p, q in zip(one.parameters(), other.parameters(), strict=True))
+    for network in "GD":
+        pairs = zip(ours.networks[network].parameters(), theirs.networks[network].parameters(), strict=True)
+        assert all(p.equal(q) for p, q in pairs)
 
 
 def test_the_audit_names_what_is_wasted():
-    wasted = {}
-    for name, order in ORDERS.items():
-        made, batch = contender(order.train_step)
-        wasted[name] = made.wasted(order.period, *batch)
+    wasted = {name: count(*contender(name))["wasted"] for name in ORDERS}
     assert wasted.pop("retain_graph") == "G by `d_loss.backward(retain_graph=True)`, D by `g_loss.backward()`"
-    assert wasted.pop("detach, textbook") == wasted.pop("generator_first, textbook") == "D by `g_loss.backward()`"
+    assert wasted.pop("detach, textbook") == "D by `g_loss.backward()`"
     assert set(wasted.values()) == {""}
-
-
-@pytest.mark.tools
-@pytest.mark.parametrize("model", MODELS)
-def test_peak_memory_is_the_same_on_every_run_and_least_where_the_generators_graph_is_gone(model):
-    peaks = []
-    for _ in range(2):
-        peaks.append({})
-        for name, order in ORDERS.items():
-            made, batch = contender(order.train_step, model, batch_size=16)
-            peaks[-1][name] = made.peak_bytes(order.period, *batch)
-    first, second = peaks
-    assert first == second
-    assert first["generator_first"] < first["detach"] < first["retain_graph"]
-    assert all(peak > sum(t.nbytes for t in made.tensors()) for peak in first.values())
 
 
 def test_all_orders_start_from_the_same_weights_and_see_the_same_batches(monkeypatch):
@@ -143,84 +131,118 @@ def test_all_orders_start_from_the_same_weights_and_see_the_same_batches(monkeyp
 
     def spy(name, train_step):
         def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
-            weights = [] if seen[name] else [p.detach().clone() for p in generator.parameters()]
-            seen[name].append([*weights, real, z])
+            seen[name].append((real, z) if seen[name] else [p.detach().clone() for p in generator.parameters()])
             return train_step(generator, discriminator, optimizer_g, optimizer_d, real, z)
 
         return step
 
     for name, order in ORDERS.items():
-        spied = replace(order, train_step=spy(name, order.train_step))
-        monkeypatch.setitem(ORDERS, name, spied)
-    rows = compare_updates.measure("mlp", 28, 2, 2, CPU)
+        monkeypatch.setitem(ORDERS, name, replace(order, train_step=spy(name, order.train_step)))
+    rows = compare_updates.compare_orders(Options(model="mlp", batch_size=2, repeats=2, device="cpu"), CPU)
     assert list(rows) == list(ORDERS)
-    timed = 2 * (1 + compare_updates.STEPS_PER_TURN)
-    counted, by_phase = ({name: count * order.period for name, order in ORDERS.items()} for count in (4, 2))
-    assert {name: len(steps) for name, steps in seen.items()} == {
-        name: counted[name] + timed + by_phase[name] for name in ORDERS
-    }
-    compared = {name: [steps[0], *steps[counted[name] :][:timed]] for name, steps in seen.items()}
-    reference = compared.pop(BASELINE)
-    for steps in compared.values():
-        for ours, theirs in zip(steps, reference, strict=True):
+
+    def batches_of(name):
+        """The weights, and the batches as they change; those that are counted and metered are one batch."""
+        changes = [seen[name][0], seen[name][1]]
+        for batch in seen[name][2:]:
+            if not batch[1].equal(changes[-1][1]):
+                changes.append(batch)
+        return changes
+
+    reference = batches_of(BASELINE)
+    assert len(reference) > 2
+    for name in ORDERS:
+        for ours, theirs in zip(batches_of(name), reference, strict=True):
             assert all(a.equal(b) for a, b in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.tools
-def test_tables_in_the_terminal_and_in_both_files(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(compare_updates, "GROWTH_REPEATS", 1)
-    files = tmp_path / "table.md", tmp_path / "table.json"
-    monkeypatch.chdir(tmp_path)
-    options = "--model mlp --batch-size 2 --repeats 2 --doublings 1 --device cpu"
-    call("compare_updates", *options.split(), "--output", "table.md", "table.json")
-    text, result = files[0].read_text(), json.loads(files[1].read_text())
-    assert text in capsys.readouterr().out
-    assert sorted(tmp_path.iterdir()) == sorted(files)
+@pytest.mark.numerics
+@pytest.mark.parametrize("name", ["contiguous", "without version counters", "foreach Adam", "for-loop Adam"])
+def test_a_setting_changes_the_time_and_not_the_update(name, monkeypatch):
+    """Adam's eps is raised from 1e-8: with that, a gradient that is nothing but rounding would move a weight."""
+    adam = torch.optim.Adam
+    monkeypatch.setattr(torch.optim, "Adam", lambda *arguments, **options: adam(*arguments, **options, eps=1e-3))
+    torch.manual_seed(0)
+    contenders = settings([network.double() for network in MODELS["conv"]((1, 28, 28), 8)], "cpu")
+    batch = torch.rand(3, 1, 28, 28, dtype=torch.float64) * 2 - 1, torch.randn(3, 8, dtype=torch.float64)
+    shipped, other = contenders["as shipped"], contenders[name]
+    for made in (shipped, other):
+        made.step(*batch)
+    for network in "GD":
+        for p, q in zip(shipped.networks[network].parameters(), other.networks[network].parameters(), strict=True):
+            torch.testing.assert_close(q, p, rtol=0, atol=1e-12)  # weights are about 1, a step is 1e-3
+            torch.testing.assert_close(q.grad, p.grad, rtol=0, atol=1e-12 * p.grad.abs().max())
 
+
+def test_the_shipped_step_raises_the_version_counters_and_the_plain_fused_one_does_not():
+    contenders = settings(MODELS["mlp"]((1, 28, 28), 8), "cpu")
+    for name, raised in (("as shipped", 1), ("without version counters", 0)):
+        weight = next(contenders[name].networks["G"].parameters())
+        before = weight._version
+        contenders[name].step(torch.zeros(2, 1, 28, 28), torch.randn(2, 8))
+        assert weight._version == before + raised
+
+
+def cyclegan_contenders(dtype=torch.float32):
+    """Return a contender for each arrangement, and a batch of both domains."""
+    torch.manual_seed(0)
+    networks = [network.to(dtype) for network in cyclegan_networks((1, 16, 16), width=2, blocks=1, halvings=1)]
+    reals = torch.rand(2, 2, 1, 16, 16, dtype=dtype)
+    made = {name: cyclegan_contender(step, copy.deepcopy(networks), reals[0]) for name, step in ARRANGEMENTS.items()}
+    return made, tuple(reals)
+
+
+@pytest.mark.numerics
+def test_all_arrangements_of_cyclegan_make_the_same_update():
+    gradients = {}
+    contenders, reals = cyclegan_contenders(torch.float64)
+    for name, made in contenders.items():
+        torch.manual_seed(0)
+        made.step(*reals)
+        # Not the weights: Adam's first step makes a whole one of the noise in a bias before instance norm.
+        parameters = [p for network in made.networks.values() for p in network.parameters()]
+        gradients[name] = torch.cat([p.grad.flatten() for p in parameters])
+    for other in gradients.values():
+        assert (other - gradients["plain"]).abs().max() <= 1e-12 * gradients["plain"].abs().max()
+
+
+def test_the_flops_of_cyclegan_are_those_of_the_docstring_and_the_plain_arrangement_alone_wastes_any():
+    contenders, reals = cyclegan_contenders()
+    forward = forward_costs(
+        contenders["plain"].networks["a_to_b"], contenders["plain"].networks["discriminator_a"], reals[0], reals[0]
+    )
+    for name, made in contenders.items():
+        *parts, total, _ = documented(name)
+        cost = multiples(total)
+        assert cost == tuple(map(sum, zip(*map(multiples, parts), strict=True)))
+        counts = count(made, reals)
+        assert counts["flops"] == dot(cost, forward)
+        assert counts["flops"] - counts["needed"] == (2 * forward[1] if name == "plain" else 0)
+        assert re.findall(r"(\w+) by", counts["wasted"]) == (
+            ["discriminator_a", "discriminator_b"] if name == "plain" else []
+        )
+
+
+@pytest.mark.parametrize("what", COMPARISONS)
+def test_every_comparison_prints_its_rows_and_writes_them(what, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(torch, "compile", lambda function: function)  # which takes half a minute
+    output = tmp_path / "figures.json"
+    options = f"--what {what} --model mlp --batch-size 2 --repeats 1 --device cpu --output {output}"
+    call("compare_updates", *options.split())
+    printed, result = capsys.readouterr().out, json.loads(output.read_text())
+    assert printed.strip() == compare_updates.report(result).strip()
     assert "output" not in result["options"]  # a path of this machine
-    for name, row in result["orders"].items():
-        assert row["flops"] >= row["needed"] > 0
+    assert result["rows"][COMPARISONS[what][2]]["speed"] == 1
+    for name, row in result["rows"].items():
+        assert f"| {name} " in printed
         assert row["quartiles"][0] <= row["ms"] <= row["quartiles"][1]
         assert row["speed_quartiles"][0] <= row["speed"] <= row["speed_quartiles"][1]
-        assert sum(row["flops_by_phase"].values()) == pytest.approx(row["flops"])
-        assert all(ms > 0 for ms in row["ms_by_phase"].values())
-        assert row["images_per_second"] == pytest.approx(2 / (row["ms"] / 1e3))
-        assert f"| {name} " in text
-    assert result["orders"][BASELINE]["speed"] == 1
-    assert torch.__version__ in text
-    assert {"batch size", "image size"} == set(result["growth"])
-    for orders in result["growth"].values():
-        assert all(len(row["ms"]) == 2 for row in orders.values())
-    assert all(row["exponent of flops"] == pytest.approx(1) for row in result["growth"]["batch size"].values())
+        assert row.get("flops", 1) >= row.get("needed", 1) > 0
+        assert sum(row.get("flops_by_phase", {}).values()) == pytest.approx(row["flops"] if what == "orders" else 0)
 
 
-@pytest.mark.tools
-def test_the_growth_can_be_left_out(capsys):
-    call("compare_updates", *["--model", "mlp", "--batch-size", "2", "--repeats", "1", "--doublings", "None"])
-    assert capsys.readouterr().out.count("| one_stage ") == 1
-
-
-BAD_OPTIONS = {
-    "--output table.txt": "--output table.txt: must end in .md or .json",
-    "--output no/such/folder/table.md": "there is no folder no/such/folder",
-    "--image-size 30": "--image-size 30",
-    "--image-size 128 --doublings 2": "--doublings 2: takes the images too far",
-    "--repeats 0": "--repeats 0",
-    "--batch-size -1": "--batch-size -1",
-    "--device cuda:99": "--device cuda:99",
-    "--model gan": "--model",
-}
-
-
-@pytest.mark.parametrize(("arguments", "named"), BAD_OPTIONS.items())
-def test_bad_options_are_refused_in_one_line_before_anything_is_measured(arguments, named, monkeypatch, refusal):
-    monkeypatch.setattr(compare_updates, "measure", None)
-    assert named in refusal("compare_updates", *arguments.split())
-
-
-def test_a_file_that_exists_is_refused_and_stays(tmp_path, monkeypatch):
-    (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(BadInput, match=r"README\.md: exists already"):
-        compare_updates.main(Options(output=(tmp_path / "new.json", tmp_path / "README.md")))
-    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
-    assert (tmp_path / "README.md").read_text() == "mine"
+def test_bad_options_are_refused_before_anything_is_measured(monkeypatch, tmp_path, refusal):
+    monkeypatch.setattr(compare_updates, "compare", None)
+    (tmp_path / "mine.json").touch()
+    for option in (f"--output {tmp_path / 'mine.json'}", "--output table.md", "--image-size 30", "--repeats 0"):
+        assert option in refusal("compare_updates", *option.split())

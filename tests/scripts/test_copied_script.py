@@ -245,7 +245,7 @@ def test_a_script_without_a_docstring_explains_its_options(tmp_path, start, caps
     assert "--sample-every" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("script", ["gan_detach", "compare_settings"])  # the second imports from `scripts`, too
+@pytest.mark.parametrize("script", ["gan_detach", "compare_loops"])  # the second imports from `scripts`, too
 def test_other_packages_called_common_and_scripts_are_not_in_the_way(script, tmp_path):
     for name in ("common", "scripts"):
         (tmp_path / name).mkdir()

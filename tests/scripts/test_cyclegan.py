@@ -21,7 +21,7 @@ from common.cyclegan_models import cyclegan_networks
 from common.errors import BadInput
 from common.images.pool import ImagePool
 from gradient_audit import GradientAudit
-from scripts.benchmarks.step_cost import count_flops, forward_flops
+from scripts.benchmarks.step_cost import count_flops, layer_flops
 from scripts.cyclegan import Options, linear_decay, main, train_step, translation_error
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
@@ -127,7 +127,8 @@ def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_w
 def test_a_step_computes_what_its_losses_need_and_nothing_else(identity_weight):
     networks, reals = make(torch.float32), batch(0, torch.float32)
     optimizers = [torch.optim.SGD(parameters(*pair), lr=LR) for pair in (networks[:2], networks[2:])]
-    (g, g_first), (d, d_first) = (forward_flops(network, reals[0]) for network in (networks[0], networks[2]))
+    layers = [[flops for flops, _ in layer_flops(network, reals[0])] for network in (networks[0], networks[2])]
+    (g, g_first), (d, d_first) = ((sum(flops), flops[0]) for flops in layers)
     counted = count_flops(
         lambda: train_step(*networks, *optimizers, ImagePool(), ImagePool(), *reals, identity_weight=identity_weight)
     )

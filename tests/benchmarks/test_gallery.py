@@ -1,15 +1,15 @@
 """Each silent mistake changes gan_detach.py, runs without an error, and does what its name says."""
 
+import json
 import runpy
 
 import pytest
 import torch
 from helpers import ROOT
 
-from common.errors import BadInput
 from common.run.options import GanOptions
-from scripts.benchmarks.gallery_edits import MISTAKES
-from scripts.tools import silent_mistakes
+from scripts.benchmarks import gallery
+from scripts.benchmarks.gallery import MISTAKES
 
 SOURCE = (ROOT / "scripts" / "gan_detach.py").read_text()
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
@@ -60,18 +60,22 @@ def test_a_mistake_whose_text_is_not_in_the_script_is_told(tmp_path):
 
 @pytest.mark.tools
 def test_the_tool_publishes_curves_samples_and_a_table(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(silent_mistakes, "fid", lambda script, run: 1.5)  # evaluate.py has tests of its own
-    silent_mistakes.main(silent_mistakes.Options(("batch-norm",), tmp_path / "out", steps=2))
+    monkeypatch.setattr(gallery, "fid", lambda script, run: 1.5)  # evaluate.py has tests of its own
+    gallery.main(gallery.Options(("batch-norm",), tmp_path / "out", steps=2))
     table = (tmp_path / "out" / "table.md").read_text()
     assert table in capsys.readouterr().out
     assert [line.split("|")[1].strip() for line in table.splitlines()[2:]] == ["`batch-norm`"]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"batch-norm", "samples.png", "table.md"}
 
 
-def test_an_unknown_mistake_and_a_foreign_folder_are_refused_before_anything_runs(tmp_path):
-    with pytest.raises(BadInput, match="--mistakes typo: not one of healthy, "):
-        silent_mistakes.main(silent_mistakes.Options(("typo",), tmp_path / "out"))
-    (tmp_path / "out" / "healthy").mkdir(parents=True)
-    (tmp_path / "out" / "healthy" / "mine.txt").touch()
-    with pytest.raises(BadInput, match="was not published"):
-        silent_mistakes.main(silent_mistakes.Options(("healthy",), tmp_path / "out"))
+def test_the_published_runs_are_those_of_the_gallery():
+    published = ROOT / "runs" / "mistakes"
+    table = (published / "table.md").read_text().splitlines()[2:]
+    assert [line.split("|")[1].strip(" `") for line in table] == list(gallery.NAMES)
+    assert {path.parent.name for path in published.glob("*/config.json")} == set(gallery.NAMES)
+    for name in gallery.NAMES:
+        assert json.loads((published / name / "config.json").read_text())["script"] == name
+
+
+def test_an_unknown_mistake_is_refused_before_anything_runs(tmp_path, refusal):
+    assert "--mistakes typo: not one of healthy, " in refusal("gallery", "--mistakes", "typo")
