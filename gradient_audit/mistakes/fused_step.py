@@ -12,7 +12,7 @@ take `fused=False`, or raise the versions in a hook: torch.autograd.graph.increm
 
 
 def wrong():
-    """G's gradient is 2 * 0.5 * (0.7 * 0.35) = 0.245, of D's old weight and its new one; 0.49 or 0.1225 would be right."""
+    """G's gradient is 2 * 0.5 * (0.7 * 0.35) = 0.245, of D's old weight and its new one."""
     generator, discriminator = one_weight_gan()
     optimizer_d = torch.optim.SGD(discriminator.parameters(), lr=1.0, fused=True)
     fake = generator(torch.ones(1, 1))
