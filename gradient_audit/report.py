@@ -1,20 +1,149 @@
-"""The report of an audit, as a file."""
+"""The report of an audit: verdict, table and findings, as Markdown and as plain data."""
 
-import json
-from pathlib import Path
+from collections import Counter
+from dataclasses import dataclass, field
 
-from common.run.folder import write_whole
-from gradient_audit.page import page
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+from torch.optim.optimizer import Optimizer
 
-SUFFIXES = (".html", ".md", ".json")
+from gradient_audit.findings import Finding
+from gradient_audit.graph import parameters_of
+from gradient_audit.record import Event, Record
+
+LEGEND = {
+    "used": "an optimizer stepped on the gradient",
+    "wasted": "the gradient was cleared, or left over without a step",
+    "read": "autograd.grad() went through the network; nothing is added to .grad",
+    "-": "no gradient",
+}
 
 
-def save(path: Path, data: dict, text: str) -> None:
-    """Write a report in the form that the suffix of its name says.
+class GradientFlowError(RuntimeError):
+    """Raised by `GradientAudit.check`; the message lists the findings."""
 
-    path: its suffix is one of `SUFFIXES`. data: as `GradientAudit.data` gives it, perhaps with further keys; the
-    contents of a .json file and, as a page, of an .html file. text: Markdown, the contents of an .md file.
-    """
-    forms = {".html": lambda: page(data), ".md": lambda: text, ".json": lambda: json.dumps(data, indent=2)}
-    contents = forms[path.suffix]()
-    write_whole(path, lambda file: file.write(f"{contents}\n".encode()))
+
+@dataclass
+class Report:
+    """What an audit has seen and found. `str(report)` is Markdown that reads well in a terminal, too."""
+
+    networks: dict[str, nn.Module] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    passes: list[Event] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    optimizers_seen: list[dict] = field(default_factory=list)
+
+    @property
+    def severity(self) -> str:
+        """The worst of the findings: "error", "question", "waste", or "" if there is none."""
+        return self.findings[0].severity if self.findings else ""
+
+    def check(self, *, questions: bool = False, waste: bool = False) -> None:
+        """Raise GradientFlowError for an error; with `questions` or `waste`, also for a question or for waste."""
+        severities = {"error", *["question"] * questions, *["waste"] * waste}
+        if wrong := [finding for finding in self.findings if finding.severity in severities]:
+            raise GradientFlowError("\n".join(map(str, wrong)))
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a sentence or two, with the finding to look at first."""
+        if not self.passes:
+            return "No backward pass ran."
+        if not self.findings:
+            return "Nothing wrong, nothing wasted."
+        counts = Counter(finding.severity for finding in self.findings)
+        amounts = [f"{n} {kind}{'s' * (n > 1 and kind != 'waste')}" for kind, n in counts.items()]
+        opening = f"{'Wrong' if counts['error'] else 'Nothing wrong'}. {', '.join(amounts)}:"
+        first = self.findings[0]
+        if first.facts:
+            width = max(len(label) for label, _ in first.facts)
+            facts = "".join(f"\n- {label:<{width}}  {fact}" for label, fact in first.facts)
+            return f"{opening} a backward pass needs a tensor as it was before it was changed in place.\n{facts}"
+        at = f" ({first.line})" if first.line and first.line not in first.text else ""
+        return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure}"
+
+    @property
+    def listing(self) -> str:
+        """The findings, a line each."""
+        return "\n".join(f"- {finding}" for finding in self.findings)
+
+    @property
+    def table(self) -> str:
+        """A row for every backward pass and for each of its terms, and what the cells mean; "" without any pass."""
+        rows: Counter[tuple] = Counter()
+        for event in self.events:
+            if event.kind == "backward" or (event.kind == "grad" and "read" in event.cells.values()):
+                note = " raised" * event.raised + " (create_graph)" * event.create_graph
+                lines = [(f"{event.place}{note}", *event.cells.values())]
+                # Terms that all do what the pass does tell nothing.
+                terms = event.terms if any(t.dead or t.cells != event.cells for t in event.terms) else []
+                for term in terms:
+                    label = f"  + {term.place or term.name}" + " (dead)" * term.dead
+                    lines.append((label, *term.cells.values()))
+                rows[tuple(lines)] += 1
+        if not rows:
+            return ""
+        table = [("backward pass", "times", *self.networks)]
+        for lines, times in rows.items():
+            for index, (label, *cells) in enumerate(lines):
+                table.append((label.replace("|", "\\|"), f"{times}x" if index == 0 else "", *cells))
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        table.insert(1, tuple("-" * width for width in widths))
+        text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in table]
+        words = {cell for event in self.events if event.kind in ("backward", "grad") for cell in event.cells.values()}
+        legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words)
+        return "\n".join([*text, *["", f"{legend}."] * bool(legend)])
+
+    def __str__(self) -> str:
+        """Return the answer, the table and the findings."""
+        return "\n\n".join(part for part in (self.verdict, self.table, self.listing) if part)
+
+    def data(self) -> dict:
+        """Return all of it as what `json.dump` takes.
+
+        Keys: `torch`, the version; `severity` and `verdict`; `networks` and `optimizers`; `events` in order and
+        `findings`, with places of file, line, function, code and the library's line. A cell is explained by `Event`.
+        """
+        return {
+            "torch": torch.__version__,
+            "severity": self.severity,
+            "verdict": self.verdict,
+            "networks": [
+                {
+                    "name": name,
+                    "class": type(network).__name__,
+                    "parameters": sum(p.numel() for p in network.parameters() if not is_lazy(p)),
+                }
+                for name, network in self.networks.items()
+            ],
+            "optimizers": self.optimizers_seen,
+            "events": [
+                {
+                    "kind": event.kind,
+                    "place": event.place.data(),
+                    "cells": event.cells,
+                    "raised": event.raised,
+                    "create_graph": event.create_graph,
+                    "terms": [
+                        {"name": t.name, "place": t.place and t.place.data(), "cells": t.cells, "dead": t.dead}
+                        for t in event.terms
+                    ],
+                }
+                for event in self.events
+            ],
+            "findings": [finding.data() for finding in self.findings],
+        }
+
+
+def describe_optimizer(optimizer: Optimizer, record: Record, networks: dict[str, nn.Module]) -> dict:
+    """Return an optimizer's class, the networks that it holds, its steps and their places."""
+    steps = record.steps.get(id(optimizer))
+    held = {id(parameter) for parameter in parameters_of(optimizer)}
+    return {
+        "class": type(optimizer).__name__,
+        "networks": [name for name, network in networks.items() if held & {*map(id, network.parameters())}],
+        "steps": sum(steps.places.values()) if steps else 0,
+        "places": [place.data() for place in steps.places] if steps else [],
+        "fused": any(group.get("fused") for group in optimizer.param_groups),
+    }

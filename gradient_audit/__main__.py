@@ -1,0 +1,134 @@
+"""Audit any training script, without a change to it; or explain a mistake, by its name or by an error message.
+
+The script runs as `__main__`, in its own folder and with its own arguments, until every optimizer has stepped
+`--iterations` times. Networks and optimizers are found when the script makes them, and named as it names them. The
+output is a table, with a row for each backward pass and a column for each network, and the findings: what is wrong, in
+doubt or wasted. If the script raises, the line that is the cause is named, and the mistake.
+
+    python -m gradient_audit [--iterations 3] [--output report.html] path/to/train.py [its own arguments]
+    python -m gradient_audit --error "modified by an inplace operation: [torch.FloatTensor ..."
+    python train.py 2>&1 | python -m gradient_audit --error -
+    python -m gradient_audit --mistake step-between-backwards
+
+Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is, the script raised or no mistake
+fits, 2 for bad arguments. With --strict, a question is wrong, too. Processes that the script starts, as by `spawn`,
+are not audited.
+"""
+
+import argparse
+import io
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from gradient_audit import mistakes
+from gradient_audit.output import SUFFIXES, save
+
+
+def refuse(message: str) -> NoReturn:
+    """End with one line on stderr and status 2."""
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Parse the command line; refuse what cannot be done before the script runs."""
+    summary, _, rest = __doc__.partition("\n")
+    parser = argparse.ArgumentParser(
+        "gradient_audit", description=summary, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--iterations", type=int, default=3, help="steps of every optimizer to watch (default 3)")
+    parser.add_argument("--limit", type=int, default=100, help="steps of one optimizer, if others wait (default 100)")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for a question, too, as for use in CI")
+    parser.add_argument("--output", type=Path, help=f"also write the report here: {' or '.join(SUFFIXES)}")
+    parser.add_argument("--error", metavar="TEXT", help="explain an error message or a log; - reads standard input")
+    parser.add_argument("--mistake", metavar="NAME", help="run a mistake, wrong form and right form, by its name")
+    parser.add_argument("--list", action="store_true", help="name all mistakes")
+    parser.add_argument("script", type=Path, nargs="?", help="the file to run, as it would be run by python")
+    # argparse, because of REMAINDER: everything after SCRIPT is the script's, also `--iterations`.
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own options")
+    parser.error = refuse
+    options = parser.parse_args(arguments)
+    if sum((options.script is not None, options.error is not None, options.mistake is not None, options.list)) != 1:
+        refuse("give one of SCRIPT, --error, --mistake and --list (see --help)")
+    if options.script is None:
+        return options
+    if not options.script.is_file():
+        refuse(f"SCRIPT: there is no file {options.script}; give the path of a training script")
+    options.script = options.script.resolve()
+    if min(options.iterations, options.limit) < 1:
+        refuse("--iterations and --limit must be at least 1")
+    if options.output is not None:
+        options.output = options.output.resolve()  # the script may change the folder
+        if options.output.suffix not in SUFFIXES:
+            refuse(f"--output: the name must end in {' or '.join(SUFFIXES)}, not {options.output.name!r}")
+        if not options.output.parent.is_dir():
+            refuse(f"--output: there is no folder {options.output.parent}; make it, or choose another")
+    return options
+
+
+def audit(options: argparse.Namespace) -> int:
+    """Run the script under the audit, print the report, and return the exit status."""
+    from gradient_audit.script import audit_script, report_of  # loads torch, which takes seconds
+
+    audit, ending, trace = audit_script(options.script, options.arguments, options.iterations, options.limit)
+    report = report_of(audit, ending, trace)
+    _accept_all_letters()
+    try:
+        print(f"\n{report}", flush=True)
+    finally:  # also where the reader of stdout has left
+        if options.output is not None:
+            save(options.output, {"script": str(options.script), "ending": ending, **audit.data()}, report)
+    if trace:
+        print(f"\n{trace}", end="", file=sys.stderr)
+    if options.output is not None:
+        print(f"The report is in {options.output}")
+    failing = ("error", "question") if options.strict else ("error",)
+    return int(bool(trace) or any(finding.severity in failing for finding in audit.findings))
+
+
+def explain(text: str) -> int:
+    """Print the mistakes behind an error message or a log, the first in full; return the exit status."""
+    if not text.strip():
+        refuse("--error: the text is empty; paste the message or the traceback, in quotes")
+    matches = mistakes.match(text)
+    if not matches:
+        print("No mistake in the catalogue has this message. --list also names those that give no error.")
+        return 1
+    if len(matches) > 1:
+        print("Likeliest first:\n" + "\n".join(f"  {m.name:<24}{m.title}" for m in matches) + "\n")
+    print(mistakes.describe(matches[0]), end="")
+    return 0
+
+
+def main() -> int:
+    """Do what the command line asks for, and return the exit status."""
+    options = parse(sys.argv[1:])
+    try:
+        if options.script is not None:
+            return audit(options)
+        _accept_all_letters()
+        if options.list:
+            print(mistakes.listing())
+        elif options.mistake is not None:
+            try:
+                mistake = mistakes.load(options.mistake)
+            except ValueError as error:
+                refuse(f"--mistake {options.mistake}: {error}")
+            print(mistakes.describe(mistake), end="")
+        else:
+            return explain(sys.stdin.read() if options.error == "-" else options.error)
+        return 0
+    except BrokenPipeError:  # the reader of stdout has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
+        return 128 + 13
+
+
+def _accept_all_letters() -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a script may have replaced it
+        sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack letters of the script's lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""The table's cells: for every event and term, a word for each network."""
+
+from torch import nn
+
+from gradient_audit.record import Event, Record, Steps
+
+Numbers = dict[str, dict[int, str]]  # by network: the numbers of its parameters' accounts, and their names
+
+
+def numbers_by_network(record: Record, networks: dict[str, nn.Module]) -> Numbers:
+    """Return the names of each network's parameters, by the number of the account."""
+    return {
+        name: {record.accounts[id(p)].number: n for n, p in network.named_parameters() if id(p) in record.accounts}
+        for name, network in networks.items()
+    }
+
+
+def note_steps_by_hand(record: Record) -> None:
+    """Count a write to a parameter that no optimizer steps on as a step."""
+    by_number = {account.number: account for account in record.accounts.values()}
+    stepped: set[int] = set()
+    for number, passes, place in record.by_hand:
+        account = by_number.get(number)
+        if account is not None and not account.stepped:
+            stepped.add(number)
+            steps = record.steps.setdefault(0, Steps(None))
+            steps.places[place] += 1
+            account.fed = True
+            for index in passes:
+                record.passes[index].users[0].add(number)
+    for event in record.events:
+        if event.kind == "hand":
+            event.kind, event.reached = "step", event.reached & stepped
+
+
+def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers) -> None:
+    """Fill in the cells; drop the forward passes of anything but the networks, and steps of nothing."""
+    events: list[tuple[int, Event]] = []  # those to keep, by their index
+    for index, event in enumerate(record.events):
+        used = event.used
+        if event.kind == "forward":
+            module = event.module() if event.module else None
+            names = [name for name, network in networks.items() if network is module]
+            inner = [pair for pair in events_since(events, event.start) if pair[1].kind == "forward"]
+            if names:  # the calls of its parts are left out
+                parts = {id(pair[1]) for pair in inner if not pair[1].of_network}
+                events = [pair for pair in events if id(pair[1]) not in parts] if parts else events
+            elif inner:
+                continue
+            event.of_network = bool(names)
+            held = record.numbers_of(module.parameters()) if module else set()
+            event.cells = {
+                name: "here" if (name in names if names else held & ids.keys()) else "-"
+                for name, ids in numbers.items()
+            }
+            if "here" not in event.cells.values():
+                continue
+        else:
+            word = {"backward": "wasted", "grad": "read"}.get(event.kind, "here")
+            event.cells = {
+                name: "used" if used & ids.keys() else word if event.reached & ids.keys() else "-"
+                for name, ids in numbers.items()
+            }
+        for term in event.terms:
+            term.cells = {
+                name: "used" if used & of_term else "wasted" if event.reached & of_term else "-"
+                for name, ids in numbers.items()
+                for of_term in [term.reached & ids.keys()]
+            }
+        if event.kind != "step" or event.reached:
+            events.append((index, event))
+    record.events = [event for _, event in events]
+
+
+def events_since(events: list[tuple[int, Event]], start: int) -> list[tuple[int, Event]]:
+    """Return the last of the events, those with an index of at least `start`."""
+    count = 0
+    while count < len(events) and events[-1 - count][0] >= start:
+        count += 1
+    return events[len(events) - count :]

@@ -1,0 +1,137 @@
+"""What an audit can find: each kind with its severity, its cure, and the mistakes that look like it."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gradient_audit.places import Place
+
+
+class Kind(NamedTuple):
+    """A kind of finding. `mistakes` are names of `gradient_audit.mistakes`, the likeliest first."""
+
+    severity: str
+    cure: str
+    mistakes: tuple[str, ...] = ()
+
+
+KINDS = {
+    "mixed": Kind(
+        "error",
+        "Name the leaves of the loss, `loss.backward(inputs=list(network.parameters()))`, or clear the gradients that "
+        "are not for the step.",
+        ("d-steps-on-g-loss",),
+    ),
+    "stale": Kind(
+        "error", "Call `optimizer.zero_grad()` between its step and the next `backward()`.", ("no-zero-grad",)
+    ),
+    "twice": Kind(
+        "error",
+        "Call `zero_grad()` between the two steps, or let one optimizer alone hold these parameters.",
+        ("parameter-twice",),
+    ),
+    "idle": Kind("error", "Call its `step()`, or give its parameters to an optimizer that steps."),
+    "dead": Kind(
+        "error",
+        "See whether `detach()`, `no_grad()`, `.item()`, or a penalty without `create_graph=True` cuts it off, and "
+        "whether the network that it should move is frozen or missing from `inputs=`.",
+        ("penalty-without-graph", "penalty-on-frozen", "loss-made-leaf"),
+    ),
+    "overwritten": Kind("error", "", ("step-between-backwards", "fused-step", "edit-after-use", "inplace-activation")),
+    "unreached": Kind(
+        "error",
+        "See whether `detach()` or `no_grad()` cuts them off, whether `zero_grad()` comes between `backward()` and "
+        "`step()`, and whether the forward pass uses them at all.",
+        ("detached-fakes", "optimizer-old-weights"),
+    ),
+    "ownerless": Kind(
+        "error",
+        "Give them to an optimizer, or freeze them with `requires_grad_(False)` if they must not change.",
+        ("optimizer-old-weights",),
+    ),
+    "meant?": Kind(
+        "question",
+        "If this loss is for all of them, as an autoencoder's is, this is right. If not, name its leaves, "
+        "`loss.backward(inputs=list(network.parameters()))`.",
+        ("d-steps-on-g-loss",),
+    ),
+    "unused": Kind(
+        "question",
+        "Delete it if it is not needed; compute samples under `torch.no_grad()`; or add the missing `backward()`.",
+    ),
+    "unfrozen": Kind(
+        "waste",
+        "Freeze it, `network.requires_grad_(False)`, if it only judges, as a loss network does; give it to an "
+        "optimizer if it is to learn.",
+    ),
+    "wasted": Kind(
+        "waste",
+        "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`, or `detach()` the tensor at "
+        "which its gradient must stop.",
+    ),
+}
+"""Each kind of finding; `Finding` explains them. The order is that of the report."""
+HELD_TWICE = "Give each parameter to the optimizer once: `list(dict.fromkeys(parameters))`."
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong, doubtful or wasteful: its kind, the networks, what happens, the places, the cure.
+
+    Errors: the weights are, or soon will be, others than those meant.
+    `mixed`: an optimizer stepped on the sum of several passes, one of which also moved another player (the networks
+    under other optimizers). `stale`: an optimizer stepped again on gradients that it had stepped on. `twice`: two
+    optimizers stepped on one gradient, or one that holds a parameter twice. `idle`: an optimizer never stepped though
+    its parameters got gradients and others stepped. `dead`: a term of a loss reaches no parameter that its pass moved.
+    `overwritten`: a backward pass needed a tensor that had been changed since its forward pass. `unreached`: a
+    parameter whose optimizer stepped and never found a gradient for it. `ownerless`: a parameter that no optimizer
+    holds.
+    Questions: `meant?`: one pass moved networks of two players. `unused`: a graph was built and no backward pass came.
+    Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a whole network without an optimizer.
+    """
+
+    kind: str
+    networks: tuple[str, ...]
+    text: str
+    places: tuple[Place, ...]
+    cure: str
+    facts: tuple[tuple[str, str], ...] = ()  # of `overwritten`: what is wanted, who wrote it, and so on
+    silent: bool = False  # of `overwritten`: PyTorch alone gives no error
+
+    @property
+    def severity(self) -> str:
+        """One of "error", "question" and "waste"."""
+        return KINDS[self.kind].severity
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The places as `file.py:12`; the first is the one to look at."""
+        return tuple(dict.fromkeys(place.where for place in self.places))
+
+    @property
+    def line(self) -> str:
+        """The first of `lines`, or ""."""
+        return next(iter(self.lines), "")
+
+    def data(self) -> dict[str, object]:
+        """Return it as what `json.dump` takes."""
+        return {
+            "kind": self.kind,
+            "severity": self.severity,
+            "networks": list(self.networks),
+            "text": self.text,
+            "cure": self.cure,
+            "mistakes": list(KINDS[self.kind].mistakes),
+            "facts": dict(self.facts),
+            "places": [place.data() for place in self.places],
+        }
+
+    def __str__(self) -> str:
+        """One line of Markdown."""
+        at = f" [{', '.join(self.lines)}]" if self.lines else ""
+        return f"**{self.kind}** ({self.severity}): {self.text}{at} {self.cure}"
+
+
+def joined(words) -> str:
+    """Join words: "a", "a and b", "a, b and c"."""
+    *most, last = [*words] or [""]
+    return f"{', '.join(most)} and {last}" if most else last

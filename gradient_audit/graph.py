@@ -1,0 +1,107 @@
+"""Reading tensors, optimizers and autograd's graph."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.optim.optimizer import Optimizer
+
+
+def parameters_of(optimizer: Optimizer | None) -> Iterator[Tensor]:
+    """Yield the parameters that an optimizer holds; none for None."""
+    return (parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"])
+
+
+def tensors_in(value: object) -> Iterator[Tensor]:
+    """Yield the tensors in nested lists, tuples and dictionaries."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from tensors_in(item)
+
+
+def is_zero(grad: Tensor) -> bool:
+    """Return whether all numbers of a gradient are zero."""
+    return not grad.detach().any()
+
+
+def storage_address(tensor: Tensor) -> int:
+    """Return the address of the tensor's memory, 0 if it has none."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (NotImplementedError, RuntimeError):  # sparse tensors, and those of a compiler
+        return 0
+
+
+@cache
+def written_arguments(function: object) -> tuple[int, ...]:
+    """Return which arguments an operation writes to, by their positions."""
+    arguments = function._schema.arguments if function._schema.is_mutable else ()
+    return tuple(i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
+
+
+def roots_of(args: tuple, kwargs: dict) -> list:
+    """Return the nodes at which a call of `torch.autograd.backward` begins."""
+    tensors = args[0] if args else kwargs.get("tensors")
+    return [tensor.grad_fn for tensor in tensors_in(tensors) if tensor.grad_fn is not None]
+
+
+def nodes_of(roots: Iterable, ends: Iterable = ()) -> Iterator:
+    """Yield the nodes of a graph, without those beyond `ends`."""
+    seen, stack = set(ends), list(roots)
+    while stack:
+        node = stack.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            yield node
+            stack += [child for child, _ in node.next_functions]
+
+
+def leaves_of(roots: Iterable, ends: Iterable[Tensor] = ()) -> tuple[list[Tensor], bool]:
+    """Return the leaves that a graph leads to, and whether it shows all of them.
+
+    ends: tensors at which it ends. A function of the user's own, as a checkpoint is, may hide others.
+    """
+    leaves, complete = [], True
+    for node in nodes_of(roots, [end.grad_fn for end in ends]):
+        if (leaf := getattr(node, "variable", None)) is not None:
+            leaves.append(leaf)
+        elif isinstance(node, torch.autograd.function.BackwardCFunction) and "Compiled" not in node.name():
+            complete = False
+    return leaves, complete
+
+
+def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:
+    """Yield the tensors that a node has saved and that give this very error "modified by an inplace operation"."""
+    names = [name for name in dir(node) if name.startswith("_saved_")] + ["saved_tensors"]
+    for name in names:
+        try:
+            getattr(node, name, None)
+        except RuntimeError as error:
+            if str(error).split(" Hint:")[0] not in message:
+                continue
+            raw = getattr(node, f"_raw_{name.removeprefix('_')}" if name == "saved_tensors" else f"_raw{name}")
+            for saved in raw if isinstance(raw, tuple | list) else [raw]:
+                unpacked: list[Tensor] = []
+
+                def refuse(_: object, error=error) -> None:
+                    raise error  # for whoever calls backward() on this graph again
+
+                with suppress(RuntimeError):  # freed already, or saved by other hooks
+                    saved.register_hooks(lambda tensor, unpacked=unpacked: unpacked.append(tensor), refuse)
+                yield from unpacked
+
+
+def united(sets: Iterable[set]) -> list[set]:
+    """Unite the sets that have an element in common; leave out empty ones."""
+    groups: list[set] = []
+    for one in sets:
+        joined = [other for other in groups if other & one]
+        groups = [other for other in groups if not other & one] + [one.union(*joined)] * bool(one)
+    return groups

@@ -1,0 +1,316 @@
+"""The judgement: a function of the record, which finds what is wrong, doubtful or wasteful."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from torch import nn
+from torch.optim.optimizer import Optimizer
+
+from gradient_audit.cells import fill_cells, note_steps_by_hand, numbers_by_network
+from gradient_audit.findings import HELD_TWICE, KINDS, Finding, joined
+from gradient_audit.graph import parameters_of, united
+from gradient_audit.overwritten import overwritten_finding
+from gradient_audit.places import Place
+from gradient_audit.record import Event, Record, Term
+
+IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
+
+
+def judge(record: Record, networks: dict[str, nn.Module], optimizers: list[Optimizer]) -> list[Finding]:
+    """Fill in the cells of the record's events and terms, and return the findings, errors first.
+
+    networks: by name. optimizers: all that hold a parameter of theirs.
+    """
+    note_steps_by_hand(record)
+    judgement = Judgement(record, networks, optimizers)
+    fill_cells(record, networks, judgement.numbers)
+    return sorted(judgement.findings(), key=lambda finding: [*KINDS].index(finding.kind))
+
+
+class Judgement:
+    """What the judgements of a record share: who owns which parameter, and words for parameters."""
+
+    def __init__(self, record: Record, networks: dict[str, nn.Module], optimizers: list[Optimizer]):
+        """Take what `judge` takes."""
+        self.record, self.networks, self.optimizers = record, networks, optimizers
+        self.numbers = numbers_by_network(record, networks)
+        self.by_number = {account.number: account for account in record.accounts.values()}
+        self.owned = set().union(*(record.numbers_of(parameters_of(optimizer)) for optimizer in optimizers))
+        self.last_detailed = {p.place: p for p in record.passes if p.detailed}
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all findings."""
+        idle = dict(self.idle_optimizers())
+        yield from self.mixed_players()
+        yield from self.wrong_steps()
+        for finding, _ in idle.values():
+            yield finding
+        excused = set().union(*(numbers for _, numbers in idle.values()))
+        yield from self.dead_passes()
+        yield from self.dead_terms(excused)
+        for blame in self.record.overwritten:
+            yield overwritten_finding(blame, self.networks, self.networks_of)
+        yield from self.owners(excused)
+        yield from self.unused_graphs()
+
+    # Which players a pass moved.
+
+    def groups_crossed(self, p: Event) -> Iterator[dict[str, set[int]]]:
+        """Yield the groups of networks that a pass moved together though they are of several players.
+
+        Terms of a loss that share no network are not together. Each group gives the optimizers that moved a network.
+        """
+        movers = {
+            name: {optimizer for optimizer, used in p.users.items() if used & p.reached & ids.keys()}
+            for name, ids in self.numbers.items()
+        }
+        groups = [{name for name, optimizers in movers.items() if optimizers}]
+        alike = p if p.detailed else self.last_detailed.get(p.place)
+        terms = alike.terms if alike else []
+        if terms and all(term.complete for term in terms):
+            groups = united([{name for name, cell in term.cells.items() if cell == "used"} for term in terms])
+        for group in groups:
+            together = {name: movers[name] for name in self.numbers if name in group}
+            if len(united(together.values())) > 1:
+                yield together
+
+    def mixed_players(self) -> Iterator[Finding]:
+        """Yield the passes that moved networks of two players, and the steps that added them to other passes."""
+        passes = self.record.passes
+        crossed = [list(self.groups_crossed(p)) for p in passes]
+        mixed: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
+        mixed_places: set[Place] = set()
+        for key, steps in self.record.steps.items():
+            for summed, (numbers, place) in steps.sums.items():
+                if all(crossed[number] for number in summed):  # one loss in several batches
+                    continue
+                for number in sorted(summed):
+                    for group in crossed[number]:
+                        mine = {name for name in group if key in group[name] and numbers & self.numbers[name].keys()}
+                        others = [name for name in group if key not in group[name]]
+                        if mine and others:
+                            mixed_places.add(passes[number].place)
+                            mixed[tuple(group)] |= {passes[number].place: None, place: None}
+        for networks, places in mixed.items():
+            text = (
+                f"one backward pass moved {joined(networks)}, which have different optimizers, and a step added its "
+                "gradients to those of another pass."
+            )
+            yield _finding("mixed", networks, text, places)
+        meant: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
+        for p, groups in zip(passes, crossed, strict=True):
+            for group in groups if p.place not in mixed_places else ():
+                meant[tuple(group)][p.place] = None
+        for networks, places in meant.items():
+            text = f"one backward pass moved {joined(networks)}, which have different optimizers."
+            yield _finding("meant?", networks, text, places)
+
+    # Steps.
+
+    def wrong_steps(self) -> Iterator[Finding]:
+        """Yield the steps on gradients that are too old, another optimizer's, counted twice, or that never come."""
+        passes = self.record.passes
+        for steps in self.record.steps.values():
+            stale: dict[tuple[Place, Place], set[int]] = defaultdict(set)
+            for (number, place), numbers in steps.stale.items():
+                stale[passes[number].place, place] |= numbers
+            for places, numbers in stale.items():
+                networks = self.networks_of(numbers)
+                text = f"an optimizer of {joined(networks)} stepped on gradients older than its own last step."
+                yield _finding("stale", networks, text, places)
+            for places, numbers in steps.twice.items():
+                networks = self.networks_of(numbers)
+                text = f"two optimizers stepped on the same gradients of {joined(networks)}."
+                yield _finding("twice", networks, text, places)
+            if steps.duplicates:
+                place, numbers = steps.duplicates
+                networks = self.networks_of(numbers)
+                count = self.count_of(numbers)
+                text = f"an optimizer holds {count} of {joined(networks)} twice; each step moves them twice."
+                yield _finding("twice", networks, text, [place], HELD_TWICE)
+        for network, ids in self.numbers.items():
+            missing = {n for n in ids if self.by_number[n].stepped and not self.by_number[n].fed}
+            if missing:
+                places = [
+                    place
+                    for steps in self.record.steps.values()
+                    if self.record.numbers_of(parameters_of(steps.optimizer)) & missing
+                    for place in steps.places
+                ]
+                count = self.count_of(missing, network)
+                text = f"{count} of {network} had no gradient whenever their optimizer stepped."
+                yield _finding("unreached", (network,), text, places)
+
+    def idle_optimizers(self) -> Iterator[tuple[int, tuple[Finding, set[int]]]]:
+        """Yield the optimizers that never stepped though their parameters got gradients, with these parameters."""
+        most = max((sum(steps.places.values()) for steps in self.record.steps.values()), default=0)
+        stepped = {number for number, account in self.by_number.items() if account.stepped}
+        for optimizer in self.optimizers:
+            if id(optimizer) in self.record.steps:
+                continue
+            numbers = self.record.numbers_of(parameters_of(optimizer)) - stepped
+            passes = [(n, p) for n, p in enumerate(self.record.passes) if p.reached & numbers and not p.raised]
+            dropped = [
+                p
+                for n, p in passes
+                if p.reached <= numbers
+                and all(n not in self.by_number[k].passes for k in p.reached & numbers & self.by_number.keys())
+            ]
+            if self.networks_of(numbers) and passes and (most >= IDLE_AFTER or (most > 1 and dropped)):
+                networks = self.networks_of(numbers)
+                places = dict.fromkeys(p.place for p in dropped or [p for _, p in passes])
+                kind = type(optimizer).__name__
+                text = f"the optimizer of {joined(networks)} ({kind}) never stepped; another did {most}x."
+                yield id(optimizer), (_finding("idle", networks, text, places), numbers)
+
+    # Terms of a loss.
+
+    def dead_passes(self) -> Iterator[Finding]:
+        """Yield the passes that reached nothing."""
+        held = {id(p) for optimizer in self.optimizers for p in parameters_of(optimizer)}
+        lost = {}
+        for p in self.record.passes:
+            loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
+            if p.detailed and p.complete and not (p.raised or p.reached or loose & held):
+                lost[p.place] = None
+        for place in lost:
+            yield _finding("dead", (), "a backward pass reached no parameter of any network.", [place])
+
+    def dead_terms(self, excused: set[int]) -> Iterator[Finding]:
+        """Yield the terms that were dead in all passes of their line; keep only the terms that tell something."""
+        passes = self.record.passes
+        rows: dict[tuple[Place, int, int], list[tuple[Event, Term]]] = defaultdict(list)
+        for p in passes:
+            for index, term in enumerate(p.terms):
+                rows[p.place, len(p.terms), index].append((p, term))
+        moved = sum(1 << number for number in set().union(*(p.used for p in passes)))
+        for (place, _, _), pairs in rows.items():
+            constants = {term.value for _, term in pairs}
+            if None not in constants:  # one that changes, and comes from what is trained, was cut off
+                sources = [term.sources & moved for _, term in pairs]
+                dead = len(constants) > 1 and 0.0 not in constants and any(sources)
+            else:
+                dead = all(
+                    term.value is None and term.complete and not term.reached & (excused | p.used) for p, term in pairs
+                ) and any(p.users for p, _ in pairs)
+            if dead:
+                for _, term in pairs:
+                    term.dead = True
+                p, term = pairs[0]
+                networks = tuple(name for name in self.numbers if p.cells[name] == "used")
+                origin = f" from {term.place.where}" if term.place else ""
+                text = f"the term `{term.name}`{origin} moves no parameter; the other terms move {joined(networks)}."
+                if term.value is not None:
+                    text = f"a term of the sum{origin} was computed and cut off from its graph; it moves no parameter."
+                yield _finding("dead", networks, text, [place, *[term.place] * bool(term.place)])
+        for p in passes:
+            p.terms = [term for term in p.terms if term.value is None or term.dead]
+            if len(p.terms) < 2:
+                p.terms = []
+
+    # Gradients that nobody uses.
+
+    def owners(self, excused: set[int]) -> Iterator[Finding]:
+        """Yield what no optimizer holds, and the gradients that none used."""
+        passes = self.record.passes
+        frozen = {n for n, a in self.by_number.items() if (p := a.parameter()) is None or not p.requires_grad}
+        needless = frozen.difference(*(p.reached for p in passes))
+        wasted: dict[tuple[str, Place], dict[int, set[int]]] = defaultdict(dict)
+        for number, p in enumerate(passes):
+            for network, ids in self.numbers.items():
+                unused = (p.reached & ids.keys()).difference(excused, p.used)
+                if unused and not p.raised:
+                    wasted[network, p.place][number] = unused
+        unfrozen = set()
+        for network, ids in self.numbers.items():
+            ownerless = ids.keys() - self.owned - needless
+            ownerless -= {n for n in ownerless if self.by_number[n].fed}  # stepped by hand
+            if not ownerless or not self.optimizers:  # without any optimizer, no parameter is expected to have one
+                continue
+            here = [(place, numbers) for (name, place), numbers in wasted.items() if name == network]
+            if not ids.keys() & self.owned and here and self.only_judges(network, here):
+                unfrozen.add(network)
+                times = sum(len(numbers) for _, numbers in here)
+                text = f"no optimizer holds {network}, and it gets gradients, {times}x."
+                yield _finding("unfrozen", (network,), text, [place for place, _ in here])
+                continue
+            text = f"{self.count_of(ownerless, network)} of {network} are held by no optimizer."
+            yield _finding("ownerless", (network,), text, ())
+        for (network, place), unused in wasted.items():
+            if network not in unfrozen:
+                yield self.wasted_gradients(network, place, unused)
+
+    def wasted_gradients(self, network: str, place: Place, unused: dict[int, set[int]]) -> Finding:
+        """Return the finding for gradients of a network that no optimizer used. unused: parameters, by pass."""
+        count = self.count_of(set().union(*unused.values()), network)
+        text = f"{count} of {network} got gradients that no optimizer used, {len(unused)}x."
+        cure = KINDS["wasted"].cure
+        if not self.record.steps:
+            cure = "No optimizer stepped during the audit: audit whole steps."
+        elif all(n in self.by_number[k].passes for n, numbers in unused.items() for k in numbers):
+            cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
+        return _finding("wasted", (network,), text, [place], cure)
+
+    def only_judges(self, network: str, here: list[tuple[Place, dict[int, set[int]]]]) -> bool:
+        """Whether all passes that reached the network moved another, and its forward pass came after that one's.
+
+        So it is with the network of a loss. An encoder that no optimizer holds comes before the decoder.
+        """
+        order = [event for event in self.record.events if event.kind in ("forward", "backward")]
+        ends = {id(event): index for index, event in enumerate(order)}
+        calls = [(index, event.cells) for index, event in enumerate(order) if event.kind == "forward"]
+        judged = set()  # passes of one line after the same calls are alike
+        for number in {number for _, numbers in here for number in numbers}:
+            p = self.record.passes[number]
+            before = [cells for index, cells in calls if index < ends[id(p)]]
+            if (key := (len(before), tuple(p.cells.items()))) in judged:
+                continue
+            judged.add(key)
+            if "used" not in p.cells.values():
+                return False
+            mine = max((i for i, cells in enumerate(before) if cells[network] == "here"), default=None)
+            others = [i for i, c in enumerate(before) for n in c if c[n] == "here" and p.cells[n] == "used"]
+            if mine is not None and others and mine < min(others[-1:]):
+                return False
+        return True
+
+    def unused_graphs(self) -> Iterator[Finding]:
+        """Yield the lines whose graphs were built and dropped, none of them needed by a backward pass."""
+        lines: dict[tuple[Place, str, tuple[str, ...]], list[Event]] = defaultdict(list)
+        for event in self.record.events:
+            if event.graph:
+                word = "read" if event.kind == "grad" else "here"
+                names = tuple(name for name, cell in event.cells.items() if cell == word)
+                lines[event.place, event.kind, names].append(event)
+        counts: dict[tuple[Place, str], dict[str, int]] = defaultdict(dict)
+        for (place, kind, networks), events in lines.items():
+            gone = [event for event in events if event.gone]
+            if gone and not any(event.needed for event in events):
+                counts[place, kind] |= dict.fromkeys(networks, len(gone))
+        for (place, kind), networks in counts.items():
+            what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
+            names = [name for name in self.numbers if name in networks]
+            times = max(networks.values())
+            text = f"{what} {joined(names)} built a graph that no backward pass came through, {times}x."
+            yield _finding("unused", names, text, [place])
+
+    # Words.
+
+    def networks_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Return the names of the networks that hold any of these accounts."""
+        return tuple(network for network, ids in self.numbers.items() if set(numbers) & ids.keys())
+
+    def count_of(self, numbers: set[int], network: str | None = None) -> str:
+        """Return how many parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)" or "all parameters"."""
+        names = {k: v for n, ids in self.numbers.items() if network in (None, n) for k, v in ids.items()}
+        chosen = [name for key, name in names.items() if key in numbers]
+        if len(chosen) == len(names):
+            return "all parameters"
+        first = ", ".join(chosen[:3]) + (", ..." if len(chosen) > 3 else "")
+        return f"{len(chosen)} of the {len(names)} parameters ({first})"
+
+
+def _finding(
+    kind: str, networks: Iterable[str], text: str, places: Iterable[Place], cure: str | None = None
+) -> Finding:
+    return Finding(kind, tuple(networks), text, tuple(dict.fromkeys(places)), cure or KINDS[kind].cure)

@@ -1,0 +1,129 @@
+"""Where tensors come from: the lines that made a graph's nodes, the parameters behind a number, the terms of a loss."""
+
+import re
+import weakref
+from collections import deque
+from collections.abc import Iterable
+from itertools import zip_longest
+from types import CodeType, FrameType
+
+import torch
+from torch import Tensor, nn
+
+from gradient_audit.graph import leaves_of, storage_address, tensors_in, written_arguments
+from gradient_audit.places import Place, expression_place
+from gradient_audit.record import Account, Term, Write
+
+SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
+SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
+SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanBackward0", "RsubBackward1")
+SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
+
+
+class Lineage:
+    """What single operations tell: filled by `note` while the forward passes run."""
+
+    def __init__(self, accounts: dict[int, Account]):
+        """Start empty. accounts: of the watched parameters, by the id of the parameter."""
+        self.accounts = accounts
+        self.writes: deque[Write] = deque(maxlen=4096)
+        self.lines: dict[int, tuple[CodeType, int, int]] = {}  # of a node of the graph, by its sequence number
+        self.constants: dict[int, tuple] = {}  # likewise, the summands that need no gradient
+        self.descent: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a storage: its sources
+        self.number_sources = 0  # the sources of what item() has read since the last pass
+
+    def note(self, function: object, args: tuple, result: object, frame: FrameType) -> list[int]:
+        """Note an operation: its line, from which parameters its result comes, what it changes in place.
+
+        Returns the addresses of the storages that it wrote to.
+        """
+        sources = self.sources_of(args)
+        self.derive(result, sources)
+        if function is torch.ops.aten._local_scalar_dense.default:  # item()
+            self.number_sources |= sources
+        if torch.is_grad_enabled():
+            node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
+            self.lines.setdefault(node, (frame.f_code, frame.f_lasti, frame.f_lineno))
+            if function.overloadpacket in SUM_OPERATIONS:
+                self.constants.setdefault(node, tuple(map(_constant, args[:2])))
+        written = []
+        for index in written_arguments(function):
+            for tensor in tensors_in(args[index] if index < len(args) else ()):
+                if type(tensor) not in (Tensor, nn.Parameter) or tensor.is_inference():
+                    continue
+                storage = storage_address(tensor)
+                place = expression_place(frame.f_code, frame.f_lasti, frame.f_lineno)
+                self.writes.append(Write(storage, tensor._version, function.overloadpacket.__name__, place))
+                written.append(storage)
+        return written
+
+    def line_of(self, node) -> Place | None:
+        """Return where a node of a graph was made, if that was seen."""
+        seen = self.lines.get(node._sequence_nr())
+        return expression_place(*seen) if seen else None
+
+    def reach(self, roots: list, ends: Iterable[Tensor] = ()) -> tuple[set[int], bool]:
+        """Return the accounts that the graph leads to, and whether it leads nowhere else and hides nothing."""
+        leaves, complete = leaves_of(roots, ends)
+        known = {self.accounts[id(leaf)].number for leaf in leaves if id(leaf) in self.accounts}
+        return known, complete and all(id(leaf) in self.accounts for leaf in leaves)
+
+    def sources_of(self, value: object) -> int:
+        """Return the parameters from which tensors were computed, with a graph or without: a bit for each account."""
+        sources = 0
+        for tensor in tensors_in(value):
+            if type(tensor) not in (Tensor, nn.Parameter):
+                continue
+            if tensor.requires_grad and tensor.is_leaf and id(tensor) in self.accounts:
+                sources |= 1 << self.accounts[id(tensor)].number
+            elif tensor.layout is torch.strided:
+                sources |= self.descent.get(tensor.untyped_storage(), 0)
+        return sources
+
+    def derive(self, value: object, sources: int) -> None:
+        """Note that tensors were computed from these parameters."""
+        for tensor in tensors_in(value) if sources else ():
+            if type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided:
+                storage = tensor.untyped_storage()
+                self.descent[storage] = self.descent.get(storage, 0) | sources
+
+    def terms_of(self, roots: list) -> list[Term]:
+        """Split a loss at its additions, subtractions and scalings; none if it is a single term."""
+        terms: list[Term] = []
+        stack: list[tuple] = [(node, node) for node in roots]  # (what is to be split, where it became a summand)
+        while stack and len(terms) + len(stack) < 32:
+            node, summand = stack.pop()
+            children = [] if isinstance(node, Term) else [child for child, _ in node.next_functions]
+            below = [child for child in children if child is not None]
+            if isinstance(node, Term):
+                terms.append(node)
+            elif node.name() in SUMS:
+                stack += self._summands(node, children)
+            elif node.name() in SCALES and len(below) == 1:
+                stack.append((below[0], summand))
+            else:
+                reached, complete = self.reach([node])
+                name = re.sub(r"Backward\d*$", "", summand.name())
+                terms.append(Term(self.line_of(summand), name, reached, complete=complete))
+        return terms if len(terms) > 1 and not stack else []
+
+    def _summands(self, node, children: list) -> list[tuple]:
+        """Return the summands of a sum, last first: nodes, and terms for the constants other than zero."""
+        summands = []
+        constants = self.constants.get(node._sequence_nr(), (None, None))
+        for child, constant in zip_longest(children, constants[: len(children)]):
+            if child is not None:
+                summands.append((child, child))
+            elif constant is not None and float(constant):
+                sources = self.sources_of([constant]) if isinstance(constant, Tensor) else self.number_sources
+                term = Term(self.line_of(node), "a constant", set(), float(constant), sources=sources)
+                summands.append((term, None))
+        return summands[::-1]
+
+
+def _constant(summand: object) -> object:
+    """Return a number or a tensor of one number that needs no gradient; None for all else."""
+    if isinstance(summand, Tensor):
+        plain = type(summand) is Tensor and summand.numel() == 1 and not summand.is_complex()
+        return summand if plain and not summand.requires_grad else None
+    return summand if isinstance(summand, float | int) else None

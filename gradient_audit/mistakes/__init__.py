@@ -1,0 +1,160 @@
+"""Mistakes made in training loops, one to a file, each with its wrong and its right form.
+
+A file has its title as docstring, the constants WHY and CURE, and two functions, `wrong` and `right`, which run on the
+CPU. MESSAGES are phrases that identify the error or warning of the wrong form, with * for what varies and # for a
+number; a mistake without them gives none, and its functions assert the numbers that come out. HINTS are phrases that
+rank a mistake first among those that share a message. NOT_RUN says why there are no functions.
+"""
+
+import difflib
+import inspect
+import pkgutil
+import re
+import textwrap
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+HELPERS = ("one_weight", "one_rank")
+WRAPPERS = ("ChildFailedError", "ProcessRaisedException", "BackendCompilerFailed", "InductorError")
+"""Exceptions that only pass on another one, which stands before them in a log."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake, as its file describes it."""
+
+    name: str
+    title: str
+    why: str
+    cure: str
+    messages: tuple[str, ...]
+    hints: tuple[str, ...]
+    not_run: str
+    wrong: Callable[[], None] | None
+    right: Callable[[], None] | None
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all mistakes, sorted."""
+    files = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(file.replace("_", "-") for file in files if file not in HELPERS))
+
+
+@cache
+def load(name: str) -> Mistake:
+    """Return a mistake by its name; raises ValueError, with the names that are close, if there is none."""
+    if name not in names():
+        close = difflib.get_close_matches(name.replace("_", "-"), names())
+        meant = f"did you mean {' or '.join(close)}?" if close else "--list names all of them"
+        raise ValueError(f"there is no such mistake; {meant}")
+    module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    return Mistake(
+        name,
+        module.__doc__.strip(),
+        " ".join(module.WHY.split()),
+        " ".join(module.CURE.split()),
+        getattr(module, "MESSAGES", ()),
+        getattr(module, "HINTS", ()),
+        " ".join(getattr(module, "NOT_RUN", "").split()),
+        getattr(module, "wrong", None),
+        getattr(module, "right", None),
+    )
+
+
+def match(text: str) -> list[Mistake]:
+    """Return the mistakes whose message occurs in `text`, best match first; empty where none does.
+
+    text: an error message, a traceback or a log of any PyTorch, also wrapped or coloured. Of a log with exceptions only
+    the last exception counts, or, if that only passes on another one, the one before. Later messages rank first;
+    mistakes with the same message rank by the number of their hints in the text, then by name.
+    """
+    letters = _squeeze(_last_exception(text))
+    ranked = []
+    for mistake in map(load, names()):
+        position = max((_last_position(phrase, letters) for phrase in mistake.messages), default=-1)
+        if position >= 0:
+            hints = sum(_last_position(hint, _squeeze(text)) >= 0 for hint in mistake.hints)
+            ranked.append((-position, -hints, mistake.name, mistake))
+    return [mistake for *_, mistake in sorted(ranked, key=lambda entry: entry[:3])]
+
+
+EXCEPTION = re.compile(
+    r"^(?:\S*\])?[ |+-]*((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt))(?::|$)", re.MULTILINE
+)
+
+
+def _last_exception(text: str) -> str:
+    """Return the text from the last exception on, or all of it if it holds none."""
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "\n")
+    heads = [head for head in EXCEPTION.finditer(text) if not head[1].endswith("Warning")]
+    while len(heads) > 1 and heads[-1][1].rpartition(".")[2] in WRAPPERS:
+        heads.pop()
+    return text[heads[-1].start() :] if heads else text
+
+
+def _last_position(phrase: str, letters: str) -> int:
+    """Return where the phrase starts that comes last, or -1; a * is up to 80 letters, a # a number."""
+    parts = re.split("([*#])", phrase)
+    pattern = "".join({"*": "[a-z0-9]{0,80}?", "#": "[0-9]+"}.get(part) or _squeeze(part) for part in parts)
+    return max((found.start() for found in re.finditer(pattern, letters)), default=-1)
+
+
+def _squeeze(text: str) -> str:
+    """Return the lower-case letters and digits only: neither line breaks, frames nor "in-place" for "inplace" matter.
+
+    The sizes of a shape keep a letter between them: [512, 1] becomes 512x1.
+    """
+    return re.sub(r"[^a-z0-9]", "", re.sub(r"(\d)\W*,\W*(?=\d)", r"\1x", text.lower()))
+
+
+def observe(function: Callable[[], None]) -> str | None:
+    """Run `wrong` or `right`; return the exception or the first warning as text, None if there was neither."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            function()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+    return f"{caught[0].category.__name__}: {caught[0].message}" if caught else None
+
+
+def does_as_described(mistake: Mistake, wrong: str | None, right: str | None) -> bool:
+    """Return whether its functions did, as `observe` has it, what its file says."""
+    expected = mistake in match(wrong) if wrong and mistake.messages else not wrong and not mistake.messages
+    return expected and right is None
+
+
+def describe(mistake: Mistake) -> str:
+    """Run both forms of a mistake; return the code, what happened, why, and the cure, as text for a terminal."""
+    parts = [f"{mistake.name}\n{mistake.title}"]
+    if mistake.not_run:
+        parts.append(_wrap("  not run here: ", mistake.not_run))
+        parts += [_wrap("  message  ", f"... {phrase} ...") for phrase in mistake.messages]
+    else:
+        outcomes = {form: observe(getattr(mistake, form)) for form in ("wrong", "right")}
+        for form, outcome in outcomes.items():
+            code = textwrap.indent(inspect.getsource(getattr(mistake, form)).rstrip(), "    ")
+            happened = re.sub(r" \(Triggered internally at .*\)", "", outcome or "runs without an error")
+            parts.append(f"{code}\n\n" + _wrap(f"  {form}  ", happened, max_lines=8))
+        if not does_as_described(mistake, **outcomes):
+            parts.append("  note   This PyTorch does something else here than is described.")
+    parts += [_wrap("  why   ", mistake.why), _wrap("  cure  ", mistake.cure)]
+    return "\n\n".join(parts) + "\n"
+
+
+def listing() -> str:
+    """Return the names and titles of all mistakes, in three groups."""
+    groups: dict[str, list[str]] = {}
+    for mistake in map(load, names()):
+        kind = "Described, not run here" if mistake.not_run else "With a message" if mistake.messages else "Silent"
+        groups.setdefault(kind, []).append(f"  {mistake.name:<24}{mistake.title}")
+    return "\n\n".join("\n".join([kind, *groups[kind]]) for kind in sorted(groups, reverse=True))
+
+
+def _wrap(label: str, text: str, max_lines: int | None = None) -> str:
+    indent = " " * len(label)
+    return textwrap.fill(text, 100, initial_indent=label, subsequent_indent=indent, max_lines=max_lines)

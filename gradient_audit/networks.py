@@ -1,0 +1,237 @@
+"""Where the watched networks come from: named by the caller, or found while a script makes them."""
+
+import gc
+import inspect
+import traceback
+import weakref
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from types import FrameType, FunctionType, ModuleType, TracebackType
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from torch import Tensor, nn
+from torch.nn.modules import module as registration
+from torch.optim.optimizer import Optimizer
+
+from gradient_audit.graph import parameters_of
+from gradient_audit.places import is_of_package
+from gradient_audit.record import Event, Record
+
+
+class Recorder(Protocol):
+    """What a provider of networks is told about by: `gradient_audit.watch.Watcher`."""
+
+    record: Record
+
+    def expect_parameters(self) -> None:
+        """Look for new parameters at the next event."""
+
+    def find_optimizers(self) -> list[Optimizer]:
+        """Return the optimizers that hold a watched parameter."""
+
+    def keep_optimizers(self) -> None:
+        """Hold these optimizers until the end."""
+
+
+class Networks:
+    """The networks that the caller has named."""
+
+    def __init__(self, /, **networks: nn.Module):
+        """Take the networks by their names; raises TypeError for what is no `nn.Module`."""
+        for name, network in networks.items():
+            if not _is_module(network):
+                raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
+        self.networks = networks
+
+    def modules(self) -> Iterable[nn.Module]:
+        """Return the modules whose parameters are watched."""
+        return self.networks.values()
+
+    def may_be_network(self, module: nn.Module, _depth: int) -> bool:
+        """Return whether a forward pass of `module` within others is to be recorded."""
+        return any(module is network for network in self.networks.values())
+
+    def start(self, recorder: Recorder) -> None:
+        """Begin."""
+
+    def begin_pass(self) -> None:
+        """Note that a backward pass begins."""
+
+    def end_pass(self, event: Event) -> None:
+        """Note that a backward pass has ended."""
+
+    def end_step(self, optimizer: Optimizer) -> None:
+        """Note that an optimizer has stepped."""
+
+    def settle(self, _trace: TracebackType | None = None) -> dict[str, nn.Module]:
+        """End, and return the networks by name."""
+        return self.networks
+
+
+class FoundNetworks(Networks):
+    """The networks that a script makes, found as they are constructed and named as its variables name them.
+
+    A network is a module that is not part of another. If the parts of a module have different optimizers, as in a class
+    that holds both G and D, each part is a network.
+    """
+
+    def __init__(self):
+        """Start without networks."""
+        super().__init__()
+        self.known: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()  # every module, in order of construction
+        self.names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
+        self.unnamed = True  # whether there may be modules without a name
+        self.trained: list[nn.Module] = []  # networks that were reached or stepped: a script that ends drops them
+        self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
+
+    def start(self, recorder: Recorder) -> None:
+        """Watch the construction of modules."""
+        self.recorder = recorder
+        self.hooks = [
+            registration.register_module_parameter_registration_hook(lambda module, *_: self.add(module)),
+            registration.register_module_module_registration_hook(self.join),
+        ]
+        # A hook on every forward pass would find copies, too, but torch.compile would trace it into each graph.
+        self.setstate = nn.Module.__setstate__
+        nn.Module.__setstate__ = lambda module, state: self.restore(module, state)
+
+    def add(self, module: nn.Module) -> None:
+        """Record a module. It is held weakly: what the script drops is no network."""
+        if module not in self.known:
+            self.known[module] = None
+            self.unnamed = True
+
+    def join(self, parent: nn.Module, name: str, child: nn.Module | None) -> None:
+        """Record a module that has got another as a part."""
+        if child is not None and name != "_orig_mod":  # a compiled module is not a parent but the same network
+            self.add(parent)
+            self.add(child)
+
+    def restore(self, module: nn.Module, state: dict) -> None:
+        """Record a network that was copied or unpickled: no registration hook is called for it."""
+        self.setstate(module, state)
+        self.recorder.expect_parameters()
+        self.add(module)
+
+    def modules(self) -> list[nn.Module]:
+        """Return every module that still exists."""
+        return list(self.known)
+
+    def may_be_network(self, module: nn.Module, depth: int) -> bool:
+        """Return whether the module may turn out to be a network."""
+        return depth < 3 and any(True for _ in module.children())
+
+    def begin_pass(self) -> None:
+        """Name the modules before the first steps, while the variables that hold them exist."""
+        if not self.recorder.record.steps:
+            self.name_new_modules()
+
+    def end_pass(self, event: Event) -> None:
+        """Hold the networks that the pass has reached."""
+        accounts = self.recorder.record.accounts
+        self.keep_networks({key for key, account in accounts.items() if account.number in event.reached})
+
+    def end_step(self, optimizer: Optimizer) -> None:
+        """Name the modules, and hold the networks of the optimizer."""
+        self.name_new_modules()
+        self.keep_networks({id(parameter) for parameter in parameters_of(optimizer)})
+
+    def keep_networks(self, parameters: set[int]) -> None:
+        """Hold the networks of these parameters, given by id, and the optimizers: a script that ends drops them."""
+        if not parameters <= self.covered:
+            self.covered |= parameters
+            tops = (top for top in self.top_modules() if not any(top is network for network in self.trained))
+            self.recorder.keep_optimizers()
+            self.trained += [top for top in tops if any(id(p) in parameters for p in top.parameters())]
+
+    def top_modules(self) -> list[nn.Module]:
+        """Return the modules that are part of no other, in order of construction."""
+        known = list(self.known)
+        inner = {id(part) for module in known for part in module.children() if not hasattr(module, "_orig_mod")}
+        return [module for module in known if id(module) not in inner]
+
+    def name_new_modules(self) -> None:
+        """Name the modules, if there are new ones, by the variables of the frames that run."""
+        if self.unnamed:
+            self.unnamed = False
+            self.name_modules([info.frame for info in reversed(inspect.stack(0))])
+
+    def name_modules(self, frames: list[FrameType]) -> None:
+        """Name modules by the variables of these frames, outermost first, and by the contents of those variables."""
+        for frame in frames:
+            if frame.f_globals.get("__name__") == "runpy" or is_of_package(frame.f_code.co_filename):
+                continue
+            level = list(frame.f_locals.items())
+            for _ in range(3):
+                for name, value in level:
+                    if _is_module(value) and name != "self":
+                        self.names.setdefault(value, name)
+                        self.names.setdefault(getattr(value, "_orig_mod", value), name)
+                level = [inside for name, value in level for inside in islice(_contents(name, value), 100)]
+
+    def settle(self, trace: TracebackType | None = None) -> dict[str, nn.Module]:
+        """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds.
+
+        trace: of what the script raised; its frames name networks, too.
+        """
+        nn.Module.__setstate__ = self.setstate
+        for hook in self.hooks:
+            hook.remove()
+        self.name_modules([frame for frame, _ in traceback.walk_tb(trace)])
+        gc.collect()  # dead modules that hold one another
+        self.recorder.expect_parameters()
+        holders = defaultdict(set)
+        for optimizer in self.recorder.find_optimizers():
+            for parameter in parameters_of(optimizer):
+                holders[id(parameter)].add(id(optimizer))
+        record = self.recorder.record
+        reached = set().union(*(event.reached for event in record.events))
+        concerned = holders.keys() | {key for key, account in record.accounts.items() if account.number in reached}
+        parts = [part for top in self.top_modules() for part in _split(top, holders)]
+        ids = {id(part): {id(parameter) for parameter in part.parameters()} for part in parts}
+        chosen, covered = set(), set()
+        # A network of which only a part is used gives way to that part; a compiled one comes after the original.
+        for part in sorted(parts, key=lambda part: len(ids[id(part)] - concerned)):
+            if new := (ids[id(part)] & concerned) - covered:
+                covered |= new
+                chosen.add(id(part))
+        for part in parts:
+            if id(part) in chosen:
+                chosen.remove(id(part))
+                name = self.names.get(part, type(part).__name__)
+                while name in self.networks:
+                    name += "'"
+                self.networks[name] = part
+        return self.networks
+
+
+def _is_module(value: object) -> bool:
+    return issubclass(type(value), nn.Module)  # `isinstance` takes a weakref.proxy of a module for one
+
+
+def _contents(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield the contents of a variable, each with the expression for it."""
+    kind = type(value)
+    if issubclass(kind, nn.Module):
+        yield from ((f"{name}.{child}", module) for child, module in value.named_children())
+    elif issubclass(kind, dict):
+        items = islice(dict.items(value), 100)
+        yield from [(f"{name}[{key!r}]", item) for key, item in items if type(key) in (str, int)]
+    elif issubclass(kind, list | tuple):
+        yield from ((f"{name}[{index}]", item) for index, item in enumerate(value[:100]))
+    elif not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):
+        try:
+            attributes = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            return
+        yield from [(f"{name}.{key}", item) for key, item in list(attributes.items())]
+
+
+def _split(module: nn.Module, holders: dict[int, set[int]]) -> list[nn.Module]:
+    """Split a module into its children if these have different optimizers and it has no parameters of its own."""
+    owners = {frozenset(holders[id(parameter)]) for parameter in module.parameters()} - {frozenset()}
+    if len(owners) < 2 or list(module.parameters(recurse=False)):
+        return [module]
+    return [part for child in module.children() for part in _split(child, holders)]

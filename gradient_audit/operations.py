@@ -1,0 +1,152 @@
+"""What is watched in detail, and therefore only at first: forward passes, zero_grad() and single operations."""
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn.modules import module as registration
+from torch.optim.optimizer import Optimizer
+from torch.utils import _python_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gradient_audit.graph import parameters_of, storage_address, tensors_in
+from gradient_audit.lineage import Lineage
+from gradient_audit.networks import Networks
+from gradient_audit.places import current_frames, current_place
+from gradient_audit.record import Event, Record
+
+
+@dataclass
+class Running:
+    """How many calls of autograd, and how many optimizer steps, are under way."""
+
+    passes: int = 0
+    steps: int = 0
+
+
+class Details:
+    """Watches in detail between `start` and `stop`."""
+
+    def __init__(self, record: Record, networks: Networks, running: Running):
+        """Start without watching."""
+        self.record, self.networks, self.running = record, networks, running
+        self.lineage = Lineage(record.accounts)
+        self.active = False
+        self.starts: list[int] = []  # of the forward passes that run: the number of events before
+        self.node_hooks: list = []
+        self.mode = _Operations(self.note_operation)
+
+    def start(self, before_forward: Callable[[], None]) -> None:
+        """Begin to watch. before_forward: called before each forward pass that is not part of another."""
+        self.before_forward = before_forward
+        self.zero_grads = Optimizer.zero_grad, nn.Module.zero_grad
+        Optimizer.zero_grad, nn.Module.zero_grad = map(self.watched_zero_grad, self.zero_grads)
+        self.forward_hooks = [
+            registration.register_module_forward_pre_hook(self.begin_forward),
+            registration.register_module_forward_hook(self.end_forward, always_call=True),
+        ]
+        self.active = True
+        self.mode.__enter__()
+
+    def stop(self) -> None:
+        """End watching, for good."""
+        self.pause()
+        if self.active:
+            self.active = False
+            Optimizer.zero_grad, nn.Module.zero_grad = self.zero_grads
+            for hook in self.forward_hooks:
+                hook.remove()
+
+    def pause(self) -> bool:
+        """Stop to watch operations, as autograd's and the optimizers' own; return whether they were watched."""
+        watching = _python_dispatch._get_current_dispatch_mode() is self.mode
+        if watching:
+            self.mode.__exit__(None, None, None)
+        return watching
+
+    def resume(self) -> None:
+        """Watch operations again after a `pause`, unless the details have been stopped since."""
+        if self.active:
+            self.mode.__enter__()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Pause for the block."""
+        watching = self.pause()
+        try:
+            yield
+        finally:
+            if watching:
+                self.resume()
+
+    def watched_zero_grad(self, original: Callable) -> Callable:
+        """Return `zero_grad`, which also records its calls."""
+
+        def zero_grad(of, *args, **kwargs):
+            if self.active and not torch.compiler.is_compiling():
+                parameters = of.parameters() if isinstance(of, nn.Module) else parameters_of(of)
+                self.record.events.append(
+                    Event("zero_grad", current_place(), reached=self.record.numbers_of(parameters))
+                )
+            return original(of, *args, **kwargs)
+
+        return zero_grad
+
+    def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
+        """Note that a forward pass begins."""
+        if not torch.compiler.is_compiling() and not self.running.passes:
+            if not self.starts:
+                self.before_forward()
+            self.starts.append(len(self.record.events))
+
+    def end_forward(self, module: nn.Module, _args: tuple, output: object) -> None:
+        """Record a forward pass of a network, or one that is not part of another."""
+        if torch.compiler.is_compiling() or self.running.passes or not self.starts:
+            return
+        start = self.starts.pop()
+        if not self.starts or self.networks.may_be_network(module, len(self.starts)):
+            event = Event("forward", current_place(), module=weakref.ref(module), start=start)
+            self.follow_graph(event, output)
+            self.record.events.append(event)
+
+    def follow_graph(self, event: Event, output: object) -> None:
+        """Note whether a backward pass comes through the graph of the output, and whether the graph still exists."""
+        for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
+
+            def note_need(*_: object, event=event) -> None:
+                event.needed = True
+
+            self.node_hooks.append(node.register_prehook(note_need))
+            event.graph.append(weakref.ref(note_need))
+
+    def note_operation(self, function: Callable, args: tuple, result: object) -> None:
+        """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
+        if self.running.passes or self.running.steps or torch.compiler.is_compiling():
+            return
+        frame, _ = current_frames()
+        for storage in self.lineage.note(function, args, result, frame):
+            for account in self.record.accounts.values() if not self.starts else ():
+                parameter = account.parameter() if account.passes else None
+                if parameter is not None and storage == storage_address(parameter):
+                    place = current_place()
+                    self.record.by_hand.append((account.number, frozenset(account.passes), place))
+                    self.record.add_event_by_hand(place, account.number)
+
+
+class _Operations(TorchDispatchMode):
+    def __init__(self, note: Callable[[Callable, tuple, object], None]):
+        super().__init__()
+        self.note = note
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Keep torch.compile from refusing to compile under this mode."""
+        return True
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.note(function, args, result)
+        return result

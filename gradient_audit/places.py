@@ -1,0 +1,124 @@
+"""Lines of code: of the user, of a library that the user called, of PyTorch and of this package."""
+
+import io
+import linecache
+import os
+import re
+import sys
+import sysconfig
+import tokenize
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+PACKAGE = str(Path(__file__).resolve().parent) + os.sep
+OF_TORCH = (PACKAGE, f"{torch.__path__[0]}{os.sep}", "<frozen", "<eval_with_key")
+LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+class Place(NamedTuple):
+    """A line of the user's code, or, with `columns`, an expression on it.
+
+    `via` is the library's line that was called from there, or "". `columns` are the last line, and the columns in
+    bytes at which the expression begins and ends.
+    """
+
+    file: str
+    number: int
+    function: str
+    via: str = ""
+    columns: tuple[int, int, int] | None = None
+
+    @property
+    def where(self) -> str:
+        """The line as `file.py:12`."""
+        return f"{Path(self.file).name}:{self.number}"
+
+    @property
+    def code(self) -> str:
+        """The source of it, without its comment, 60 characters at most."""
+        return _source(self.file, self.number, self.columns)[:60]
+
+    def data(self) -> dict[str, object]:
+        """Return it as what `json.dump` takes."""
+        return {"file": self.file, "line": self.number, "function": self.function, "code": self.code, "via": self.via}
+
+    def __str__(self) -> str:
+        """Show the library's line, too, where the code does not tell what was called."""
+        via = f" via {self.via}" if self.via and not re.search(r"backward|step|grad", self.code) else ""
+        return f"`{self.where} {self.code}`{via}"
+
+
+def current_frames() -> tuple[FrameType, FrameType | None]:
+    """Return the innermost frame of the user's code, and of a library that it called."""
+    frame, library = sys._getframe(1), None
+    while frame is not None and (origin := _origin(frame.f_code.co_filename)) != "user":
+        if origin == "library" and library is None:
+            library = frame
+        frame = frame.f_back
+    return frame or library or sys._getframe(1), library if frame is not None else None
+
+
+def current_place() -> Place:
+    """Return the innermost line of the user's code, with the line of the library that it called."""
+    frame, library = current_frames()
+    via = f"{Path(library.f_code.co_filename).name}:{library.f_lineno}" if library is not None else ""
+    return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name, via)
+
+
+def expression_place(code: CodeType, instruction: int, line: int) -> Place:
+    """Return the place of an instruction: an expression from Python 3.11 on, a line before."""
+    columns = None
+    if hasattr(code, "co_positions"):
+        first, last, begin, end = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+        if None not in (first, last, begin, end):
+            line, columns = first, (last, begin, end)
+    return Place(code.co_filename, line, code.co_name, "", columns)
+
+
+def user_variables() -> Iterator[tuple[str, Tensor]]:
+    """Yield the user's variables that are tensors, innermost first."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if _origin(frame.f_code.co_filename) == "user":
+            yield from ((name, value) for name, value in list(frame.f_locals.items()) if isinstance(value, Tensor))
+        frame = frame.f_back
+
+
+def is_of_package(file: str) -> bool:
+    """Return whether a source file belongs to this package, wherever that lies."""
+    return file.startswith(PACKAGE)
+
+
+@cache
+def _origin(file: str) -> str:
+    if file.startswith(OF_TORCH):
+        return "torch"
+    installed = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+    if file.startswith(LIBRARIES) or any(folder in file for folder in installed):
+        return "library"
+    return "user"
+
+
+@cache
+def _source(file: str, line: int, columns: tuple[int, int, int] | None) -> str:
+    """Return a line of source without its comment, or an expression."""
+    if columns is not None:
+        last, begin, end = columns
+        lines = [linecache.getline(file, number).encode() for number in range(line, last + 1)]
+        lines[-1] = lines[-1][:end]
+        lines[0] = lines[0][begin:]
+        return " ".join(b" ".join(lines).decode(errors="replace").split())
+    text = linecache.getline(file, line).strip()
+    with suppress(tokenize.TokenError, SyntaxError):  # the line may be the first of several
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                return text[: token.start[1]].rstrip()
+    return text

@@ -1,0 +1,156 @@
+"""The record of what happened under an audit: plain data, filled by `watch`, read by `judge`."""
+
+import weakref
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torch import Tensor
+from torch.optim.optimizer import Optimizer
+
+from gradient_audit.places import Place
+
+
+@dataclass
+class Term:
+    """A term of the loss of a pass: where it was computed, if that was seen, and the networks that it reaches."""
+
+    place: Place | None
+    name: str
+    reached: set[int] = field(default_factory=set, repr=False)
+    value: float | None = None  # of a constant
+    sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
+    complete: bool = True  # whether the graph shows all that it reaches
+    cells: dict[str, str] = field(default_factory=dict)
+    dead: bool = False
+
+
+@dataclass
+class Event:
+    """Something that happened: "forward", "backward", "grad" (autograd.grad), "step" or "zero_grad".
+
+    `cells` has a word for each network. Of a backward pass: "-" (no gradient), "used" (an optimizer stepped on it) or
+    "wasted" (cleared, or left over without a step); if only some of the network's parameters were used, "used", and a
+    finding counts the others. Of autograd.grad: "read" or "-". Of the others: "here" or "-".
+    """
+
+    kind: str
+    place: Place
+    raised: bool = False
+    create_graph: bool = False
+    cells: dict[str, str] = field(default_factory=dict)
+    terms: list[Term] = field(default_factory=list)
+    reached: set[int] = field(default_factory=set, repr=False)  # parameters, by their account's number
+    users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # optimizer: parameters
+    module: weakref.ref | None = field(default=None, repr=False)  # of a forward pass
+    graph: list[weakref.ref] = field(default_factory=list, repr=False)  # each dies with a node of the graph it built
+    detailed: bool = False  # whether its loss was split into terms
+    start: int = 0  # of a forward pass: the number of events before it
+    of_network: bool = False  # of a forward pass: whether the module is a network, not a part of one
+    complete: bool = False  # of a backward pass: whether its graph shows all leaves
+    loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
+    gone: bool = False  # whether that graph no longer exists
+    needed: bool = False  # whether a backward pass came through that graph
+
+    @property
+    def where(self) -> str:
+        """The line as `file.py:12`."""
+        return self.place.where
+
+    @property
+    def code(self) -> str:
+        """The source of the line."""
+        return self.place.code
+
+    @property
+    def used(self) -> set[int]:
+        """The parameters whose gradient from this pass an optimizer stepped on."""
+        return set().union(*self.users.values())
+
+
+@dataclass
+class Account:
+    """The backward passes that one parameter's `.grad` is the sum of.
+
+    Parameter and gradient are held by weak references, so the audit keeps no memory in use.
+    """
+
+    number: int
+    parameter: weakref.ref
+    passes: set[int] = field(default_factory=set)
+    grad: weakref.ref | None = None
+    version: int = 0
+    zero: bool = False
+    stepped: bool = False  # its optimizer stepped while it required a gradient
+    fed: bool = False  # and found one at least once
+    first_users: dict[int, tuple[int, Place]] = field(default_factory=dict)  # of a pass: who stepped on it first
+    version_before: int = 0  # before the step that is running
+    steps: deque = field(default_factory=lambda: deque(maxlen=8))  # (version after the step, place of the step)
+    hook: object = None
+
+    def clear(self) -> None:
+        """Forget the passes: the gradient is no longer their sum."""
+        self.passes.clear()
+        self.first_users.clear()
+
+
+@dataclass
+class Steps:
+    """The steps of one optimizer; None stands for steps by hand, `p.data.add_(p.grad, alpha=-lr)`."""
+
+    optimizer: Optimizer | None
+    places: Counter = field(default_factory=Counter)
+    passes_before: int = 0  # the number of passes before the last step
+    stale: dict[tuple[int, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (pass, step): accounts
+    sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (accounts, step)
+    twice: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (here, first)
+    duplicates: tuple[Place, set[int]] | None = None  # parameters that it holds twice
+
+
+@dataclass
+class Write:
+    """An in-place operation: the storage, the version before, what did it and where."""
+
+    storage: int
+    version: int
+    name: str
+    place: Place
+
+
+@dataclass
+class Overwritten:
+    """What is known of an error "modified by an inplace operation"."""
+
+    event: Event
+    storages: dict[int, str] = field(default_factory=dict)  # of the tensors that fit, each with a description
+    accounts: set[int] = field(default_factory=set)  # of the parameters among them
+    readers: list[Place] = field(default_factory=list)
+    writers: list[Place] = field(default_factory=list)
+    operations: set[str] = field(default_factory=set)  # in place; none if optimizers alone have written
+    behind: set[int] = field(default_factory=set)  # the parameters to which the gradient goes through these tensors
+    ahead: set[int] = field(default_factory=set)  # all that the pass reaches
+    hidden: bool = False  # whether PyTorch alone gives no error
+
+
+@dataclass
+class Record:
+    """Everything that happened: events in order, the backward passes among them, parameters, optimizers, errors."""
+
+    events: list[Event] = field(default_factory=list)
+    passes: list[Event] = field(default_factory=list)
+    accounts: dict[int, Account] = field(default_factory=dict)  # by the id of the parameter
+    steps: dict[int, Steps] = field(default_factory=dict)  # by the id of the optimizer, 0 for steps by hand
+    by_hand: list[tuple[int, frozenset, Place]] = field(default_factory=list)  # parameter, passes, where it was written
+    overwritten: list[Overwritten] = field(default_factory=list)
+
+    def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
+        """Return the numbers of those parameters that are watched."""
+        return {self.accounts[id(p)].number for p in parameters if id(p) in self.accounts}
+
+    def add_event_by_hand(self, place: Place, number: int) -> None:
+        """Record a write to a parameter, or one more parameter of the event before."""
+        last = self.events[-1] if self.events else None
+        if last is None or (last.kind, last.place) != ("hand", place):
+            last = Event("hand", place)
+            self.events.append(last)
+        last.reached.add(number)

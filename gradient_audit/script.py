@@ -1,0 +1,144 @@
+"""Audit a training script, without a change to it: run it as `__main__` until its optimizers have stepped."""
+
+import os
+import runpy
+import sys
+import traceback
+from collections import Counter
+from pathlib import Path
+
+from torch import _compile
+from torch._dynamo import eval_frame
+from torch.optim.optimizer import Optimizer
+
+from gradient_audit import mistakes
+from gradient_audit.audit import GradientAudit
+from gradient_audit.graph import parameters_of
+from gradient_audit.networks import FoundNetworks
+from gradient_audit.places import is_of_package
+from gradient_audit.watch import Watcher
+
+
+class Stop(BaseException):
+    """Ends the script from inside a step; an `except Exception` in the script does not catch it."""
+
+
+class StepLimit:
+    """Raises Stop after enough steps.
+
+    Enough is `iterations` steps of every optimizer, or `limit` steps of one, in case another never steps. A script
+    without optimizers is stopped after `iterations` backward passes of each line, or `limit` in all.
+    """
+
+    def __init__(self, iterations: int, limit: int):
+        """Start counting."""
+        self.iterations, self.limit = iterations, limit
+        self.steps: Counter[int] = Counter()  # by the id of the optimizer
+
+    def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
+        """Count a step of `optimizer`, or, if it is None, the passes so far; stop if it is the last one wanted."""
+        if optimizer is None:
+            if not self.steps:
+                self.count_passes(watcher)
+            return
+        self.steps[id(optimizer)] += 1
+        if min(self.steps.values()) >= self.iterations:
+            for waiting in self.waiting_optimizers(watcher):
+                self.steps.setdefault(waiting, 0)
+        if min(self.steps.values()) >= self.iterations or self.steps[id(optimizer)] >= self.limit:
+            raise Stop
+
+    def count_passes(self, watcher: Watcher) -> None:
+        """Stop a script without optimizers."""
+        passes = Counter(p.place for p in watcher.record.passes)
+        enough = passes and min(passes.values()) >= self.iterations and not watcher.find_optimizers()
+        if enough or len(watcher.record.passes) >= self.limit:
+            raise Stop
+
+    def waiting_optimizers(self, watcher: Watcher) -> list[int]:
+        """Return the optimizers that have not stepped, by id, without those whose parameters others step."""
+        stepped = {id(p) for steps in watcher.record.steps.values() for p in parameters_of(steps.optimizer)}
+        return [
+            id(optimizer)
+            for optimizer in watcher.find_optimizers()
+            if id(optimizer) not in watcher.record.steps and {*map(id, parameters_of(optimizer))} - stepped
+        ]
+
+    def ending(self, audit: GradientAudit) -> str:
+        """Say why the script was stopped."""
+        if not self.steps:
+            return f"Stopped after {len(audit.passes)} backward passes; no optimizer had stepped."
+        if min(self.steps.values()) < self.iterations:
+            return f"Stopped after {self.limit} steps of one optimizer; another had not stepped often enough."
+        return f"Stopped after {self.iterations} steps of every optimizer."
+
+
+def audit_script(script: Path, arguments: list[str], iterations: int, limit: int) -> tuple[GradientAudit, str, str]:
+    """Run a script under the audit; return the audit, how the script ended, and its traceback, "" if it raised nothing.
+
+    script: an absolute path. arguments: what `sys.argv` holds after it.
+    """
+    limits = StepLimit(iterations, limit)
+    audit = GradientAudit.of_provider(FoundNetworks(), limits)
+    trace, ending = "", "The script ended by itself."
+    try:
+        with audit:
+            run_as_main(script, arguments)
+    except Stop:
+        ending = limits.ending(audit)
+    except BaseException as raised:
+        if not isinstance(raised, SystemExit) or raised.code:
+            trace = _traceback_of_script(raised)
+            ending = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
+    return audit, ending, trace
+
+
+def run_as_main(script: Path, arguments: list[str]) -> None:
+    """Run the script as `python script arguments` in its folder would."""
+    sys.path[0], sys.argv = str(script.parent), [str(script), *arguments]  # not the folder that this package came from
+    os.chdir(script.parent)
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def report_of(audit: GradientAudit, ending: str, trace: str) -> str:
+    """Return the report on a script as Markdown: the answer first."""
+    if not trace:
+        return _paragraphs(str(audit), ending)
+    blamed = next((finding for finding in audit.findings if finding.facts), None)
+    if blamed is None:
+        answer = [ending, *(f"{_name_mistake(m)}: {m.title} {m.cure}\n{_offer(m)}" for m in mistakes.match(trace)[:1])]
+    else:  # its own cure fits the culprit
+        found = [mistakes.load("fused-step")] if blamed.silent else mistakes.match(trace)
+        answer = [audit.verdict, *(f"{_name_mistake(m)}.\n{_offer(m)}" for m in found[:1]), ending]
+    happened = [part for part in (audit.table, audit.listing) if part]
+    return _paragraphs(*answer, *["What had happened until then:"] * bool(happened), *happened)
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def _name_mistake(mistake: mistakes.Mistake) -> str:
+    return f"This is the mistake `{mistake.name}`"
+
+
+def _offer(mistake: mistakes.Mistake) -> str:
+    verb = "More about it" if mistake.not_run else "See it live"
+    return f"{verb}: python -m gradient_audit --mistake {mistake.name}"
+
+
+def _traceback_of_script(raised: BaseException) -> str:
+    """Return the traceback without the frames of this package."""
+    whole = traceback.TracebackException.from_exception(raised)
+    hidden = {runpy.__file__, eval_frame.__file__, _compile.__file__}
+    part: traceback.TracebackException | None = whole
+    while part is not None:
+        part.stack = traceback.StackSummary.from_list(
+            frame
+            for frame in part.stack
+            if not is_of_package(frame.filename)
+            and frame.filename not in hidden
+            and "frozen runpy" not in frame.filename
+        )
+        part = part.__cause__ or part.__context__
+    return "".join(whole.format())

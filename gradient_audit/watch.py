@@ -1,0 +1,363 @@
+"""Watching: hooks on backward passes, parameters and optimizer steps, which fill a `Record` and change no number."""
+
+import gc
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import increment_version
+from torch.nn.modules import module as registration
+from torch.nn.parameter import is_lazy
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from gradient_audit.graph import is_zero, leaves_of, parameters_of, roots_of, tensors_in
+from gradient_audit.networks import Networks
+from gradient_audit.operations import Details, Running
+from gradient_audit.overwritten import MESSAGE, trace_overwritten
+from gradient_audit.places import Place, current_place
+from gradient_audit.record import Account, Event, Record, Steps
+
+Limit = Callable[["Watcher", Optimizer | None], None]
+"""Called before each backward pass, with None, and after each step; what it raises ends the script under the audit."""
+DETAILED = 12  # backward passes with forward passes, terms and lines of operations: two rounds of WGAN's five and one
+
+
+class Watcher:
+    """Fills `record` between `start` and `stop`.
+
+    Each parameter has an account of the backward passes that its `.grad` is the sum of. `torch.autograd.backward`,
+    which `Tensor.backward` calls, is wrapped. Hooks on the parameters record which of them a pass reached, and step
+    hooks on the optimizers record which gradients were used. A gradient can be cleared in too many ways to watch each
+    of them, so `.grad` is inspected before every pass and step. It was cleared if it is None, is another tensor, or
+    has become all zeros; it was not if it was scaled, clipped or averaged in place.
+    """
+
+    def __init__(self, networks: Networks, limit: Limit | None = None):
+        """Start without watching."""
+        self.networks, self.limit = networks, limit
+        self.record = Record()
+        self.running = Running()
+        self.details = Details(self.record, networks, self.running)
+        self.lineage = self.details.lineage
+        self.active = False
+        self.numbers = count()
+        self.reached: set[int] = set()  # by the pass that runs
+        self.new_parameters = True  # whether there may be parameters without an account
+        self.writes_gradients = False  # the script writes to gradients in place
+        self.hides_writes = False  # and behind their versions
+        self.raised_versions: set[int] = set()  # accounts whose version the audit has raised in place of an optimizer
+        self.resumes_after_step = False
+        self.kept_optimizers: list[Optimizer] = []  # the script may drop them at its end
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self.networks.start(self)
+        self.active = True
+        self.originals = torch.autograd.backward, torch.autograd.grad, torch.compile
+        # A compiled function may call these; `disable` keeps them out of its graph.
+        torch.autograd.backward = torch.compiler.disable(self.watched_backward)
+        torch.autograd.grad = torch.compiler.disable(self.watched_grad)
+        torch.compile = self.watched_compile
+        self.hooks = [
+            register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)),
+            register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)),
+            registration.register_module_parameter_registration_hook(self.expect_parameters),
+            registration.register_module_module_registration_hook(self.expect_parameters),
+        ]
+        inner = (part for module in self.networks.modules() for part in module.modules())
+        if not any(hasattr(part, "_orig_mod") or part._compiled_call_impl for part in inner):
+            self.details.start(before_forward=self.open_accounts)
+
+    def stop(self) -> Record:
+        """Remove the hooks, look at the gradients a last time, and return the record."""
+        self.active = False
+        self.details.stop()
+        self.open_accounts()
+        for event in self.record.events:
+            event.gone = bool(event.graph) and not any(node() for node in event.graph)
+        torch.autograd.backward, torch.autograd.grad, torch.compile = self.originals
+        accounts = list(self.record.accounts.values())
+        hooks = [*self.hooks, *self.details.node_hooks, *(account.hook for account in accounts if account.hook)]
+        for hook in hooks:
+            hook.remove()
+        self.detect_cleared_gradients()
+        return self.record
+
+    def expect_parameters(self, *_: object) -> None:
+        """Look for new parameters at the next event."""
+        self.new_parameters = True
+
+    def find_optimizers(self) -> list[Optimizer]:
+        """Return the optimizers that stepped, and all others that hold a watched parameter.
+
+        Wrappers of other optimizers, whose `step` PyTorch does not hook, are left out.
+        """
+        self.open_accounts()
+        known = [*self.kept_optimizers, *(steps.optimizer for steps in self.record.steps.values() if steps.optimizer)]
+        by_id = {id(optimizer): optimizer for optimizer in known}
+        kinds = {kind for kind in _subclasses(Optimizer) if getattr(getattr(kind, "step", None), "hooked", False)}
+        loose = (leaf for p in self.record.passes for ref in p.loose if (leaf := ref()) is not None)
+        concerned = {*self.record.accounts, *map(id, loose)}
+        for thing in [thing for thing in gc.get_objects() if type(thing) in kinds]:
+            if any(id(p) in concerned for p in parameters_of(thing)):
+                by_id.setdefault(id(thing), thing)
+        return list(by_id.values())
+
+    def keep_optimizers(self) -> None:
+        """Hold the optimizers that there are now until the end."""
+        self.kept_optimizers = self.find_optimizers()
+
+    # Parameters and their gradients.
+
+    def open_accounts(self) -> None:
+        """Open an account for each parameter that has none: networks may get parameters during the audit."""
+        if not self.new_parameters:
+            return
+        self.new_parameters = False
+        for network in list(self.networks.modules()):
+            for parameter in network.parameters():
+                if is_lazy(parameter):
+                    self.new_parameters = True
+                else:
+                    self.open_account(parameter)
+
+    def open_account(self, parameter: Tensor) -> None:
+        """Open the account of a parameter, and hook it unless it is frozen."""
+        key, accounts = id(parameter), self.record.accounts
+        account = accounts.get(key)
+        if account is None:
+            reference = weakref.ref(parameter, lambda _: accounts.pop(key, None))
+            account = accounts[key] = Account(next(self.numbers), reference)
+        if account.hook is None and parameter.requires_grad and parameter.is_leaf:
+            account.hook = parameter.register_post_accumulate_grad_hook(
+                lambda p, number=account.number: self.reached.add(number) if p.requires_grad else None
+            )
+
+    def hook_unfrozen_parameters(self) -> None:
+        """Add hooks to parameters that were frozen, and so could have none, when their account was opened."""
+        for account in list(self.record.accounts.values()):
+            if account.hook is None and (parameter := account.parameter()) is not None:
+                self.open_account(parameter)
+
+    @property
+    def reads_gradients(self) -> bool:
+        """Whether the values of gradients are read: at first, and in scripts that write to them."""
+        return self.hides_writes or len(self.record.passes) <= DETAILED
+
+    def detect_cleared_gradients(self) -> None:
+        """Forget the passes of every parameter whose gradient has been cleared since the last look."""
+        for account in list(self.record.accounts.values()):
+            if account.passes and (parameter := account.parameter()) is not None:
+                self.detect_cleared_gradient(account, parameter)
+
+    def detect_cleared_gradient(self, account: Account, parameter: Tensor, *, stepping: bool = False) -> None:
+        """Forget the passes if the gradient has been cleared since the last look.
+
+        A gradient that has become all zeros was cleared. One that was all zeros before and has been written to since
+        was cleared if a backward pass comes next, and clipped or unscaled if a step comes next.
+        """
+        grad = parameter.grad
+        if grad is None or account.grad() is not grad:
+            cleared = True
+        elif grad._version != account.version:
+            self.writes_gradients = True
+            cleared = (not account.zero or not stepping) and is_zero(grad)
+        else:
+            cleared = self.reads_gradients and not account.zero and is_zero(grad)
+            self.hides_writes |= cleared
+        if cleared:
+            account.clear()
+
+    def add_pass(self, account: Account, number: int) -> None:
+        """Record that pass `number` has added to the gradient."""
+        parameter = account.parameter()
+        grad = None if parameter is None else parameter.grad
+        if grad is None:  # a hook of the user's has used and cleared it already
+            account.clear()
+            return
+        account.passes.add(number)
+        account.grad, account.version = weakref.ref(grad), grad._version
+        account.zero = (self.reads_gradients or self.writes_gradients) and is_zero(grad)
+
+    # Backward passes.
+
+    def watched_backward(self, *args, **kwargs):
+        """Call `torch.autograd.backward`, and record what it reaches."""
+        original = self.originals[0]
+        # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
+        if self.running.passes or not self.active:
+            return original(*args, **kwargs)
+        self.networks.begin_pass()
+        if self.limit:
+            self.limit(self, None)
+        with self.details.paused():  # looking at gradients is no operation of the script
+            event = self.begin_pass(args, kwargs)
+            number = len(self.record.passes) - 1
+            self.reached = event.reached
+            try:
+                return self.call_autograd(event, roots_of(args, kwargs), original, args, kwargs)
+            finally:
+                self.reached = set()
+                by_number = {account.number: account for account in self.record.accounts.values()}
+                for key in event.reached & by_number.keys():
+                    self.add_pass(by_number[key], number)
+                self.networks.end_pass(event)
+                if len(self.record.passes) == DETAILED:
+                    self.details.stop()
+
+    def begin_pass(self, args: tuple, kwargs: dict) -> Event:
+        """Record a backward pass before it runs, with the terms of its loss."""
+        self.open_accounts()
+        self.hook_unfrozen_parameters()
+        self.detect_cleared_gradients()
+        self.running.steps = 0
+        event = Event("backward", current_place())
+        if self.details.active:
+            roots = roots_of(args, kwargs)
+            event.terms, event.detailed = self.lineage.terms_of(roots), True
+            leaves, event.complete = leaves_of(roots)
+            leaves += [tensor for tensor in tensors_in(args or list(kwargs.values())) if tensor.is_leaf]
+            event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
+            self.lineage.number_sources = 0
+        self.record.events.append(event)
+        self.record.passes.append(event)
+        return event
+
+    def watched_grad(self, outputs, inputs, *args, **kwargs):
+        """Call `torch.autograd.grad`, and record what it goes through."""
+        original = self.originals[1]
+        outputs, inputs = (tuple(x) if isinstance(x, Iterator) else x for x in (outputs, inputs))  # read once
+        tensors, ends = list(tensors_in(outputs)), list(tensors_in(inputs))
+        # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
+        plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
+        if self.running.passes or not self.active or not plain:
+            return original(outputs, inputs, *args, **kwargs)
+        self.open_accounts()
+        create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
+        event = Event("grad", current_place(), create_graph=create_graph)
+        roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+        event.reached, _ = self.lineage.reach(roots, ends)
+        self.record.events.append(event)
+        gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
+        if self.details.active:
+            self.details.follow_graph(event, gradients)
+            sources = self.lineage.sources_of(ends) | sum(1 << number for number in event.reached)
+            self.lineage.derive(gradients, sources)
+        return gradients
+
+    def call_autograd(self, event: Event, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
+        """Call autograd; if a tensor that it needs was changed in place, trace by whom."""
+        self.running.passes += 1
+        try:
+            with self.details.paused():
+                return function(*args, **kwargs)
+        except BaseException as error:
+            event.raised = True
+            if MESSAGE.search(str(error)):
+                with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
+                    blame = trace_overwritten(event, roots, str(error), self.lineage, self.raised_versions)
+                    self.record.overwritten.append(blame)
+            raise
+        finally:
+            self.running.passes -= 1
+
+    def watched_compile(self, *args, **kwargs):
+        """Call `torch.compile` without the details: hooks and modes would change what is compiled."""
+        self.details.stop()
+        return self.originals[2](*args, **kwargs)
+
+    # Steps.
+
+    def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+        """Record a step before it runs; one with a closure uses the gradients that each call of the closure leaves."""
+        self.running.steps += 1
+        self.resumes_after_step = self.details.pause()
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if not callable(closure):
+            self.record_step(optimizer)
+            return None
+
+        def watched_closure():
+            loss = closure()
+            self.record_step(optimizer)
+            return loss
+
+        if "closure" in kwargs:
+            return args, {**kwargs, "closure": watched_closure}
+        return (args[0], watched_closure, *args[2:]), kwargs
+
+    def record_step(self, optimizer: Optimizer) -> None:
+        """Record that the optimizer uses the gradients of its parameters as they are now."""
+        found_inf = getattr(optimizer, "found_inf", None)
+        if found_inf is not None and found_inf.item():
+            return  # GradScaler calls the step of a fused optimizer, which skips it itself
+        self.open_accounts()
+        place, accounts = current_place(), self.record.accounts
+        parameters = list(parameters_of(optimizer))
+        if self.running.steps > 1 and all(accounts[id(p)].first_users for p in parameters if id(p) in accounts):
+            return  # an optimizer inside another one, as in SAM
+        steps = self.record.steps.setdefault(id(optimizer), Steps(optimizer))
+        event = Event("step", place)
+        for parameter in parameters:
+            if (account := accounts.get(id(parameter))) is None:
+                continue
+            if account.passes:
+                self.detect_cleared_gradient(account, parameter, stepping=True)
+            account.stepped |= parameter.requires_grad
+            account.version_before = -1
+            if parameter.grad is None:
+                continue
+            account.version_before = parameter._version
+            event.reached.add(account.number)
+            self.use_gradient(steps, account, parameter, place)
+        twice = {key for key, times in Counter(map(id, parameters)).items() if times > 1}
+        if numbers := {accounts[key].number for key in twice & accounts.keys()}:
+            steps.duplicates = place, numbers
+        steps.passes_before = len(self.record.passes)
+        steps.places[place] += 1
+        self.record.events.append(event)
+
+    def use_gradient(self, steps: Steps, account: Account, parameter: Tensor, place: Place) -> None:
+        """Record that a step uses the gradient of a parameter."""
+        key, passes = id(steps.optimizer), self.record.passes
+        # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
+        sources = account.passes | ({len(passes) - 1} if self.running.passes else set())
+        account.fed |= bool(sources) or not is_zero(parameter.grad)
+        for number in sources:
+            passes[number].users[key].add(account.number)
+            user, first = account.first_users.setdefault(number, (key, place))
+            if user != key:
+                steps.twice[place, first].add(account.number)
+            elif number < steps.passes_before:
+                steps.stale[number, place].add(account.number)
+        if len(sources) > 1:
+            steps.sums.setdefault(frozenset(sources), (set(), place))[0].add(account.number)
+
+    def after_step(self, optimizer: Optimizer, _args: tuple, _kwargs: dict) -> None:
+        """Note the versions after the step, and raise those that the step changed behind autograd's back."""
+        self.running.steps = max(self.running.steps - 1, 0)
+        steps = self.record.steps.get(id(optimizer))
+        place = next(reversed(steps.places), None) if steps else None
+        for parameter in parameters_of(optimizer) if place else ():
+            account = self.record.accounts.get(id(parameter))
+            if account is None or account.version_before < 0:
+                continue
+            if parameter._version == account.version_before:
+                increment_version(parameter)
+                self.raised_versions.add(account.number)
+            account.steps.append((parameter._version, place))
+            account.version_before = -1
+        self.networks.end_step(optimizer)
+        if self.limit:
+            self.limit(self, optimizer)
+        if self.resumes_after_step:
+            self.resumes_after_step = False
+            self.details.resume()
+
+
+def _subclasses(kind: type) -> set[type]:
+    return {kind}.union(*map(_subclasses, kind.__subclasses__()))
