@@ -1,23 +1,21 @@
-"""The one-weight GAN: every gradient and every weight after every call, beside the same number worked out by hand.
+"""The one-weight GAN: every gradient and every weight after every call, by autograd and by hand.
 
-G(x) = theta_G x and D(y) = theta_D y are 1x1 convolutions with one weight each. With y = G(x), L_D = D(y.detach())^2
-and L_G = D(y)^2, each gradient is a formula of a few symbols. Two right update orders run here on the installed
-PyTorch, next to their formulas in plain Python arithmetic, and so does R1, a penalty on the derivative of D, which is
-differentiated once more. `autograd_pitfalls.py` has the mistakes, on the same GAN.
+    backward()    adds the derivative of the loss to the .grad of each weight, which is None at first
+    step()        changes each weight by its .grad, and leaves .grad as it is
+    zero_grad()   sets .grad to None, so that the next backward() does not add to it
+
+Two right update orders and a gradient penalty run on the installed PyTorch. Each number that a call changes is worked
+out beside it in plain Python, and the script fails where the two differ. Nothing is written.
 
     python scripts/tools/gradient_walkthrough.py
 """
 
-import shutil
-import signal
+import math
+import re
 import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from torch import nn
@@ -26,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 
 from common.run.command_line import launch
 
-X, THETA_G, THETA_D, LEARNING_RATE = 1.0, 0.5, 0.7, 1.0
-COLUMNS = ("grad G", "grad D", "weight G", "weight D")
+START = {"noise": 1.0, "weight_g": 0.5, "weight_d": 0.7, "lr": 1.0}
+COLUMNS = ("grad_g", "grad_d", "weight_g", "weight_d")
 
 
 @dataclass(frozen=True)
@@ -35,186 +33,127 @@ class Options:
     """There are none."""
 
 
-class ByHand(NamedTuple):
-    """A number worked out by hand: as a formula of symbols, the same with numbers, and its value as a Python float."""
+class OneWeightGAN:
+    """fake = G(noise) = weight_g * noise and D(x) = weight_d * x, an SGD optimizer for each, and a text of each call.
 
-    symbols: str
-    numbers: str
-    value: float
-
-
-@dataclass(frozen=True)
-class Row:
-    """The gradients and weights in PyTorch after a call, by column; a gradient never computed is None.
-
-    `by_hand` has the columns that the call changes.
+    `by_hand` has every number by its name, in plain Python; `rows` has those of autograd after each call, by column.
     """
 
-    after: str
-    values: dict[str, float | None]
-    by_hand: dict[str, ByHand]
-
-
-@dataclass(frozen=True)
-class Way:
-    """An update order of the one-weight GAN: a row for each call, and what they show."""
-
-    title: str
-    rows: list[Row]
-    lesson: str
-
-
-def grad_d_by_hand(y: float, theta_d: float) -> ByHand:
-    """dL_D/dtheta_D, for L = (theta_D y)^2."""
-    return ByHand("2 y^2 theta_D", f"2 * {y:g}^2 * {theta_d:g}", 2 * y**2 * theta_d)
-
-
-def grad_g_by_hand(x: float, y: float, theta_d: float) -> ByHand:
-    """dL_G/dtheta_G, for L = (theta_D theta_G x)^2 and y = theta_G x."""
-    return ByHand("2 y theta_D^2 x", f"2 * {y:g} * {theta_d:g}^2 * {x:g}", 2 * y * theta_d**2 * x)
-
-
-def sum_by_hand(before: float, added: ByHand) -> ByHand:
-    """backward() adds to the gradient that is already there."""
-    return ByHand(f"grad D before + {added.symbols}", f"{before:g} + {added.numbers}", before + added.value)
-
-
-def step_by_hand(network: str, theta: float, grad: float) -> ByHand:
-    """One step of SGD."""
-    symbols = f"theta_{network} - lr grad {network}"
-    return ByHand(symbols, f"{theta:g} - {LEARNING_RATE:g} * {grad:g}", theta - LEARNING_RATE * grad)
-
-
-class OneWeightGAN:
-    """G and D, an SGD optimizer for each, the input x of shape (1, 1, 1, 1), and the rows noted so far."""
-
     def __init__(self):
-        """Set the weights, and note them as the first row."""
-        self.x = torch.full((1, 1, 1, 1), X)
-        self.generator, self.discriminator = (nn.Conv2d(1, 1, kernel_size=1, bias=False) for _ in "GD")
-        nn.init.constant_(self.generator.weight, THETA_G)
-        nn.init.constant_(self.discriminator.weight, THETA_D)
-        self.optimizer_g = torch.optim.SGD(self.generator.parameters(), lr=LEARNING_RATE)
-        self.optimizer_d = torch.optim.SGD(self.discriminator.parameters(), lr=LEARNING_RATE)
-        self.rows: list[Row] = []
-        self.note("start", {})
+        self.by_hand = START | {"grad_g": None, "grad_d": None, "fake": START["weight_g"] * START["noise"]}
+        self.noise = torch.full((1, 1), START["noise"], dtype=torch.float64)
+        self.generator, self.discriminator = (nn.Linear(1, 1, bias=False, dtype=torch.float64) for _ in "GD")
+        nn.init.constant_(self.generator.weight, START["weight_g"])
+        nn.init.constant_(self.discriminator.weight, START["weight_d"])
+        self.optimizer_g = torch.optim.SGD(self.generator.parameters(), lr=START["lr"])
+        self.optimizer_d = torch.optim.SGD(self.discriminator.parameters(), lr=START["lr"])
+        self.rows: dict[str, dict[str, float | None]] = {}
+        self.lines = [f"  {'after':<25}" + "".join(f"{name:>10}" for name in COLUMNS)]
+        self.note("start")
 
-    def note(self, after: str, by_hand: dict[str, ByHand]):
-        """Note both gradients and both weights as they are now."""
-        weights = self.generator.weight, self.discriminator.weight
-        grads = [None if weight.grad is None else weight.grad.item() for weight in weights]
-        values = dict(zip(COLUMNS, [*grads, *(weight.item() for weight in weights)], strict=True))
-        self.rows.append(Row(after, values, by_hand))
+    def note(self, call: str, **formulas: str) -> None:
+        """Add a row, and below it each number that the call has changed: its formula, with numbers, and its value.
+
+        formulas: by column, of names in `by_hand`. Raises ArithmeticError where autograd has another number.
+        """
+        weights = (self.generator.weight, self.discriminator.weight)
+        numbers = [*(weight.grad for weight in weights), *weights]
+        row = dict(zip(COLUMNS, (None if number is None else number.item() for number in numbers), strict=True))
+        self.rows[call] = row
+        self.lines.append(f"  {call:<25}" + "".join(f"{as_text(value):>10}" for value in row.values()))
+        values = {name: eval(formula, {}, self.by_hand) for name, formula in formulas.items()}
+        for name, formula in formulas.items():
+            filled = re.sub(r"\b[a-z]\w+", lambda match: f"{self.by_hand[match[0]]:g}", formula)
+            sides = dict.fromkeys([name, formula, filled, as_text(values[name])])  # without repetitions
+            self.lines.append("    " + " = ".join(sides).replace("**", "^"))
+        self.by_hand |= values
+        for name, value in row.items():
+            expected = self.by_hand[name]
+            if (value is None) != (expected is None) or (value is not None and not math.isclose(value, expected)):
+                raise ArithmeticError(f"after {call}: {name} is {value}, and by hand {expected}")
 
 
-def way_one() -> Way:
-    """Both losses go backward before either network steps; D is frozen while L_G does."""
-    gan = OneWeightGAN()
-    fake = gan.generator(gan.x)
-    d_loss = gan.discriminator(fake.detach()) ** 2
-    g_loss = gan.discriminator(fake) ** 2
-    y = THETA_G * X
+def as_text(value: float | None) -> str:
+    """Return a number with four digits, or None."""
+    return "None" if value is None else f"{value:.4f}"
 
+
+def update_both(gan: OneWeightGAN) -> str:
+    """D is frozen while G's loss goes backward; returns what this shows, as the other two do."""
+    fake = gan.generator(gan.noise)
+    d_loss, g_loss = gan.discriminator(fake.detach()) ** 2, gan.discriminator(fake) ** 2
     d_loss.backward()
-    grad_d = grad_d_by_hand(y, THETA_D)
-    gan.note("L_D.backward()", {"grad D": grad_d})
-
+    gan.note("d_loss.backward()", grad_d="2 * fake**2 * weight_d")
     gan.discriminator.requires_grad_(False)
     g_loss.backward()
     gan.discriminator.requires_grad_(True)
-    grad_g = grad_g_by_hand(X, y, THETA_D)
-    gan.note("L_G.backward()", {"grad G": grad_g})
-
+    gan.note("g_loss.backward()", grad_g="2 * fake * weight_d**2 * noise")
     gan.optimizer_g.step()
-    gan.note("optimizer_g.step()", {"weight G": step_by_hand("G", THETA_G, grad_g.value)})
+    gan.note("optimizer_g.step()", weight_g="weight_g - lr * grad_g")
     gan.optimizer_d.step()
-    gan.note("optimizer_d.step()", {"weight D": step_by_hand("D", THETA_D, grad_d.value)})
-    return Way(
-        "Way one: both losses from the same weights, D frozen while L_G goes backward",
-        gan.rows,
-        "G's gradient comes through D as it was before its step, so either network may step first. D is frozen after "
-        "the forward pass here, so PyTorch still computes D's gradient and drops it; "
-        "L_G.backward(inputs=[theta_G]) gives the same numbers without that work. If D were not frozen, L_G would add "
-        "to D's gradient without an error: autograd_pitfalls.py both-backward.",
-    )
+    gan.note("optimizer_d.step()", weight_d="weight_d - lr * grad_d")
+    return """Both gradients are of the weights before the update, so either network may step first. D is frozen after
+    its forward pass here, so PyTorch still computes its gradient and drops it; g_loss.backward(inputs=[weight_g])
+    gives the same numbers without that work. If D were not frozen, g_loss would add to grad_d without an error: this
+    is the mistake `d-steps-on-g-loss`."""
 
 
-def way_two() -> Way:
-    """D steps first; then L_G is computed anew from the same fake."""
-    gan = OneWeightGAN()
-    fake = gan.generator(gan.x)
-    y = THETA_G * X
-
+def update_d_first(gan: OneWeightGAN) -> str:
+    """D sees the fake without its graph, and after its step the same fake with it."""
+    fake = gan.generator(gan.noise)
     d_loss = gan.discriminator(fake.detach()) ** 2
     d_loss.backward()
-    grad_d = grad_d_by_hand(y, THETA_D)
-    gan.note("L_D.backward()", {"grad D": grad_d})
+    gan.note("d_loss.backward()", grad_d="2 * fake**2 * weight_d")
     gan.optimizer_d.step()
-    theta_d = step_by_hand("D", THETA_D, grad_d.value)
-    gan.note("optimizer_d.step()", {"weight D": theta_d})
-
+    gan.note("optimizer_d.step()", weight_d="weight_d - lr * grad_d")
     g_loss = gan.discriminator(fake) ** 2
     g_loss.backward()
-    grad_g = grad_g_by_hand(X, y, theta_d.value)
-    added = sum_by_hand(grad_d.value, grad_d_by_hand(y, theta_d.value))
-    gan.note("L_G.backward()", {"grad G": grad_g, "grad D": added})
+    gan.note("g_loss.backward()", grad_g="2 * fake * weight_d**2 * noise", grad_d="grad_d + 2 * fake**2 * weight_d")
     gan.optimizer_g.step()
-    gan.note("optimizer_g.step()", {"weight G": step_by_hand("G", THETA_G, grad_g.value)})
-    return Way(
-        "Way two: D steps, then L_G is computed with the new D on the same fake",
-        gan.rows,
-        "G's gradient comes through the updated D. What L_G adds to D's gradient is harmless if D's zero_grad() comes "
-        "before D's next backward(). With L_G computed before D's step and its backward() after, PyTorch raises an "
-        "error: autograd_pitfalls.py step-between-backwards.",
-    )
+    gan.note("optimizer_g.step()", weight_g="weight_g - lr * grad_g")
+    gan.optimizer_d.zero_grad()
+    gan.note("optimizer_d.zero_grad()", grad_d="None")
+    return """G's gradient is of the D just updated. g_loss adds to grad_d, too, which does no harm: zero_grad() clears
+    it before the next d_loss.backward(). With g_loss computed before D's step and its backward() after, PyTorch raises
+    an error, or is silent where the optimizer is fused: the mistakes `step-between-backwards` and `fused-step`."""
 
 
-def r1() -> Way:
-    """D's loss with R1, half the squared derivative of D at a real x, whose own gradient takes a second derivative."""
-    gan = OneWeightGAN()
-    fake = gan.generator(gan.x).detach()
-    gan.discriminator(fake).square().backward()
-    grad_d = grad_d_by_hand(THETA_G * X, THETA_D)
-    gan.note("L_D.backward()", {"grad D": grad_d})
-
-    real = gan.x.clone().requires_grad_()
+def update_d_with_penalty(gan: OneWeightGAN) -> str:
+    """Differentiate the penalty, itself made of a derivative, once more."""
+    d_loss = gan.discriminator(gan.generator(gan.noise).detach()) ** 2
+    d_loss.backward()
+    gan.note("d_loss.backward()", grad_d="2 * fake**2 * weight_d")
+    real = gan.noise.clone().requires_grad_()
     (slope,) = torch.autograd.grad(gan.discriminator(real).sum(), real, create_graph=True)
+    gan.note("slope = grad(D(real), real)")
     penalty = slope.square().sum() / 2
-    gan.note("grad(D(x), x)", {})
     penalty.backward(inputs=[gan.discriminator.weight])
-    added = sum_by_hand(grad_d.value, ByHand("theta_D", f"{THETA_D:g}", THETA_D))
-    gan.note("R1.backward()", {"grad D": added})
+    gan.note("penalty.backward()", grad_d="grad_d + weight_d")
     gan.optimizer_d.step()
-    gan.note("optimizer_d.step()", {"weight D": step_by_hand("D", THETA_D, added.value)})
-    return Way(
-        "R1: a penalty on the derivative of D at a real x",
-        gan.rows,
-        "dD/dx = theta_D, so R1 = (dD/dx)^2 / 2 = theta_D^2 / 2, and its gradient is theta_D; for D(x) = w x with "
-        "vectors it is w. create_graph=True makes dD/dx a graph that ends at theta_D; to compute it changes no "
-        "gradient. Without it dD/dx is a plain number: R1.backward() raises, and added to L_D it trains nothing "
-        "without an error: autograd_pitfalls.py silent-penalty.",
-    )
+    gan.note("optimizer_d.step()", weight_d="weight_d - lr * grad_d")
+    return """The slope of D is weight_d, so the penalty is weight_d^2 / 2 and its derivative is weight_d. Computing
+    the slope changes no .grad; create_graph=True gives it a graph that leads back to weight_d. Without it the slope is
+    a plain number, and a penalty added to d_loss trains nothing, without an error: the mistake
+    `penalty-without-graph`."""
 
 
-def describe(way: Way) -> str:
-    """Return an update order as text: its rows, and under each row by hand what the call has changed."""
-    width = min(shutil.get_terminal_size().columns, 100)
-    lines = [way.title, "", f"  {'after':<20}" + "".join(f"{column:>10}" for column in COLUMNS)]
-    for row in way.rows:
-        values = ("none" if value is None else f"{value:.4f}" for value in row.values.values())
-        lines.append(f"  {row.after:<20}" + "".join(f"{value:>10}" for value in values))
-        for column, by_hand in row.by_hand.items():
-            lines.append(f"    {column} = {by_hand.symbols} = {by_hand.numbers} = {by_hand.value:.4f}")
-    lines += ["", textwrap.fill(way.lesson, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)]
-    return "\n".join(lines) + "\n"
+UPDATES = {
+    "Way one: both losses go backward, then both networks step": update_both,
+    "Way two: D steps, then g_loss is computed with the new D on the same fake": update_d_first,
+    "R1: a penalty on the slope of D at a real x, (dD/dx)^2 / 2": update_d_with_penalty,
+}
 
 
 def main(options: Options) -> None:
-    """Print every gradient and weight of the one-weight GAN, call by call, beside the same number by hand."""
-    print(f"PyTorch {torch.__version__}")
-    print(f"G(x) = theta_G x with theta_G = {THETA_G}, D(y) = theta_D y with theta_D = {THETA_D}")
-    print(f"x = {X}, y = G(x), L_D = D(y.detach())^2, L_G = D(y)^2; SGD with lr = {LEARNING_RATE}\n")
-    print("\n\n".join(map(describe, (way_one(), way_two(), r1()))), end="")
+    """Print every gradient and weight of the one-weight GAN, call by call, with the same numbers by hand."""
+    print(f"PyTorch {torch.__version__}; fake = G(noise) = weight_g * noise, D(x) = weight_d * x")
+    print("d_loss = D(fake.detach())^2, g_loss = D(fake)^2; one optimizer each, SGD")
+    print(", ".join(f"{name} = {value}" for name, value in START.items()))
+    for title, update in UPDATES.items():
+        gan = OneWeightGAN()
+        lesson = textwrap.fill(" ".join(update(gan).split()), 80, initial_indent="  ", subsequent_indent="  ")
+        print(f"\n\n{title}\n", *gan.lines, "", lesson, sep="\n")
+    print("\nTo run a mistake on this PyTorch: python -m gradient_audit --mistake NAME")
 
 
 if __name__ == "__main__":

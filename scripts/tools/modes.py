@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from common.data import load_stacked_digits
+from scripts.tools.digit_classifier import classify
 
 MODES = 1000
 
@@ -23,3 +24,9 @@ def coverage(modes: Tensor) -> dict[str, float]:
     data = torch.bincount(modes_of(load_stacked_digits()[1]), minlength=MODES).double()
     divergence = torch.xlogy(share, share * data.sum() / data).sum().item()
     return {"modes": int((share > 0).sum()), "reverse_kl": divergence}
+
+
+def measure_modes(images: Tensor) -> dict[str, float]:
+    """Return the coverage of uint8 images (N, 3, H, W), and the share classified with confidence in all channels."""
+    confident, digits = (part.view(-1, 3) for part in classify(images.flatten(0, 1)[:, None]))
+    return coverage(modes_of(digits)) | {"confident": confident.all(1).float().mean().item()}

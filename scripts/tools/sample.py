@@ -1,7 +1,7 @@
-"""Images from a finished run.
+"""Make new images with a finished run: a grid, an array or a folder of files.
 
-Loads the run's checkpoint and generates images from new noise: as a grid, an array or a folder of files. A CycleGAN run
-takes no noise; its generator A to B translates test images of domain A instead.
+A GAN draws them from noise; a CycleGAN takes none, and translates test images of domain A to B instead. Without
+--output they are written as a grid to samples.png in the run, which is replaced; nothing else ever is.
 
     python scripts/tools/sample.py runs/gan_detach/20260101-120000
     python scripts/tools/sample.py runs/gan_detach/20260101-120000 --interpolate 8
@@ -11,19 +11,14 @@ takes no noise; its generator A to B translates test images of domain A instead.
 
 import math
 import os
-import signal
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
 import numpy as np
 import torch
-import tyro
 from annotated_types import Ge, Le
 from torch import Tensor
 from torchvision.transforms.v2.functional import to_pil_image
@@ -39,17 +34,22 @@ from common.run.folder import shown, write_whole
 from common.run.option_values import Count, Seed, check_numbers
 from common.run.options import pick_device
 from common.run.pictures import grid, png
-from scripts.tools.finished_run import draw, load_generator, load_translator, networks_of, translates
+from scripts.tools.finished_run import (
+    GeneratorOptions,
+    generate,
+    import_networks,
+    is_cyclegan,
+    load_generator,
+    load_translator,
+)
 
 COUNT = 64
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(GeneratorOptions):
     """Options of the sampling."""
 
-    run: tyro.conf.Positional[Path]
-    """Folder of the run, or its checkpoint.pt."""
     count: Annotated[int, Ge(1), Le(10**7)] | None = None
     """Number of images. None makes 64; of a CycleGAN with fewer test images, all."""
     interpolate: Count | None = None
@@ -60,39 +60,35 @@ class Options:
     output: Path | None = None
     """A .png for a grid; an .npz with the key `images`, uint8 (N, C, H, W); or a new folder, for 000000.png,
     000001.png, ... Must not exist. None writes samples.png in the run, and replaces it."""
-    networks: str | None = None
-    """FILE:FUNCTION that makes the networks of a script that has its own, (image_shape, z_dim) -> (generator,
-    discriminator), as those in common/models.py. FILE is executed. None takes those that --model named."""
-    device: str | None = None
-    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
 
-def translated(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
+def translate_test_images(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
     """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
     if options.interpolate:
         raise BadInput(f"--interpolate {options.interpolate}: a CycleGAN translates images and has no z")
     if options.networks:
         raise BadInput(f"--networks {options.networks}: a CycleGAN has the networks of common/cyclegan_models.py")
     with refusing(options.run):
-        trained = checkpoint["options"]
+        stored = checkpoint["options"]
         generator = load_translator(checkpoint, "a-to-b")
-        test_a = load_domains(trained["dataset"], trained["image_size"], trained.get("load_size")).test_a
+        test_a = load_domains(stored["dataset"], stored["image_size"], stored.get("load_size")).test_a
     count = options.count or min(COUNT, len(test_a))
     if count > len(test_a):
         raise BadInput(
             f"--count {count}: the run has {len(test_a)} test images of domain A to translate; ask for fewer"
         )
-    return draw(generator, next(batches(test_a, count, options.seed)), device)
+    return generate(generator, next(batches(test_a, count, options.seed)), device)
 
 
-def points(z_dim: int, options: Options) -> Tensor:
+def draw_noise(z_dim: int, options: Options) -> Tensor:
     """Return the z of every image, (count, z_dim), standard normal."""
-    draws, steps, count = torch.Generator().manual_seed(options.seed), options.interpolate, options.count or COUNT
+    random = torch.Generator().manual_seed(options.seed)
+    count, steps = options.count or COUNT, options.interpolate
     if steps is None:
-        return torch.randn(count, z_dim, generator=draws)
+        return torch.randn(count, z_dim, generator=random)
     if steps < 2 or count % steps:
         raise BadInput(f"--interpolate {steps}: must be 2 or more and divide the --count of {count} images into rows")
-    start, end = torch.randn(2, count // steps, 1, z_dim, generator=draws, dtype=torch.float64)
+    start, end = torch.randn(2, count // steps, 1, z_dim, generator=random, dtype=torch.float64)
     return walk(start, end, steps).flatten(0, 1).float()
 
 
@@ -120,25 +116,33 @@ def write_folder(folder: Path, images: Tensor) -> None:
         raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
 
 
-def main(options: Options) -> None:
-    """Write the images and print where they are."""
-    check_numbers(options)
-    output = options.output or (options.run if options.run.is_dir() else options.run.parent) / "samples.png"
+def output_path(options: Options) -> Path:
+    """Return where to write; raises BadInput if that cannot work, before any time is spent on images."""
+    if options.output is None:
+        return (options.run if options.run.is_dir() else options.run.parent) / "samples.png"
+    output = options.output
     if output.suffix not in (".png", ".npz", ""):
         raise BadInput(f"--output {output}: must end in .png for a grid, in .npz for an array, or be a folder's name")
-    if options.output and os.path.lexists(output):
+    if os.path.lexists(output):
         raise BadInput(f"--output {output}: exists already; name a new {'file' if output.suffix else 'folder'}")
     if not output.parent.is_dir():
         raise BadInput(f"--output {output}: there is no folder {output.parent}; make it first")
+    return output
+
+
+def main(options: Options) -> None:
+    """Write the images and print where they are."""
+    check_numbers(options)
+    output = output_path(options)
     device = pick_device(options.device)
-    networks = networks_of(options.networks) if options.networks is not None else None
+    networks = None if options.networks is None else import_networks(options.networks)
     checkpoint = load_checkpoint(options.run)
-    if translates(checkpoint):
-        images = translated(checkpoint, options, device)
+    if is_cyclegan(checkpoint):
+        images = translate_test_images(checkpoint, options, device)
     else:
         with refusing(options.run):
             generator = load_generator(checkpoint, networks=networks)
-        images = draw(generator, points(checkpoint["options"]["z_dim"], options), device)
+        images = generate(generator, draw_noise(checkpoint["options"]["z_dim"], options), device)
     if not output.suffix:
         write_folder(output, images)
     elif output.suffix == ".npz":

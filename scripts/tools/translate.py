@@ -9,14 +9,10 @@ that cannot be translated are listed at the end, with exit status 1; all others 
 
 import io
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
 import torch
@@ -35,7 +31,7 @@ from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch, one_line
 from common.run.folder import shown, write_whole
 from common.run.options import pick_device
-from scripts.tools.finished_run import load_translator, translates
+from scripts.tools.finished_run import is_cyclegan, load_translator
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ def translate(generator: nn.Module, image: Tensor) -> Tensor:
         return to_uint8(generator(to_float(padded[None].to(device))))[0, :, :height, :width].cpu()
 
 
-def find(options: Options) -> dict[Path, Path]:
+def list_targets(options: Options) -> dict[Path, Path]:
     """Return the files to translate, each with the file to write; raises BadInput for paths that cannot work."""
     if options.input.is_dir():
         folder, paths = options.input, [Path(path) for path in image_paths(options.input)]
@@ -80,25 +76,25 @@ def find(options: Options) -> dict[Path, Path]:
         raise BadInput(f"{options.input}: there is no such file or folder")
     if not paths:
         raise BadInput(f"{options.input}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
+    if paths[0].suffix.lower() not in IMAGE_SUFFIXES:  # in a folder, only images are found
+        raise BadInput(f"{paths[0]}: no image that can be written again under its name ({' '.join(IMAGE_SUFFIXES)})")
     output, within = options.output.resolve(), folder.resolve()
     if output == within or (options.input.is_dir() and output.is_relative_to(within)):
         raise BadInput(f"--output {options.output}: lies in the folder of the input, {within}; choose another")
-    for path in paths:
-        if path.suffix.lower() not in IMAGE_SUFFIXES:
-            raise BadInput(f"{path}: no image that can be written again under its name ({' '.join(IMAGE_SUFFIXES)})")
     targets = {path: options.output / path.relative_to(folder) for path in paths}
-    there = {target: None for target in targets.values() if os.path.lexists(target)}
-    if there and options.existing == "refuse":
+    existing = [path for path, target in targets.items() if os.path.lexists(target)]
+    if existing and options.existing == "refuse":
         raise BadInput(
-            f"--output {options.output}: {len(there)} of {len(targets)} images are there already, as "
-            f"{next(iter(there))}; choose another folder, or --existing skip or replace"
+            f"--output {options.output}: {len(existing)} of {len(targets)} images are there already, as "
+            f"{targets[existing[0]]}; choose another folder, or --existing skip or replace"
         )
     if options.existing == "skip":
-        targets = {path: target for path, target in targets.items() if target not in there}
+        for path in existing:
+            del targets[path]
     return targets
 
 
-def translated(generator: nn.Module, path: Path, mode: str) -> bytes:
+def translate_file(generator: nn.Module, path: Path, mode: str) -> bytes:
     """Return the translated image as the bytes of a file, in the format of the suffix of `path`.
 
     mode: `L` or `RGB`. Raises BadInput, in one line that names the path, if this image cannot be read or written.
@@ -118,10 +114,10 @@ def translated(generator: nn.Module, path: Path, mode: str) -> bytes:
 def main(options: Options) -> None:
     """Translate the images one by one; print where they are, and which could not be translated."""
     checkpoint = load_checkpoint(options.run)
-    if not translates(checkpoint):
+    if not is_cyclegan(checkpoint):
         raise BadInput(f"{options.run}: a run of {checkpoint['script']}.py; name one of cyclegan.py")
     device = pick_device(options.device)
-    targets = find(options)
+    targets = list_targets(options)
     with refusing(options.run):
         generator = load_translator(checkpoint, options.direction).to(device)
     mode = "L" if checkpoint["data_shapes"][0][1] == 1 else "RGB"
@@ -133,7 +129,7 @@ def main(options: Options) -> None:
     failures = []
     for done, (path, target) in enumerate(tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True)):
         try:
-            content = translated(generator, path, mode)
+            content = translate_file(generator, path, mode)
         except BadInput as error:
             failures.append(str(error))
             continue

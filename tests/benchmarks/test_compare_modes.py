@@ -8,7 +8,7 @@ from helpers import call
 from torch import nn
 
 from scripts.benchmarks import compare_modes
-from scripts.tools import evaluate
+from scripts.tools import digit_classifier
 
 SHORT = "--orders r3_lazy --seconds 4 --model mlp --seeds 1 --device cpu"
 
@@ -18,7 +18,7 @@ def untrained(monkeypatch):
     """A classifier that takes no time to train."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Flatten(), nn.Linear(784, 10)).eval()
-    monkeypatch.setattr(evaluate, "digit_classifier", lambda: (network, 0.1))
+    monkeypatch.setattr(digit_classifier, "digit_classifier", lambda: (network, 0.1))
 
 
 @pytest.mark.tools

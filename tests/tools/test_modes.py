@@ -70,6 +70,6 @@ def test_evaluate_counts_the_modes_of_a_run_beside_those_of_real_images(stacked_
 
 def test_the_count_is_26000_if_none_is_given(stacked_run, monkeypatch):
     seen = []
-    monkeypatch.setattr(evaluate, "modes_seen", lambda images: seen.append(len(images)) or {"modes": 1})
+    monkeypatch.setattr(evaluate, "measure_modes", lambda images: seen.append(len(images)) or {"modes": 1})
     evaluate.main(evaluate.Options(stacked_run, device="cpu"))
     assert seen == [26_000, 26_000]

@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from common.data import to_uint8
 from common.run.command_line import launch
-from scripts.tools import evaluate, sample
+from scripts.tools import digit_classifier, evaluate, sample
 
 OWN = '''
 class Wave(torch.nn.Module):
@@ -94,7 +94,7 @@ def test_a_run_with_networks_of_its_own_is_sampled(trained, command, tmp_path):
 def test_a_run_with_networks_of_its_own_is_evaluated(trained, command, monkeypatch):
     script, run = trained
     features = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 128), torch.nn.Linear(128, 10)).eval()
-    monkeypatch.setattr(evaluate, "digit_classifier", lambda: (features, 0.1))  # to train one takes long
+    monkeypatch.setattr(digit_classifier, "digit_classifier", lambda: (features, 0.1))  # to train one takes long
     command(evaluate, run, "--networks", f"{script}:make_networks", "--count", 20)
     assert json.loads((run / "evaluation.json").read_text())[0]["samples"]["fid"] > 0
 
