@@ -1,24 +1,17 @@
-"""How good a finished run's images are: FID, KID, precision and recall; of stacked digits, the modes.
+"""Measure how good a finished run's images are, beside what a perfect generator would reach.
 
-Compares samples of the run's generator with images that it was trained on, by the features that a network computes:
+FID and KID are distances between features of the samples and of real images, 0 is best (Heusel et al. 2017, Binkowski
+et al. 2018). Precision is the share of samples that lie among the real images, recall the share of real images that lie
+among the samples (Kynkaanniemi et al. 2019). Features of digits also say which digits the samples are; of stacked
+digits it counts the 1,000 modes, and gives the reverse KL divergence to those of the data, in place of the distances.
+Each figure stands beside its floor, the same for other real images in place of the samples. Figures of different
+features or counts are not comparable: FID falls as the count grows.
 
-    FID, KID     distance between the two sets of features (Heusel et al. 2017, Binkowski et al. 2018); 0 is best
-    precision    share of the samples that lie among the real images (Kynkaanniemi et al. 2019)
-    recall       share of the real images that lie among the samples
-
-The network is Inception, or with `--features digits` a small classifier trained for this, which also says which digits
-the samples are. Figures of different features, or of different counts, are not comparable: FID falls as the count
-grows. So each figure is printed beside its floor: the same figure for other real images in place of the samples, as
-many of them. A perfect generator reaches the floor.
-
-Of stacked digits, 1,000 modes, it counts those among 26,000 samples, each channel being judged by the classifier of
-digits, and gives the reverse KL divergence to the data's distribution of modes, in place of the distances.
+Prints the figures, and adds them to `evaluation.json` in the run, one entry for each settings and step, and to
+TensorBoard: `evaluation/<settings>/fid` for the samples, `evaluation_floor/<settings>/fid` for the floor. On the same
+machine the same settings give the same figures.
 
     python scripts/tools/evaluate.py runs/gan_detach/20260101-120000
-
-The figures are printed, and written to `evaluation.json` in the run, a list with an entry for each settings and step.
-TensorBoard shows a curve for each settings, such as `digits-2000-average`: `evaluation/<settings>/fid` for the samples,
-`evaluation_floor/<settings>/fid` for the floor. On the same machine the same settings give the same figures.
 """
 
 import json
@@ -111,18 +104,17 @@ register_feature_extractor("digits", DigitFeatures)
 EXTRACTORS = {"digits": "digits", "inception": "inception-v3-compat"}
 
 
-def measure_distances(
-    images: Tensor, real: Tensor, options: Options, device: torch.device, cache: str
-) -> dict[str, float]:
-    """Return FID, KID, precision and recall of `images` against as many `real` ones, both uint8 (N, C, H, W).
+def measure(images: Tensor, real: Tensor, options: Options, device: torch.device, cache: str) -> dict[str, float]:
+    """Return the figures of `images`, by name, against as many `real` ones, both uint8 (N, C, H, W).
 
     cache: folder in which the features of `real` stay for the next call.
     """
-    if options.features == "inception":
-        images, real = (part.expand(-1, 3, -1, -1) for part in (images, real))
+    if counts_modes(options):
+        return measure_modes(images)
+    seen, real = (part.expand(-1, 3 if options.features == "inception" else -1, -1, -1) for part in (images, real))
     with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
         metrics = calculate_metrics(
-            input1=Subset(images, range(len(images))),
+            input1=Subset(seen, range(len(seen))),
             input2=Subset(real, range(len(real))),
             input2_cache_name="real",
             cache_root=cache,
@@ -137,14 +129,7 @@ def measure_distances(
             save_cpu_ram=True,  # no worker processes: the images are in memory
             verbose=False,
         )
-    return {name: metrics[key] for key, name in METRICS.items()}
-
-
-def measure(images: Tensor, real: Tensor, options: Options, device: torch.device, cache: str) -> dict[str, float]:
-    """Return all figures of `images`, by name, as `measure_distances` does; of stacked digits those of the modes."""
-    if counts_modes(options):
-        return measure_modes(images)
-    figures = measure_distances(images, real, options, device, cache)
+    figures = {name: metrics[key] for key, name in METRICS.items()}
     return figures | digits.measure_digits(images) if options.features == "digits" else figures
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch_fidelity
+from helpers import change
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
@@ -18,14 +19,10 @@ from common.images.load import load_images
 from common.models import mlp
 from scripts.tools import evaluate
 from scripts.tools.digit_classifier import as_digits, digit_classifier, measure_digits
-from scripts.tools.evaluate import DigitFeatures, Options, measure_distances, select_images
+from scripts.tools.evaluate import DigitFeatures, Options, measure, select_images
 from scripts.tools.finished_run import generate, load_generator
 
 CPU = torch.device("cpu")
-
-
-def change(run, **entries):
-    torch.save(torch.load(run / "checkpoint.pt", weights_only=True) | entries, run / "checkpoint.pt")
 
 
 def reports(run):
@@ -64,7 +61,7 @@ def test_the_distances_are_those_of_their_papers(tmp_path):
     """
     images = load_mnist5k()[0]
     fake, real = images[:300], images[torch.randperm(4000, generator=torch.Generator().manual_seed(0))[:300]]
-    found = measure_distances(fake, real, Options(tmp_path, features="digits"), CPU, str(tmp_path))
+    found = measure(fake, real, Options(tmp_path, features="digits"), CPU, str(tmp_path))
     with torch.no_grad():
         x, y = (digit_classifier()[0][:-1](as_digits(part)).double() for part in (fake, real))
 
@@ -161,7 +158,7 @@ def test_other_settings_and_steps_add_to_the_file_and_each_settings_have_curves_
         replace(tiny, run=run / "best.pt"),
     ):
         evaluate.main(options)
-    change(run, step=9)
+    change(run, lambda checkpoint: checkpoint.update(step=9))
     evaluate.main(tiny)
     evaluate.main(replace(tiny, dataset="mnist5k"))  # which is the run's own
 
@@ -243,16 +240,19 @@ def test_a_streamed_folder_gives_the_images_that_were_picked(tmp_path, monkeypat
     assert select_images(load_images(str(tmp_path), 2), order)[:, 0, 0, 0].tolist() == order.tolist()
 
 
-def test_what_cannot_be_judged_is_refused_by_name(run):
+def test_what_cannot_be_judged_is_refused_by_name(run, tmp_path):
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (28, 28)).save(tmp_path / "images" / "a.png")
     for options, message in (
         (Options(run, count=2001), "--count 2001: .* half of the 4000 real images"),
         (Options(run, count=3), "--count 3: must be at least 4"),
         (Options(run, dataset="no/such"), "--dataset no/such: neither mnist5k"),
+        (Options(run, dataset=str(tmp_path / "images")), r"shape \(3, 28, 28\), where the run's are \(1, 28, 28\)"),
         (Options(run / "missing"), "not found"),
     ):
         with pytest.raises(BadInput, match=message):
             evaluate.main(options)
-    change(run, a_to_b={})
+    change(run, lambda checkpoint: checkpoint.update(a_to_b={}))
     with pytest.raises(BadInput, match="translates"):
         evaluate.main(Options(run))
 
@@ -268,16 +268,8 @@ def test_what_cannot_be_judged_is_refused_by_name(run):
     ],
 )
 def test_weights_that_do_not_fit_their_options_are_refused(entries, run):
-    change(run, **entries)
+    change(run, lambda checkpoint: checkpoint.update(entries))
     with pytest.raises(
         BadInput, match=r"does not hold this network|not a checkpoint of these scripts|made with networks that"
     ):
         evaluate.main(Options(run))
-
-
-def test_images_of_another_shape_are_refused(run, tmp_path):
-    images = tmp_path / "images"
-    images.mkdir()
-    Image.new("RGB", (28, 28)).save(images / "a.png")
-    with pytest.raises(BadInput, match=r"shape \(3, 28, 28\), where the run's are \(1, 28, 28\)"):
-        evaluate.main(replace(Options(run), dataset=str(images)))

@@ -131,12 +131,3 @@ def test_what_makes_no_networks_is_refused_in_one_line(networks, told, trained, 
         command(sample, run, "--networks", networks.format(script=script))
     (line,) = capsys.readouterr().err.splitlines()
     assert told in line
-
-
-def test_a_cyclegan_takes_no_networks(trained, command, capsys, tmp_path):
-    script, run = trained
-    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
-    torch.save(checkpoint | {"a_to_b": {}}, tmp_path / "checkpoint.pt")
-    with pytest.raises(SystemExit, match="2"):
-        command(sample, tmp_path, "--networks", f"{script}:make_networks")
-    assert "--networks" in capsys.readouterr().err
