@@ -3,9 +3,8 @@
 import re
 
 import pytest
-from helpers import ROOT, call
-
 from common.pitfalls import PITFALLS, match_error
+from helpers import ROOT, call
 
 README = (ROOT / "README.md").read_text()
 HEADINGS = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^##+ (.*)", README, re.M)}

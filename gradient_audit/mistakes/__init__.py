@@ -20,6 +20,15 @@ from functools import cache
 from importlib import import_module
 
 HELPERS = ("one_weight", "one_rank")
+FREQUENT = (
+    "step-between-backwards",
+    "second-backward",
+    "no-graph",
+    "leaf-in-place",
+    "labels-broadcast",
+    "unused-in-graph",
+)
+"""What is likeliest where a message alone leaves several mistakes open."""
 WRAPPERS = ("ChildFailedError", "ProcessRaisedException", "BackendCompilerFailed", "InductorError")
 """Exceptions that only pass on another one, which stands before them in a log."""
 
@@ -90,7 +99,7 @@ def match(text: str) -> list[Mistake]:
 
     text: an error message, a traceback or a log of any PyTorch, also wrapped or coloured. Of a log with exceptions only
     the last exception counts, or, if that only passes on another one, the one before. Later messages rank first;
-    mistakes with the same message rank by the number of their hints in the text, then by name.
+    mistakes with the same message rank by the number of their hints in the text, then by FREQUENT.
     """
     letters = _squeeze(_last_exception(text))
     ranked = []
@@ -98,12 +107,12 @@ def match(text: str) -> list[Mistake]:
         position = max((_last_position(phrase, letters) for phrase in mistake.messages), default=-1)
         if position >= 0:
             hints = sum(_last_position(hint, _squeeze(text)) >= 0 for hint in mistake.hints)
-            ranked.append((-position, -hints, mistake.name, mistake))
-    return [mistake for *_, mistake in sorted(ranked, key=lambda entry: entry[:3])]
+            ranked.append((-position, -hints, mistake.name not in FREQUENT, mistake.name, mistake))
+    return [mistake for *_, mistake in sorted(ranked, key=lambda entry: entry[:4])]
 
 
 EXCEPTION = re.compile(
-    r"^(?:\S*\])?[ |+-]*((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt))(?::|$)", re.MULTILINE
+    r"^(?:\[\S*\]:?)?[ |+-]*((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt))(?::|$)", re.MULTILINE
 )
 
 
@@ -113,7 +122,8 @@ def _last_exception(text: str) -> str:
     heads = [head for head in EXCEPTION.finditer(text) if not head[1].endswith("Warning")]
     while len(heads) > 1 and heads[-1][1].rpartition(".")[2] in WRAPPERS:
         heads.pop()
-    return text[heads[-1].start() :] if heads else text
+    last = text[heads[-1].start() :] if heads else text
+    return text if "device-side assert triggered" in last else last  # what CUDA asserted stands before the exception
 
 
 def _last_position(phrase: str, letters: str) -> int:

@@ -10,7 +10,7 @@ MESSAGES = (
     "Checkpointing is not compatible with .grad()",
 )
 WHY = """The old form runs a backward pass of its own inside, for all weights, so it cannot be used for a gradient
-penalty or backward(inputs=...). If inputs= names only weights inside, there is no error: see checkpoint-inputs."""
+penalty or backward(inputs=...). If inputs= names only weights inside, nothing is computed, in silence."""
 CURE = "use_reentrant=False."
 RIGHT_RETURNS = ([[0.49]],)
 

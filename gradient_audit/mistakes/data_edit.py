@@ -4,7 +4,7 @@ import torch
 
 WHY = """.data shares the memory of b but not its _version counter, which stays at 0: autograd computes 2 b with
 the zeros and cannot detect it."""
-CURE = """Do not use .data. detach() shares the memory as well, but the edit is caught: see edit-through-detach.
+CURE = """Do not use .data. detach() shares the memory as well, but the edit is caught: see edit-after-use.
 To edit freely, detach().clone(); to change a weight, torch.no_grad()."""
 WRONG_RETURNS = ([0.0, 0.0], 0)
 RIGHT_RETURNS = ([6.0, 10.0], 0)

@@ -2,7 +2,8 @@
 
 import torch
 
-MESSAGES = ("does not require grad and does not have a grad_fn",)
+MESSAGES = ("does not require grad and does not have a grad_fn",)  # where the penalty is the whole loss
+HINTS = ("autograd.grad", "penalty.backward", "gp.backward")
 WHY = """Without it the slope is a constant, and the penalty has no gradient. D's own loss has a graph, so there
 is no error, and the printed loss includes a penalty that has no effect."""
 CURE = "torch.autograd.grad(..., create_graph=True). Check: penalty.requires_grad is True."

@@ -17,10 +17,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from common.pitfalls import PITFALLS
 from helpers import path_of
 from processes import PATIENCE, ended, fork
-
-from common.pitfalls import PITFALLS
 
 MUSEUM = Path(__file__).parent / "museum"
 BUGS, CLEAN = sorted(MUSEUM.glob("bugs/*.py")), sorted(MUSEUM.glob("clean/*.py"))

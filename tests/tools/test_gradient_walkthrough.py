@@ -5,10 +5,10 @@ import sys
 from itertools import pairwise
 
 import pytest
+from common.pitfalls import PITFALLS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.pitfalls import PITFALLS
 from scripts.tools import gradient_walkthrough as walkthrough
 
 pytestmark = pytest.mark.numerics
