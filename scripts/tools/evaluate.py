@@ -23,7 +23,6 @@ TensorBoard shows a curve for each settings, such as `digits-2000-average`: `eva
 
 import json
 import os
-import signal
 import sys
 import tempfile
 import zlib
@@ -32,9 +31,6 @@ from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Literal
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 import tyro

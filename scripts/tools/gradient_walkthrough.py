@@ -9,15 +9,11 @@ differentiated once more. `autograd_pitfalls.py` has the mistakes, on the same G
 """
 
 import shutil
-import signal
 import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from torch import nn

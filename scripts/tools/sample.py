@@ -11,15 +11,11 @@ takes no noise; its generator A to B translates test images of domain A instead.
 
 import math
 import os
-import signal
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
 import torch

@@ -9,14 +9,10 @@ that cannot be translated are listed at the end, with exit status 1; all others 
 
 import io
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
 import torch

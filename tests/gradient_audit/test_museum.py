@@ -17,9 +17,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from gradient_audit.mistakes import names
 from helpers import path_of
 from processes import PATIENCE, ended, fork
+
+from gradient_audit.mistakes import names
 
 MUSEUM = Path(__file__).parent / "museum"
 BUGS, CLEAN = sorted(MUSEUM.glob("bugs/*.py")), sorted(MUSEUM.glob("clean/*.py"))
