@@ -103,9 +103,8 @@ def mismatch(part: Stateful, state: object) -> str | None:
 def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
     """Return why `optimizer` cannot load `state`, in a few words, or None.
 
-    What an optimizer keeps of a parameter is a number of its own, such as `step`, or a tensor like the parameter; the
-    names are those of `torch.optim.Adam` where the optimizer is one. A parameter that was never stepped, because it is
-    frozen or unused, has no state.
+    What an optimizer keeps of a parameter is the number `step` or a tensor like the parameter; those of Adam are known
+    by name. A parameter that was never stepped, because it is frozen or unused, has no state.
     """
     here = optimizer.state_dict()
     if [group["params"] for group in state["param_groups"]] != [group["params"] for group in here["param_groups"]]:
@@ -118,11 +117,14 @@ def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
         if missing := {"lr", "betas"} & group.keys() - stored.keys():
             return f"no {min(missing)}, or one of another type"
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    adam = type(optimizer).__name__ in ("Adam", "AdamW") and not optimizer.defaults["amsgrad"]
     for number, entry in state["state"].items():
-        parameter = parameters[number]
-        names = {"step", "exp_avg", "exp_avg_sq"} if isinstance(optimizer, torch.optim.Adam) else entry.keys()
-        like = {name: torch.tensor(0.0) if name == "step" else parameter for name in names}
-        if wrong := difference(like, entry):
+        names = {"step", "exp_avg", "exp_avg_sq"} if adam else entry.keys()
+        step = entry.get("step")
+        if "step" in names and not (isinstance(step, Tensor) and step.ndim == 0 and step.is_floating_point()):
+            return f"parameter {number}: step is not a number in a tensor"
+        expected = {name: step if name == "step" else parameters[number] for name in names}
+        if wrong := difference(expected, entry):
             return f"parameter {number}: {wrong}"
     return None
 
