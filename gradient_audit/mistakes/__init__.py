@@ -29,8 +29,25 @@ FREQUENT = (
     "unused-in-graph",
 )
 """What is likeliest where a message alone leaves several mistakes open."""
-WRAPPERS = ("ChildFailedError", "ProcessRaisedException", "BackendCompilerFailed", "InductorError")
-"""Exceptions that only pass on another one, which stands before them in a log."""
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+EXCEPTION = re.compile(
+    r"^(?:\[rank\d+\]:|E\s|[^\w\n])*(?:\w+\.)*\w*(?:Error|Exception|Failed|Exit|Interrupt|Iteration|Unsupported)(?::|\s*$)",
+    re.MULTILINE,
+)
+"""The line with which the message of an exception begins, also in the log of a rank, of pytest, or in a frame."""
+TRACEBACK = re.compile(r"Traceback \(most recent call last\).*\n(?:(?:\[rank\d+\]: )?(?:[ \t].*)?\n)*")
+"""A traceback with its frames; the line behind them names the exception, whatever its name."""
+WRAPPERS = (
+    "ChildFailedError",
+    "BackendCompilerFailed",
+    "Caught *Error in DataLoader worker",
+    "Caught *Error in replica",
+)
+"""Exceptions that only say that there was another one."""
+AFTER = re.compile(
+    r"^.*(?:\b\w*Warning:|Traceback \(most recent call last\)|During handling of|The above exception)", re.M
+)
+"""A line that belongs to the message of an exception no more."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +118,8 @@ def match(text: str) -> list[Mistake]:
     the last exception counts, or, if that only passes on another one, the one before. Later messages rank first;
     mistakes with the same message rank by the number of their hints in the text, then by FREQUENT.
     """
-    letters = _squeeze(_last_exception(text))
+    text = ANSI.sub("", text).replace("\r", "\n")
+    letters = _squeeze(_last_message(text))
     ranked = []
     for mistake in map(load, names()):
         position = max((_last_position(phrase, letters) for phrase in mistake.messages), default=-1)
@@ -111,19 +129,19 @@ def match(text: str) -> list[Mistake]:
     return [mistake for *_, mistake in sorted(ranked, key=lambda entry: entry[:4])]
 
 
-EXCEPTION = re.compile(
-    r"^(?:\[\S*\]:?)?[ |+-]*((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt))(?::|$)", re.MULTILINE
-)
-
-
-def _last_exception(text: str) -> str:
-    """Return the text from the last exception on, or all of it if it holds none."""
-    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "\n")
-    heads = [head for head in EXCEPTION.finditer(text) if not head[1].endswith("Warning")]
-    while len(heads) > 1 and heads[-1][1].rpartition(".")[2] in WRAPPERS:
-        heads.pop()
-    last = text[heads[-1].start() :] if heads else text
-    return text if "device-side assert triggered" in last else last  # what CUDA asserted stands before the exception
+def _last_message(text: str) -> str:
+    """Return the message of the exception that ended a log; all of the text if none explains anything."""
+    named = (found.start() for found in EXCEPTION.finditer(text))
+    starts = sorted({*named, *(found.end() for found in TRACEBACK.finditer(text))})
+    for start, end in reversed(list(zip(starts, [*starts, len(text)][1:], strict=True))):
+        header, _, following = text[start:end].lstrip().partition("\n")
+        rest = AFTER.search(following)
+        message = f"{header}\n{following[: rest.start()] if rest else following}"
+        if "device-side assert triggered" in message:
+            return text  # the assertion that failed was printed before
+        if not any(_last_position(wrapper, _squeeze(message)) >= 0 for wrapper in WRAPPERS):
+            return message
+    return text
 
 
 def _last_position(phrase: str, letters: str) -> int:

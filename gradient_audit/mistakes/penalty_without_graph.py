@@ -1,11 +1,12 @@
-"""A penalty without create_graph=True, beside D's loss."""
+"""A gradient penalty is computed without create_graph=True."""
 
 import torch
 
 MESSAGES = ("does not require grad and does not have a grad_fn",)  # where the penalty is the whole loss
-HINTS = ("autograd.grad", "penalty.backward", "gp.backward")
-WHY = """Without it the slope is a constant, and the penalty has no gradient. D's own loss has a graph, so there
-is no error, and the printed loss includes a penalty that has no effect."""
+HINTS = ("penalty", "autograd.grad(outputs")
+WHY = """torch.autograd.grad() gives gradients without a graph of their own, so the penalty is a constant. Added to
+D's loss it has no effect and gives no error, and the printed loss includes it. Where the penalty is the whole loss,
+backward() has no graph, and PyTorch raises the message."""
 CURE = "torch.autograd.grad(..., create_graph=True). Check: penalty.requires_grad is True."
 WRONG_RETURNS = 6.0
 RIGHT_RETURNS = 24.0

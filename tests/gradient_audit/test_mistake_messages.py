@@ -256,41 +256,61 @@ def test_wrapping_colours_frames_and_case_do_not_matter(places, noise, case):
     assert match(text) == match(TRACEBACK) != []
 
 
-BROADCAST = observe(load("labels-broadcast").wrong).message
-MEMORY = """Traceback (most recent call last):
-  File "train.py", line 9, in <module>
-    fake = generator(z)
-torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.
-"""
-ELASTIC = """E1102 12:00:00 torch/distributed/elastic/multiprocessing/api.py:882] failed (exitcode: 1) local_rank: 0
-Traceback (most recent call last):
-  File "/usr/bin/torchrun", line 8, in <module>
-    sys.exit(main())
-torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
-============================================================
-train.py FAILED
-Root Cause (first observed failure): exitcode : 1 (pid: 4242)
-"""
-WORKER = """RuntimeError: Caught RuntimeError in DataLoader worker process 0.
-Original Traceback (most recent call last):
-  File "data.py", line 3, in __getitem__
-    return image.numpy()
-RuntimeError: Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.
-"""
+NO_GRAPH = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
+SECOND_TIME = "RuntimeError: Trying to backward through the graph a second time"
+BROADCAST = f"{observe(load('labels-broadcast').wrong).message}\n"
+
+
+def traceback(error, line="g_loss.backward()"):
+    return f'Traceback (most recent call last):\n  File "train.py", line 65, in <module>\n    {line}\n{error}\n'
+
+
+STEP = f"{IN_PLACE}: [torch.FloatTensor [512, 1]], is at version 2; expected version 1 instead. {HINT}"
+CUDA_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"
+BAR = "  3%|\u258e         | 12/400 [00:05<02:40,  2.41it/s]"
+CHILD = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n===\ntrain.py FAILED\n===\n"
 LOGS = {
-    "an earlier warning, then an error of the catalogue": (BROADCAST + "\n" + TRACEBACK, "step-between-backwards"),
-    "an earlier warning, then an error that is not in it": (BROADCAST + "\n" + MEMORY, None),
-    "an error that was handled, then one that is not in it": (TRACEBACK + "\nDuring handling\n\n" + MEMORY, None),
-    "a warning alone": (BROADCAST + "\nstep 100: loss 0.5\n", "labels-broadcast"),
-    "a progress bar behind the error": (
-        TRACEBACK + " 12%|#2   | 12/100 [00:01<00:09]\nwandb: done\n",
+    "an earlier warning": (BROADCAST + traceback(STEP), "step-between-backwards"),
+    "an earlier warning, and an error not known": (BROADCAST + traceback(CUDA_MEMORY), None),
+    "an earlier warning, and an error without a traceback": (BROADCAST + CUDA_MEMORY, None),
+    "an earlier warning, and an exception of another name": (BROADCAST + traceback("_queue.Empty"), None),
+    "an earlier warning, and Ctrl-C": (BROADCAST + traceback("KeyboardInterrupt"), None),
+    "a warning alone, among other lines": (f"epoch 1\n{BROADCAST}epoch 2", "labels-broadcast"),
+    "progress bars around": (f"{BAR}\r{BAR}{traceback(STEP)}{BAR}\nwandb: Run summary:", "step-between-backwards"),
+    "a warning behind an error not known": (traceback(CUDA_MEMORY) + BROADCAST, None),
+    "an error that was caught before": (traceback(NO_GRAPH) + "retrying\n" + traceback(CUDA_MEMORY), None),
+    "a caught error not known before": (traceback(CUDA_MEMORY) + traceback(NO_GRAPH), "no-graph"),
+    "chained, the final one known": (
+        traceback("KeyError: 'grad'") + "\nDuring handling of the above exception, another exception occurred:\n\n"
+        f"{traceback(SECOND_TIME)}",
+        "second-backward",
+    ),
+    "chained, the final one not known": (
+        traceback(SECOND_TIME) + "\nThe above exception was the direct cause of the following exception:\n\n"
+        f"{traceback('ValueError: training failed')}",
+        None,
+    ),
+    "a rank, and an exception of another name": (
+        BROADCAST + traceback("Trouble: no data").replace("\n", "\n[rank0]: "),
+        None,
+    ),
+    "torchrun": (traceback(f"[rank0]: {NO_GRAPH}") + traceback(CHILD), "no-graph"),
+    "torchrun, of an error not known": (BROADCAST + traceback(f"[rank0]: {CUDA_MEMORY}") + traceback(CHILD), None),
+    "torch.compile": (
+        traceback(f"torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\n{NO_GRAPH}"),
+        "no-graph",
+    ),
+    "a worker": (
+        traceback(f"RuntimeError: Caught RuntimeError in DataLoader worker process 0.\nOriginal {traceback(NO_GRAPH)}"),
+        "no-graph",
+    ),
+    "a hint in the code": (traceback(NO_GRAPH, "penalty.backward()"), "penalty-without-graph"),
+    "line ends of Windows": ((BROADCAST + traceback(CUDA_MEMORY)).replace("\n", "\r\n"), None),
+    "pytest": (f">       loss.backward()\nE       {NO_GRAPH}\n\ntest_train.py:5: RuntimeError", "no-graph"),
+    "rich": (
+        f"\u256d\u2500 Traceback (most recent call last) \u2500\u256e\n\u2502 loss.backward() \u2502\n{STEP}",
         "step-between-backwards",
     ),
-    "the report of torchrun": (TRACEBACK + ELASTIC, "step-between-backwards"),
-    "the report of torchrun about another error": (BROADCAST + MEMORY + ELASTIC, None),
-    "a prefix for the rank": (TRACEBACK.replace("\n", "\n[rank1]: "), "step-between-backwards"),
-    "a worker of the DataLoader": (WORKER, "numpy-of-grad"),
-    "line ends of Windows": (BROADCAST + "\r\n" + MEMORY.replace("\n", "\r\n"), None),
 }
 
 
