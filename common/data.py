@@ -6,15 +6,12 @@ The order of the batches is a function of (seed, step) alone, so a resumed run s
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from common.images.streaming import StreamedImages
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADED = ("mnist", "fashion-mnist", "cifar10")
@@ -63,8 +60,18 @@ def to_uint8(images: Tensor) -> Tensor:
     return images.add(1).mul(127.5).round().clamp(0, 255).byte()
 
 
+class Streamed(Protocol):
+    """Images that stay in their files, as `common.images.streaming` has them."""
+
+    def __len__(self) -> int:
+        """Return their number."""
+
+    def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
+        """Yield the images of each tensor of indices."""
+
+
 def batches(
-    images: "Tensor | StreamedImages", batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
+    images: Tensor | Streamed, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
 ) -> Iterator[Tensor]:
     """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end.
 

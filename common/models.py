@@ -40,23 +40,22 @@ def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Mo
 def conv(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tuple[nn.Module, nn.Module]:
     """Return a convolutional generator and discriminator for square images (C, S, S).
 
-    After Radford et al., "Unsupervised Representation Learning with Deep Convolutional GANs" (2016), with group
-    normalisation (Wu and He, 2018) in G in place of batch normalisation, and none in D's convolutions. G maps its noise
-    by a hidden layer to 7 or 8 pixels, has a residual block of two convolutions there, and doubles the size from then
-    on. D begins with squares of 2x2 pixels as channels, halves the size down to 4 pixels and ends with a hidden layer.
-    G's hidden layers have a mean of zero: tanh, and no bias before the first two. Otherwise the part of the gradient
-    that all fakes have in common moves all images in the same way, and G soon ignores its noise; this matters most for
-    the orders in which G trains against the D of the previous step.
-
-    G clips its noise at 0.15, so most of its values are one of two: samples between the classes of the data become
-    fewer (Brock et al., "Large Scale GAN Training for High Fidelity Natural Image Synthesis", 2019, appendix E, compare
-    noise of this kind). The norm behind G's first layer removes the scale of that layer's weights; with large initial
-    ones, Adam changes the layer more slowly (van Laarhoven, "L2 Regularization versus Batch and Weight Normalization",
-    2017), as StyleGAN trains its mapping network at a smaller rate than the rest (Karras et al., 2019).
-
     S is 4 * 2^k or 7 * 2^k, from 28 to 256. `width` is the number of channels at S / 2 pixels; it doubles with every
     halving of the size, up to 8 * width, and the smallest features have half as many again. Raises ValueError for other
-    sizes.
+    sizes. It departs from DCGAN (Radford et al., 2016) in these:
+
+    - group normalisation in G (Wu and He, 2018) and none in D's convolutions, in place of batch normalisation: no layer
+      mixes samples, so real and fake may share a pass, and a batch may be split over ranks;
+    - D begins with squares of 2x2 pixels as channels: no convolution at the full size, which costs most;
+    - D ends, and G begins, with a hidden layer: fewer convolutions for the same FID;
+    - G has a residual block at its 7 or 8 pixels (He et al., 2016): clearer digits for little time;
+    - G's hidden layers have a mean of zero: tanh, and no bias before the first two. Otherwise the part of the gradient
+      that all fakes have in common moves all images in the same way, and G soon ignores its noise; this matters most
+      where G trains against the D of the previous step;
+    - G clips its noise at 0.15, so most of its values are one of two: fewer samples between the classes of the data
+      (Brock et al., 2019, appendix E, compare noise of this kind), at the price of variety;
+    - G's first layer has large initial weights. The norm behind it removes their scale, so Adam changes the layer more
+      slowly (van Laarhoven, 2017), as StyleGAN trains its mapping network at a smaller rate (Karras et al., 2019).
     """
     channels, height, size = image_shape
     if height != size or size not in CONV_SIZES:

@@ -291,7 +291,7 @@ class TrainingRun:
 
     def report(self, audit: "GradientAudit", step: int, steps: str) -> None:
         """Print the audit, show it in TensorBoard and write it as a page into the run's folder."""
-        from gradient_audit.report import save
+        from gradient_audit.output import save
 
         self.board.add_text("audit", str(audit), step)
         path = self.folder / "audit.html"

@@ -38,11 +38,11 @@ class GradientAudit(Report):
 
     def __init__(self, /, **networks: nn.Module):
         """Take the networks, by the names that the table shows."""
-        super().__init__(networks)
+        super().__init__()
         self._provide(Networks(**networks))
 
     def _provide(self, provider: Networks, limit: Limit | None = None) -> None:
-        self._provider, self._limit = provider, limit
+        self._provider, self._limit, self.networks = provider, limit, provider.networks
         self._watcher = Watcher(provider, limit)
 
     @classmethod

@@ -20,15 +20,11 @@ trains the translation of digits into their outlines. As published, 200 epochs o
 """
 
 import itertools
-import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 import torch.nn.functional as F

@@ -11,13 +11,10 @@ for both. D's fakes are those of G before its step, detached.
     python scripts/gan_generator_first.py
 """
 
-import signal
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
+import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
@@ -75,8 +72,8 @@ def main(options: GanOptions) -> None:
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
-    z = run.noise(64)
-    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(z))
+    sample_z = torch.randn(64, options.z_dim, device=run.device)
+    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(sample_z))
     run.keep(
         generator=generator,
         discriminator=discriminator,

@@ -16,14 +16,10 @@ have a point where such a step is logged. `--compile` compiles G alone: torch.co
     python scripts/gan_r3.py
 """
 
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
-
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from annotated_types import Ge, Gt, Le
@@ -106,8 +102,8 @@ def main(options: Options) -> None:
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
-    shown = run.noise(64)
-    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(shown))
+    sample_z = torch.randn(64, options.z_dim, device=run.device)
+    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(sample_z))
     run.keep(
         generator=generator,
         discriminator=discriminator,

@@ -17,13 +17,10 @@ of G's two backward passes, gradients are averaged in the first, which is droppe
 `retain_graph=True` is an error unless `torch._functorch.config.donated_buffer` is False.
 """
 
-import signal
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # Ctrl-C while torch is loaded, which takes seconds, prints no traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
+import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
@@ -83,8 +80,8 @@ def main(options: GanOptions) -> None:
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
-    z = run.noise(64)
-    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(z))
+    sample_z = torch.randn(64, options.z_dim, device=run.device)
+    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(sample_z))
     run.keep(
         generator=generator,
         discriminator=discriminator,

@@ -92,12 +92,13 @@ def outcome(capsys):
 
 @pytest.fixture
 def refusal(outcome):
-    """Return a function that returns the one line with which a script refuses its command line."""
+    """Return a function that returns the line with which a script refuses its command line, or tyro's box as a line."""
 
     def refusal(script, *arguments):
         status, out, err = outcome(script, *arguments)
         assert (status, out) == (2, ""), err
-        (line,) = err.splitlines()
-        return line
+        lines = err.splitlines()
+        assert len(lines) == 1 or not err.startswith("error: "), err
+        return " ".join(line.strip("│╭╮╰╯─ ") for line in lines)
 
     return refusal

@@ -1,53 +1,53 @@
-"""What the README names exists, its links lead somewhere, and its index of messages is that of the pitfalls."""
+"""What README and docs name exists, their links lead somewhere, and the index of messages is that of the catalogue."""
 
 import re
 
 import pytest
 from helpers import ROOT, call
 
-from common.pitfalls import PITFALLS, match_error
+from gradient_audit.mistakes import load, match
 
-README = (ROOT / "README.md").read_text()
-HEADINGS = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^##+ (.*)", README, re.M)}
-INDEX = re.findall(r"^\| (.+?) \| ((?:`[\w-]+`(?:, )?)+) \|$", README.split("## My curves")[0], re.M)
-
-
-def test_links_within_the_page_lead_to_headings():
-    assert set(re.findall(r"\]\(#([^)]*)\)", README)) <= HEADINGS
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+each = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+INDEX = re.findall(r"^\| (.+?) \| ((?:`[\w-]+`(?:, )?)+) \|$", (ROOT / "docs" / "mistakes.md").read_text(), re.M)
+COMMANDS = re.findall(r"^python (scripts/\S+\.py)((?: [^\n]*)?)$", "\n".join(p.read_text() for p in PAGES), re.M)
 
 
-def test_paths_exist():
-    tools = {path.name for path in (ROOT / "scripts").rglob("*.py")}
-    paths = re.findall(r"(?:scripts|common|tests|runs/reference|runs/mistakes|runs/figures)/[\w/.]+\.\w+", README)
-    names = re.findall(r"`(\w+\.py)`", README)
-    assert paths
-    assert names
+def headings(page):
+    titles = re.findall(r"^##+ (.*)", page.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@each
+def test_links_lead_to_files_and_headings(page):
+    for target in re.findall(r"\]\(([^)]*)\)", page.read_text()):
+        if not target.startswith("http"):
+            path, _, heading = target.partition("#")
+            there = (page.parent / path).resolve() if path else page
+            assert there.exists(), target
+            assert not heading or heading in headings(there), target
+
+
+@each
+def test_paths_and_scripts_that_are_named_exist(page):
+    text = page.read_text()
+    paths = re.findall(r"(?:scripts|common|tests|docs|runs/reference|runs/mistakes|runs/figures)/[\w/.]+\.\w+", text)
     assert [path for path in paths if not (ROOT / path).exists()] == []
-    known = tools | {path.name for path in (ROOT / "common").rglob("*.py")}
-    assert [name for name in names if name not in known] == []
+    known = {path.name for folder in ("scripts", "common", "gradient_audit") for path in (ROOT / folder).rglob("*.py")}
+    assert {name for name in re.findall(r"`(\w+\.py)`", text)} <= known | {"gan_mine.py"}
 
 
 @pytest.mark.parametrize(("message", "names"), INDEX)
-def test_a_message_of_the_index_finds_the_pitfalls_beside_it(message, names):
-    found = {pitfall.name for pitfall in match_error(message)}
-    named = set(re.findall(r"[\w-]+", names))
-    assert named <= {pitfall.name for pitfall in PITFALLS}
-    errors = named - {pitfall.name for pitfall in PITFALLS if pitfall.silent}
-    assert errors <= found
+def test_a_message_of_the_index_finds_the_mistakes_beside_it(message, names):
+    named = [load(name) for name in re.findall(r"[\w-]+", names)]
+    assert {mistake.name for mistake in named} <= {mistake.name for mistake in match(message)}
 
 
-def test_the_index_is_found():
-    assert len(INDEX) >= 10
-
-
-COMMANDS = re.findall(r"^python (scripts/\S+\.py)((?: [^\n]*)?)$", README, re.M)
-
-
-@pytest.mark.parametrize("script", sorted({script for script, _ in COMMANDS if "audit" not in script}))
+@pytest.mark.parametrize("script", sorted({script for script, _ in COMMANDS}))
 def test_options_of_the_commands_are_in_the_help(script, capsys):
     with pytest.raises(SystemExit):
         call(script.split("/")[-1].removesuffix(".py"), "--help")
-    shown = capsys.readouterr().out
+    text = capsys.readouterr().out
     for other, arguments in COMMANDS:
         for option in re.findall(r" (--[\w-]+)", arguments if other == script else ""):
-            assert option in shown
+            assert option in text

@@ -1,19 +1,17 @@
 """The command line of every script: options from a dataclass, help from the docstring, errors in one line."""
 
-import contextlib
 import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from itertools import dropwhile, takewhile
+from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 import tyro
 
 from common.errors import BadInput, Stopped
 from common.run.ranks import LostRank, close_process_group, first_to_report
-from common.run.signals import Interrupted, end_without_reader
+from common.run.signals import Interrupted
 
 Options = TypeVar("Options")
 
@@ -23,7 +21,7 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
 
     If the parsed options have a method `defaults()`, it returns the values of the options that were left out: an
     instance of their class. Errors end the process with one line on stderr, printed by one process under torchrun.
-    Status 2: the command line does not parse, or `main` raises `BadInput` or a ValueError that begins with an option,
+    Status 2: `main` raises `BadInput` or a ValueError that begins with an option,
     "--image-size 30: ...", as in the modules that import no other module of this repository. Status 1: `main` raises
     `Stopped`, `LostRank` or an OSError that names its file. Status 128 plus the signal's number, without a message:
     a signal has ended `main`, or stdout was closed.
@@ -31,8 +29,6 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # file names may have characters that the terminal lacks
             stream.reconfigure(errors="backslashreplace")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as set by the scripts while torch is loaded
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         given = parse(options, main.__globals__["__doc__"])
         if hasattr(given, "defaults"):
@@ -52,8 +48,9 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
         sys.exit(error.status)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:
-        end_without_reader()
+    except BrokenPipeError:  # the reader of stdout has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
+        sys.exit(128 + 13)
     except OSError as error:
         if error.filename is None:
             raise
@@ -73,35 +70,10 @@ def one_line(message: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
 
 
-def parse(
-    options: type[Options],
-    description: str | None,
-    arguments: Sequence[str] | None = None,
-    default: Options | None = None,
-) -> Options:
-    """Return the `options` parsed from `arguments`, by default the command line; `BadInput` if they do not parse.
+def parse(options: type[Options], description: str | None, default: Options | None = None) -> Options:
+    """Return the `options` parsed from the command line; where it does not parse, tyro says why and ends with status 2.
 
     description: the text above the help, up to its first indented paragraph. default: the values of the options left
     out; None takes those of the class.
     """
-
-    def has_text(line: str) -> bool:
-        return bool(line.strip("─-"))
-
-    box = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(box):
-            return tyro.cli(
-                options,
-                description=(description or "").split("\n\n    ")[0],  # python -OO leaves no docstrings
-                args=arguments,
-                default=default,
-            )
-    except SystemExit as ended:
-        if not ended.code:
-            raise
-    # tyro prints its message in a box, with a title in the first line; in ASCII if stdout has no box characters. The
-    # first paragraph in the box is the error.
-    lines = (line.strip("│╭╮╰╯ ") for line in box.getvalue().splitlines()[1:])
-    paragraph = takewhile(has_text, dropwhile(lambda line: not has_text(line), lines))
-    raise BadInput(" ".join(paragraph) + " (see --help)")
+    return tyro.cli(options, description=(description or "").split("\n\n    ")[0], default=default)

@@ -1,11 +1,8 @@
 """SIGINT (Ctrl-C) and SIGTERM end a run between two steps, not within one."""
 
-import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
 
 class Interrupted(Exception):
@@ -35,9 +32,3 @@ def signals_noted() -> Iterator[list[int]]:
         yield received
     finally:
         restore()
-
-
-def end_without_reader() -> NoReturn:
-    """End the process as SIGPIPE does, after a BrokenPipeError: the reader of stdout has left, as `| head` does."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
-    sys.exit(128 + 13)

@@ -1,13 +1,15 @@
 """Mistakes made in training loops, one to a file, each with its wrong and its right form.
 
 A file has its title as docstring, the constants WHY and CURE, and two functions, `wrong` and `right`, which run on the
-CPU. MESSAGES are phrases that identify the error or warning of the wrong form, with * for what varies and # for a
-number; a mistake without them gives none, and its functions assert the numbers that come out. HINTS are phrases that
-rank a mistake first among those that share a message. NOT_RUN says why there are no functions.
+CPU. What they return is in WRONG_RETURNS and RIGHT_RETURNS, worked by hand; without these it is None. MESSAGES are
+phrases that identify the error or warning, with * for what varies and # for a number. `wrong` raises it, unless there
+is a WRONG_RETURNS. HINTS are phrases that rank a mistake first among those that share a message. NOT_RUN says why there
+are no functions.
 """
 
 import difflib
 import inspect
+import math
 import pkgutil
 import re
 import textwrap
@@ -18,8 +20,34 @@ from functools import cache
 from importlib import import_module
 
 HELPERS = ("one_weight", "one_rank")
-WRAPPERS = ("ChildFailedError", "ProcessRaisedException", "BackendCompilerFailed", "InductorError")
-"""Exceptions that only pass on another one, which stands before them in a log."""
+FREQUENT = (
+    "step-between-backwards",
+    "second-backward",
+    "no-graph",
+    "leaf-in-place",
+    "labels-broadcast",
+    "unused-in-graph",
+)
+"""What is likeliest where a message alone leaves several mistakes open."""
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+EXCEPTION = re.compile(
+    r"^(?:\[rank\d+\]:|E\s|[^\w\n])*(?:\w+\.)*\w*(?:Error|Exception|Failed|Exit|Interrupt|Iteration|Unsupported)(?::|\s*$)",
+    re.MULTILINE,
+)
+"""The line with which the message of an exception begins, also in the log of a rank, of pytest, or in a frame."""
+TRACEBACK = re.compile(r"Traceback \(most recent call last\).*\n(?:(?:\[rank\d+\]: )?(?:[ \t].*)?\n)*")
+"""A traceback with its frames; the line behind them names the exception, whatever its name."""
+WRAPPERS = (
+    "ChildFailedError",
+    "BackendCompilerFailed",
+    "Caught *Error in DataLoader worker",
+    "Caught *Error in replica",
+)
+"""Exceptions that only say that there was another one."""
+AFTER = re.compile(
+    r"^.*(?:\b\w*Warning:|Traceback \(most recent call last\)|During handling of|The above exception)", re.M
+)
+"""A line that belongs to the message of an exception no more."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +61,24 @@ class Mistake:
     messages: tuple[str, ...]
     hints: tuple[str, ...]
     not_run: str
-    wrong: Callable[[], None] | None
-    right: Callable[[], None] | None
+    wrong: Callable[[], object] | None
+    right: Callable[[], object] | None
+    wrong_returns: object
+    right_returns: object
+
+    @property
+    def silent(self) -> bool:
+        """Whether the wrong form runs without an error."""
+        return not self.messages or self.wrong_returns is not None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a function did: what it returned, in plain numbers, or whether it raised; and the message or warning."""
+
+    value: object = None
+    raised: bool = False
+    message: str = ""
 
 
 @cache
@@ -62,6 +106,8 @@ def load(name: str) -> Mistake:
         " ".join(getattr(module, "NOT_RUN", "").split()),
         getattr(module, "wrong", None),
         getattr(module, "right", None),
+        getattr(module, "WRONG_RETURNS", None),
+        getattr(module, "RIGHT_RETURNS", None),
     )
 
 
@@ -70,30 +116,32 @@ def match(text: str) -> list[Mistake]:
 
     text: an error message, a traceback or a log of any PyTorch, also wrapped or coloured. Of a log with exceptions only
     the last exception counts, or, if that only passes on another one, the one before. Later messages rank first;
-    mistakes with the same message rank by the number of their hints in the text, then by name.
+    mistakes with the same message rank by the number of their hints in the text, then by FREQUENT.
     """
-    letters = _squeeze(_last_exception(text))
+    text = ANSI.sub("", text).replace("\r", "\n")
+    letters = _squeeze(_last_message(text))
     ranked = []
     for mistake in map(load, names()):
         position = max((_last_position(phrase, letters) for phrase in mistake.messages), default=-1)
         if position >= 0:
             hints = sum(_last_position(hint, _squeeze(text)) >= 0 for hint in mistake.hints)
-            ranked.append((-position, -hints, mistake.name, mistake))
-    return [mistake for *_, mistake in sorted(ranked, key=lambda entry: entry[:3])]
+            ranked.append((-position, -hints, mistake.name not in FREQUENT, mistake.name, mistake))
+    return [mistake for *_, mistake in sorted(ranked, key=lambda entry: entry[:4])]
 
 
-EXCEPTION = re.compile(
-    r"^(?:\S*\])?[ |+-]*((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt))(?::|$)", re.MULTILINE
-)
-
-
-def _last_exception(text: str) -> str:
-    """Return the text from the last exception on, or all of it if it holds none."""
-    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "\n")
-    heads = [head for head in EXCEPTION.finditer(text) if not head[1].endswith("Warning")]
-    while len(heads) > 1 and heads[-1][1].rpartition(".")[2] in WRAPPERS:
-        heads.pop()
-    return text[heads[-1].start() :] if heads else text
+def _last_message(text: str) -> str:
+    """Return the message of the exception that ended a log; all of the text if none explains anything."""
+    named = (found.start() for found in EXCEPTION.finditer(text))
+    starts = sorted({*named, *(found.end() for found in TRACEBACK.finditer(text))})
+    for start, end in reversed(list(zip(starts, [*starts, len(text)][1:], strict=True))):
+        header, _, following = text[start:end].lstrip().partition("\n")
+        rest = AFTER.search(following)
+        message = f"{header}\n{following[: rest.start()] if rest else following}"
+        if "device-side assert triggered" in message:
+            return text  # the assertion that failed was printed before
+        if not any(_last_position(wrapper, _squeeze(message)) >= 0 for wrapper in WRAPPERS):
+            return message
+    return text
 
 
 def _last_position(phrase: str, letters: str) -> int:
@@ -111,21 +159,24 @@ def _squeeze(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", re.sub(r"(\d)\W*,\W*(?=\d)", r"\1x", text.lower()))
 
 
-def observe(function: Callable[[], None]) -> str | None:
-    """Run `wrong` or `right`; return the exception or the first warning as text, None if there was neither."""
+def observe(function: Callable[[], object]) -> Outcome:
+    """Run `wrong` or `right`, and return what it returned, raised or warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            function()
+            value = _plain(function())
         except Exception as error:
-            return f"{type(error).__name__}: {error}"
-    return f"{caught[0].category.__name__}: {caught[0].message}" if caught else None
+            return Outcome(raised=True, message=f"{type(error).__name__}: {error}")
+    return Outcome(value, message=f"{caught[0].category.__name__}: {caught[0].message}" if caught else "")
 
 
-def does_as_described(mistake: Mistake, wrong: str | None, right: str | None) -> bool:
-    """Return whether its functions did, as `observe` has it, what its file says."""
-    expected = mistake in match(wrong) if wrong and mistake.messages else not wrong and not mistake.messages
-    return expected and right is None
+def does_as_described(mistake: Mistake, wrong: Outcome, right: Outcome) -> bool:
+    """Return whether both forms did what the file says."""
+    if mistake.silent:
+        as_described = not wrong.raised and _close(wrong.value, mistake.wrong_returns)
+    else:
+        as_described = wrong.raised and mistake in match(wrong.message)
+    return as_described and not right.raised and _close(right.value, mistake.right_returns)
 
 
 def describe(mistake: Mistake) -> str:
@@ -135,12 +186,15 @@ def describe(mistake: Mistake) -> str:
         parts.append(_wrap("  not run here: ", mistake.not_run))
         parts += [_wrap("  message  ", f"... {phrase} ...") for phrase in mistake.messages]
     else:
-        outcomes = {form: observe(getattr(mistake, form)) for form in ("wrong", "right")}
-        for form, outcome in outcomes.items():
-            code = textwrap.indent(inspect.getsource(getattr(mistake, form)).rstrip(), "    ")
-            happened = re.sub(r" \(Triggered internally at .*\)", "", outcome or "runs without an error")
-            parts.append(f"{code}\n\n" + _wrap(f"  {form}  ", happened, max_lines=8))
-        if not does_as_described(mistake, **outcomes):
+        wrong, right = observe(mistake.wrong), observe(mistake.right)
+        for function, outcome in ((mistake.wrong, wrong), (mistake.right, right)):
+            lines = [textwrap.indent(inspect.getsource(function).rstrip(), "    "), ""]
+            if not outcome.raised:
+                lines.append(f"  returns {_show(outcome.value)}")
+            if outcome.message:
+                lines.append(_wrap("  ", re.sub(r" \(Triggered internally at .*\)", "", outcome.message), max_lines=8))
+            parts.append("\n".join(lines))
+        if not does_as_described(mistake, wrong, right):
             parts.append("  note   This PyTorch does something else here than is described.")
     parts += [_wrap("  why   ", mistake.why), _wrap("  cure  ", mistake.cure)]
     return "\n\n".join(parts) + "\n"
@@ -150,11 +204,36 @@ def listing() -> str:
     """Return the names and titles of all mistakes, in three groups."""
     groups: dict[str, list[str]] = {}
     for mistake in map(load, names()):
-        kind = "Described, not run here" if mistake.not_run else "With a message" if mistake.messages else "Silent"
+        kind = "Errors" if not mistake.silent else "Silent: a wrong number, at best a warning"
+        if mistake.not_run:
+            kind = "Errors that are described, not run here"
         groups.setdefault(kind, []).append(f"  {mistake.name:<24}{mistake.title}")
-    return "\n\n".join("\n".join([kind, *groups[kind]]) for kind in sorted(groups, reverse=True))
+    return "\n\n".join("\n".join([kind, *groups[kind]]) for kind in sorted(groups))
 
 
 def _wrap(label: str, text: str, max_lines: int | None = None) -> str:
     indent = " " * len(label)
     return textwrap.fill(text, 100, initial_indent=label, subsequent_indent=indent, max_lines=max_lines)
+
+
+def _plain(value: object) -> object:
+    """Return tensors and arrays as numbers and lists, also inside a tuple."""
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in value)
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _close(a: object, b: object) -> bool:
+    """Return whether two values are the same, numbers to within 0.2 %."""
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_close, a, b))
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return math.isclose(a, b, rel_tol=2e-3, abs_tol=1e-7)
+    return a is b
+
+
+def _show(value: object) -> str:
+    """Write numbers to four digits, also in lists and tuples."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_show, value))}]" if isinstance(value, list) else ", ".join(map(_show, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -19,7 +19,6 @@ from common.models import MODELS
 from common.run.checkpoint import mismatch
 
 Networks = Callable[[tuple[int, int, int], int], tuple[nn.Module, nn.Module]]
-OLD_MODELS = {"dcgan": "conv"}  # names in checkpoints made before
 HINT = "name the function of its script that makes them, --networks FILE:FUNCTION"
 CHUNK = 256  # images per forward pass, so that any count fits into memory
 
@@ -79,7 +78,6 @@ def load_generator(checkpoint: dict, weights: str = "average", networks: Network
     """
     options, shape = checkpoint["options"], tuple(checkpoint["data_shapes"][0][1:])
     model = options.get("model", "conv")
-    model = OLD_MODELS.get(model, model)
     if not networks and model not in MODELS:
         raise BadInput(f"made with networks that common/models.py does not have: {HINT}")
     make = networks or MODELS[model]

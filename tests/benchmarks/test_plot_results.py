@@ -2,7 +2,6 @@
 
 import json
 import re
-from statistics import mean
 
 import pytest
 from helpers import call
@@ -61,34 +60,11 @@ def words(picture):
     return re.findall(r"<text[^>]*>([^<]*)</text>", picture)
 
 
-def test_the_page_has_the_tables_of_the_shipped_figures():
-    page = (FIGURES / "README.md").read_text()
+def test_the_page_of_results_has_the_tables_of_the_shipped_figures():
+    page = (ROOT / "docs" / "results.md").read_text()
     assert compare_updates.report(json.loads((FIGURES / "cost.json").read_text())).strip() in page
     for name in ("quality", "modes", "penalties"):
         assert compare_modes.report(json.loads((FIGURES / f"{name}.json").read_text())) in page
-
-
-def test_the_readme_has_means_and_ranges_of_the_shipped_figures():
-    quality = json.loads((FIGURES / "quality.json").read_text())
-    columns = [("confident", ".1%"), ("rarest", ".1%"), ("fid", ".2f"), ("steps", ",.0f")]
-    page = re.sub(" +", " ", (ROOT / "README.md").read_text())
-    for order, runs in quality["runs"].items():
-        cells = [f"`{order}`"]
-        for column, form in columns:
-            values = [run[-1][column] for run in runs]
-            cells.append(f"{mean(values):{form}} ({min(values):{form}}-{max(values):{form}})")
-        assert f"| {' | '.join(cells)} |" in page
-
-
-def test_the_readme_has_the_gflops_and_the_waste_of_the_shipped_figures():
-    orders = json.loads((FIGURES / "cost.json").read_text())["rows"]
-    page = (ROOT / "README.md").read_text()
-    rows = re.findall(r"^\| `gan_(\w+)\.py` \|.*\| ([\d.]+) \| ([\d.]+)% \|$", page, re.M)
-    assert {name for name, *_ in rows} == {name for name in orders if name.isidentifier()}
-    for name, gflops, wasted in rows:
-        order = orders[name]
-        assert gflops == f"{order['flops'] / 1e9:.3f}"
-        assert float(wasted) == pytest.approx(100 * (1 - order["needed"] / order["flops"]), abs=0.05)
 
 
 @pytest.mark.parametrize("path", sorted(FIGURES.glob("*.json")), ids=lambda path: path.stem)

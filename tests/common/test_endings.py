@@ -4,29 +4,13 @@ import os
 import re
 import signal
 import time
-from pathlib import Path
 
-import pytest
 from helpers import path_of
-from processes import PATIENCE, program, python
+from processes import program, python
 
 from scripts import gan_detach
 
 TINY = "--model mlp --image-size 8 --batch-size 4 --steps 1 --device cpu"
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_torch_is_loaded_ends_the_process_without_a_word(number, tmp_path):
-    with program(path_of("cyclegan"), "--runs-dir", tmp_path / "runs") as process:
-        while "libtorch" not in Path(f"/proc/{process.pid}/maps").read_text():
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(number)
-        output, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == -number  # for a shell, 128 + number
-    assert output == errors == ""
-    assert not (tmp_path / "runs").exists()
 
 
 def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_path, monkeypatch, outcome):

@@ -12,7 +12,7 @@ import pytest
 from helpers import path_of
 from processes import forked, python
 
-from scripts.tools import audit_script
+from gradient_audit import __main__ as audit_script
 
 AUDIT = path_of("audit_script")
 STRANGERS = Path(__file__).parent / "strangers"
@@ -122,7 +122,7 @@ def test_gradient_penalty_under_grad_scaler():
 
 
 def test_the_in_place_error():
-    """What was seen until then, the script's own error, and the pitfall behind it."""
+    """What was seen until then, the script's own error, and the mistake behind it."""
     script = "in_place_error.py"
     done = run(STRANGERS / script)
     assert table(done) == (
@@ -139,7 +139,7 @@ def test_the_in_place_error():
     assert "scripts/tools" not in done.stderr  # no frame of the audit
     assert "raised |" in re.sub(" +", " ", done.stdout)
     assert "The script raised RuntimeError: one of the variables needed for gradient computation" in done.stdout
-    assert "This is the pitfall" in done.stdout
+    assert "This is the mistake" in done.stdout
     assert "Traceback" in done.stderr
     assert done.returncode == 1
 
@@ -229,7 +229,7 @@ def test_compiled_scripts_run_as_they_do_alone(form):
 def test_scripts_that_train_nothing(tmp_path, script, status, said):
     done = run(write(tmp_path, script))
     assert said in done.stdout
-    assert "pitfall" not in done.stdout
+    assert "mistake" not in done.stdout
     assert done.returncode == status
 
 
@@ -239,7 +239,7 @@ def test_scripts_that_train_nothing(tmp_path, script, status, said):
         (["nothing.py"], "there is no file nothing.py"),
         (["--iterations", "0", __file__], "--iterations"),
         (["--iterations", "three", __file__], "--iterations"),
-        ([], "script"),
+        ([], "SCRIPT"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(arguments, named, monkeypatch, capsys):

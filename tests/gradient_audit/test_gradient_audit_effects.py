@@ -103,7 +103,8 @@ def test_the_audit_keeps_no_network_busy_after_the_end():
     generator, discriminator, *_ = parts = make_all()
     audit = audit_of(textbook_detach, *parts)
     parameter = weakref.ref(generator[0].weight)
-    del generator, discriminator, _, parts, audit.networks
+    audit.networks.clear()
+    del generator, discriminator, _, parts
     gc.collect()
     assert parameter() is None
 

@@ -1,8 +1,8 @@
 """The audit on the museum: published bugs, each named with its line, and right loops without a false alarm.
 
 A file says what the audit finds in it: `# expects: error mixed at "g_loss.backward()"` is the severity, the kind, and a
-part of the line that the finding names first. `# expects: nothing` is a right loop. `# expects: pitfall second-backward
-at "..."` is an error that PyTorch raises in that line, and the pitfall that explains it. `# networks: encoder` are the
+part of the line that the finding names first. `# expects: nothing` is a right loop. `# expects: mistake second-backward
+at "..."` is an error that PyTorch raises in that line, and the mistake that explains it. `# networks: encoder` are the
 columns of the table, where they are in question.
 """
 
@@ -20,11 +20,11 @@ import pytest
 from helpers import path_of
 from processes import PATIENCE, ended, fork
 
-from common.pitfalls import PITFALLS
+from gradient_audit.mistakes import names
 
 MUSEUM = Path(__file__).parent / "museum"
 BUGS, CLEAN = sorted(MUSEUM.glob("bugs/*.py")), sorted(MUSEUM.glob("clean/*.py"))
-EXPECTED = re.compile(r'# expects: (?:(error|question|waste|pitfall) (\S+?)(?: at "(.+)")?|nothing)')
+EXPECTED = re.compile(r'# expects: (?:(error|question|waste|mistake) (\S+?)(?: at "(.+)")?|nothing)')
 SHOWN = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):(?:.* \[(\w+\.py:\d+)|)", re.MULTILINE)
 each = pytest.mark.parametrize("script", [*BUGS, *CLEAN], ids=lambda script: script.stem)
 
@@ -41,11 +41,11 @@ def expected(script):
 
 
 def found(done):
-    """The findings that were printed, in the same form; a pitfall has the line of the pass that raised."""
+    """The findings that were printed, in the same form; a mistake has the line of the pass that raised."""
     shown = {(severity, kind, place) for kind, severity, place in SHOWN.findall(done.stdout)}
-    for name in re.findall("This is the pitfall `(.+?)`", done.stdout):
+    for name in re.findall("This is the mistake `(.+?)`", done.stdout):
         raised = re.findall(r"^\| `(\S+) .*` raised +\|", done.stdout, re.MULTILINE)
-        shown |= {("pitfall", name, place) for place in raised}
+        shown |= {("mistake", name, place) for place in raised}
     return shown
 
 
@@ -98,7 +98,7 @@ def audits(tmp_path_factory, request):
 def test_the_audit_finds_what_the_file_says_and_nothing_else(script, audits):
     done, wanted = audits(script), set(expected(script))
     assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
-    assert done.returncode == any(severity in ("error", "pitfall") for severity, *_ in wanted)
+    assert done.returncode == any(severity in ("error", "mistake") for severity, *_ in wanted)
 
 
 @pytest.mark.parametrize("script", CLEAN, ids=lambda script: script.stem)
@@ -112,9 +112,9 @@ def test_the_audit_of_a_right_loop_sees_its_networks_and_ends_after_the_steps_it
 
 
 def beside(wanted, shown):
-    """What comes with an error that ends the script: the pitfall with the finding, and waste in what had run."""
-    raising = {kind for severity, kind, _ in wanted if severity == "pitfall" or kind == "overwritten"}
-    return {finding for finding in shown - wanted if raising and finding[0] in ("pitfall", "waste")}
+    """What comes with an error that ends the script: the mistake with the finding, and waste in what had run."""
+    raising = {kind for severity, kind, _ in wanted if severity == "mistake" or kind == "overwritten"}
+    return {finding for finding in shown - wanted if raising and finding[0] in ("mistake", "waste")}
 
 
 @each
@@ -122,8 +122,8 @@ def test_a_file_is_short_and_says_what_to_expect(script):
     text = script.read_text()
     assert len(text.splitlines()) <= 40
     assert bool(list(expected(script))) != ("# expects: nothing" in text)
-    names = {pitfall.name for pitfall in PITFALLS}
-    assert {kind for severity, kind, _ in expected(script) if severity == "pitfall"} <= names
+    catalogue = set(names())
+    assert {kind for severity, kind, _ in expected(script) if severity == "mistake"} <= catalogue
 
 
 def test_the_museum_has_at_least_24_published_bugs_and_14_right_loops():

@@ -194,7 +194,7 @@ def test_a_network_with_frozen_and_unused_parameters_resumes_to_the_same_bits(tm
 WITHOUT_AVERAGE = [
     ("    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))\n", ""),
     ("        average.update_parameters(generator)\n", ""),
-    ("samples=lambda: average(z)", "samples=lambda: generator(z)"),
+    ("samples=lambda: average(sample_z)", "samples=lambda: generator(sample_z)"),
     ("        average=average,\n", ""),
 ]
 

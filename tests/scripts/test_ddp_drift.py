@@ -8,7 +8,7 @@ import torch.distributed as dist
 from processes import ended, logs, start_ranks
 from torch.nn.parallel import DistributedDataParallel
 
-from common.pitfalls import one_weight_gan
+from gradient_audit.mistakes.one_weight import one_weight_gan
 
 
 def step(folder):

@@ -21,8 +21,6 @@ from common.run.folder import locked
 
 REFUSED = {
     "--batch-size 2": "--batch-size 2: leaves some of 3 processes without an image",
-    "--steps 1.5": "--steps",
-    "--model gan": "--model",
     "--image-size 60": "--image-size 60",
     "--device cuda:0": "--device cuda:0: several processes cannot share it",
 }

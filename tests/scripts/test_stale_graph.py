@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+import tyro
 from helpers import GANS, module_of
 
 from common.losses import discriminator_loss, generator_loss
 from common.models import mlp
 from common.optimizers import fused_adam
-from common.run.command_line import parse
 
 SMALL = "--model mlp --batch-size 4 --image-size 8 --steps 1 --device cpu"
 
@@ -31,7 +31,7 @@ def run(script, step, arguments, folder, monkeypatch):
     """Run a script's main, which makes the networks and optimizers, with another step in place of its own."""
     module = module_of(script)
     monkeypatch.setattr(module, "train_step", step)
-    options = parse(module.main.__annotations__["options"], "", [*arguments.split(), "--runs-dir", str(folder)])
+    options = tyro.cli(module.main.__annotations__["options"], args=[*arguments.split(), "--runs-dir", str(folder)])
     module.main(options)
 
 

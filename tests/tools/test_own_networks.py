@@ -38,8 +38,7 @@ def broken(image_shape, z_dim):
 
 def main('''
 EDITS = [
-    ("import signal\n", "import math\nimport signal\n"),
-    ("from torch.optim", "import torch\nfrom torch.optim"),
+    ("import sys\n", "import math\nimport sys\n"),
     ("\ndef main(", OWN),
     ("MODELS[options.model](", "make_networks("),
 ]

@@ -2,7 +2,7 @@
 
 https://github.com/pytorch/examples/issues/116
 """
-# expects: pitfall second-backward at "err_g.backward()"
+# expects: mistake second-backward at "err_g.backward()"
 
 import torch
 from torch import nn

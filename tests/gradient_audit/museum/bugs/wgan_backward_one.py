@@ -2,7 +2,7 @@
 
 https://github.com/jalola/improved-wgan-pytorch/issues/11
 """
-# expects: pitfall backward-one at "disc_real.backward(mone)"
+# expects: mistake backward-one at "disc_real.backward(mone)"
 
 import torch
 from torch import nn

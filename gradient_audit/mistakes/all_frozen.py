@@ -1,0 +1,30 @@
+"""D is frozen and the fakes are detached: nothing left."""
+
+import torch
+
+from gradient_audit.mistakes.one_weight import one_weight_gan
+
+MESSAGES = ("does not require grad and does not have a grad_fn",)
+HINTS = ("requires_grad = False",)
+WHY = """An output requires grad if a weight or an input does. With D frozen, only G's weights require grad, and
+detach() cuts off the graph to them."""
+CURE = "Detach the fakes in D's loss, never in G's. print(loss.requires_grad) tells whether there is a graph."
+RIGHT_RETURNS = ([[0.49]], None)
+
+
+def wrong():
+    generator, discriminator, _, _ = one_weight_gan()
+    discriminator.requires_grad_(False)
+    fake = generator(torch.ones(1, 1)).detach()
+    g_loss = discriminator(fake) ** 2
+    g_loss.backward()
+    return generator.weight.grad, discriminator.weight.grad
+
+
+def right():
+    generator, discriminator, _, _ = one_weight_gan()
+    discriminator.requires_grad_(False)
+    fake = generator(torch.ones(1, 1))
+    g_loss = discriminator(fake) ** 2
+    g_loss.backward()
+    return generator.weight.grad, discriminator.weight.grad

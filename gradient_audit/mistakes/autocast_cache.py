@@ -1,0 +1,34 @@
+"""A whole step under one autocast: D's step is not seen."""
+
+import torch
+
+from gradient_audit.mistakes.one_weight import one_weight_gan
+
+WHY = """autocast keeps the half-precision copies of weights until its block ends. D's second forward pass uses
+the copies from before its step, so G is trained against the old D. Here D's score of 0.5 changes by 0.175, or not
+at all."""
+CURE = "A block for each forward pass; or torch.autocast(..., cache_enabled=False) around the step."
+WRONG_RETURNS = 0.0
+RIGHT_RETURNS = 0.1748
+
+
+def wrong():
+    generator, discriminator, _, optimizer_d = one_weight_gan()
+    with torch.autocast("cpu", torch.bfloat16):
+        fake = generator(torch.ones(1, 1))
+        before = discriminator(fake.detach())
+        (before**2).backward()
+        optimizer_d.step()
+        after = discriminator(fake)
+    return (before - after).abs().sum()
+
+
+def right():
+    generator, discriminator, _, optimizer_d = one_weight_gan()
+    with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+        fake = generator(torch.ones(1, 1))
+        before = discriminator(fake.detach())
+        (before**2).backward()
+        optimizer_d.step()
+        after = discriminator(fake)
+    return (before - after).abs().sum()

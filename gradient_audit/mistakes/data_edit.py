@@ -1,0 +1,28 @@
+"""An edit through .data between forward and backward."""
+
+import torch
+
+WHY = """.data shares the memory of b but not its _version counter, which stays at 0: autograd computes 2 b with
+the zeros and cannot detect it."""
+CURE = """Do not use .data. detach() shares the memory as well, but the edit is caught: see edit-after-use.
+To edit freely, detach().clone(); to change a weight, torch.no_grad()."""
+WRONG_RETURNS = ([0.0, 0.0], 0)
+RIGHT_RETURNS = ([6.0, 10.0], 0)
+
+
+def wrong():
+    a = torch.tensor([1.0, 3.0], requires_grad=True)
+    b = a + 2
+    loss = (b * b).sum()
+    b.data.zero_()
+    loss.backward()
+    return a.grad, b._version
+
+
+def right():
+    a = torch.tensor([1.0, 3.0], requires_grad=True)
+    b = a + 2
+    loss = (b * b).sum()
+    b.detach().clone().zero_()
+    loss.backward()
+    return a.grad, b._version

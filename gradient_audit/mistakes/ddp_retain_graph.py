@@ -1,0 +1,55 @@
+"""DDP averages the gradient of the wrong loss."""
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from gradient_audit.mistakes.one_rank import one_rank
+from gradient_audit.mistakes.one_weight import one_weight_gan
+
+WHY = """DDP averages G's gradients in the first backward pass after G's forward pass, and in no other. With
+retain_graph=True that pass is D's loss: its gradient is averaged and then cleared, and G steps on a gradient that
+was not averaged. The weights of the processes diverge without an error. The first number here is what DDP
+averages, the second what G steps on."""
+CURE = """D's loss on fake.detach(), as in gan_detach.py. Or all-reduce the gradients in a pre-hook of
+optimizer.step(), as common/run/ranks.py does."""
+WRONG_RETURNS = ([[0.49]], [[-0.91]])
+RIGHT_RETURNS = ([[-0.91]], [[-0.91]])
+
+
+def keep(averaged: list, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Record the gradients that DDP averages; with one process the average is the gradient itself."""
+    averaged.append(bucket.buffer().tolist())
+    done = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
+def wrong():
+    generator, discriminator, _, _ = one_weight_gan()
+    averaged = []
+    with one_rank():
+        network = DistributedDataParallel(generator)
+        network.register_comm_hook(averaged, keep)
+        fake = network(torch.ones(1, 1))
+        d_loss = discriminator(fake) ** 2
+        d_loss.backward(retain_graph=True)
+        generator.zero_grad()
+        g_loss = (discriminator(fake) - 1) ** 2
+        g_loss.backward()
+    return averaged, generator.weight.grad
+
+
+def right():
+    generator, discriminator, _, _ = one_weight_gan()
+    averaged = []
+    with one_rank():
+        network = DistributedDataParallel(generator)
+        network.register_comm_hook(averaged, keep)
+        fake = network(torch.ones(1, 1))
+        d_loss = discriminator(fake.detach()) ** 2
+        d_loss.backward()
+        generator.zero_grad()
+        g_loss = (discriminator(fake) - 1) ** 2
+        g_loss.backward()
+    return averaged, generator.weight.grad

@@ -1,0 +1,37 @@
+"""DDP: a parameter gets no gradient."""
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from gradient_audit.mistakes.one_rank import one_rank
+from gradient_audit.mistakes.one_weight import one_weight_gan
+
+MESSAGES = ("Expected to have finished reduction in the prior iteration",)
+WHY = """DDP waits for the gradient of every parameter that requires one. For a layer that the loss does not reach
+it never comes, and the next forward pass raises the error: a second head, a label embedding, the weights named in
+no inputs=."""
+CURE = """Remove or freeze the layer before wrapping; else find_unused_parameters=True, which costs a search at
+each step."""
+RIGHT_RETURNS = [[0.49]]
+
+
+def wrong():
+    generator, _, _, _ = one_weight_gan()
+    generator.spare = nn.Linear(1, 1)
+    with one_rank():
+        network = DistributedDataParallel(generator)
+        for _ in range(2):
+            (network(torch.ones(1, 1)) * 0.49).backward()
+    return generator.weight.grad
+
+
+def right():
+    generator, _, _, _ = one_weight_gan()
+    generator.spare = nn.Linear(1, 1).requires_grad_(False)
+    with one_rank():
+        network = DistributedDataParallel(generator)
+        for _ in range(2):
+            generator.weight.grad = None
+            (network(torch.ones(1, 1)) * 0.49).backward()
+    return generator.weight.grad

@@ -1,0 +1,21 @@
+"""A process group of this process alone, for DistributedDataParallel."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch.distributed as dist
+
+# Old groups are kept. If a DistributedDataParallel is the last to hold a group, freeing it deadlocks: it waits for the
+# group's threads while it holds the interpreter's lock, and they wait for the lock.
+GROUPS: list[dist.ProcessGroup] = []
+
+
+@contextmanager
+def one_rank() -> Iterator[None]:
+    """Make this process a process group of its own, over gloo."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    GROUPS.append(dist.group.WORLD)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,26 @@
+"""autograd.grad() for a tensor the output never used."""
+
+import torch
+
+MESSAGES = ("appears to not have been used in the graph", "One of the differentiated Tensors does not require grad")
+WHY = """A gradient penalty uses the derivative of D's score with respect to D's input. Here D got another tensor
+than the one given to autograd.grad(); a copy or a view made after the call does the same. PyTorch 2.6 says that
+one of the tensors was not used, 2.13 and later which one."""
+CURE = "Give autograd.grad() the same tensor object as D. allow_unused=True only turns the error into a None."
+RIGHT_RETURNS = ([0.7, 2.8],)
+
+
+def wrong():
+    real, fake = torch.tensor([1.0, 3.0]), torch.tensor([0.0, 1.0])
+    mixed = (0.5 * real + 0.5 * fake).requires_grad_()
+    weight = torch.tensor(0.7, requires_grad=True)
+    score = (weight * fake**2).sum()  # D did not get `mixed`
+    return torch.autograd.grad(score, mixed)
+
+
+def right():
+    real, fake = torch.tensor([1.0, 3.0]), torch.tensor([0.0, 1.0])
+    mixed = (0.5 * real + 0.5 * fake).requires_grad_()
+    weight = torch.tensor(0.7, requires_grad=True)
+    score = (weight * mixed**2).sum()
+    return torch.autograd.grad(score, mixed)
