@@ -20,7 +20,7 @@ FOLDER_IMAGE_SIZE = 64
 STACKED = 60_000  # images of stacked-digits
 
 
-def lasting(dataset: str) -> str:
+def absolute_dataset(dataset: str) -> str:
     """Return `dataset` with a folder's path made absolute, so that it is the same from any current folder."""
     if dataset in DATASETS or not os.path.isdir(dataset):  # noqa: PTH112 (Path.is_dir raises for long names)
         return dataset

@@ -22,14 +22,14 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-from common.data import batches, lasting, seed_for, to_uint8
+from common.data import absolute_dataset, batches, seed_for, to_uint8
 from common.errors import BadInput, Stopped
 from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
 from common.run.compiled import compile_in_place
-from common.run.folder import events, locked, make_run_folder, remove_unfinished, shown, version, write_whole
+from common.run.folder import events, locked, make_run_folder, remove_unfinished, short_path, version, write_whole
 from common.run.markdown import table
-from common.run.option_values import as_typed, check_numbers, flag, kept
+from common.run.option_values import as_typed, check_numbers, flag, options_to_store
 from common.run.options import RunOptions, check_resumable, check_same_on_all_ranks, pick_device
 from common.run.pictures import grid, png
 from common.run.ranks import Ranks
@@ -63,7 +63,7 @@ class TrainingRun:
             check_resumable(self.script, options, self.checkpoint)
         self.ranks = Ranks(options.batch_size)
         if options.resume and self.ranks.leads:
-            for name in kept(options, "resume").keys() - self.checkpoint["options"].keys():
+            for name in options_to_store(options, "resume").keys() - self.checkpoint["options"].keys():
                 print(f"The run was made without {flag(name)}; it continues with {as_typed(getattr(options, name))}.")
         self.device = pick_device(options.device)
         # Only rank 0 makes a folder.
@@ -82,7 +82,6 @@ class TrainingRun:
         self.logged_at = 0.0, 0  # time in seconds, and step
         self.signals: list[int] = []  # received by this process
         self.signal = 0  # the one that ends the run, received by any process
-        self.stepping = False
         torch.manual_seed(options.seed)
         self.random_generators = [torch.default_generator]
         if self.device.type == "cuda":
@@ -121,16 +120,16 @@ class TrainingRun:
         self.measures = measures
 
     def noise(self, count: int) -> Tensor:
-        """Return (count, z_dim) standard normal noise; within a step it is a function of (seed, step).
+        """Return a step's noise, (count, z_dim) and standard normal: a function of (seed, step, calls before).
 
-        Within a step under torchrun it is this process's rows of the noise for the global batch; raises ValueError if
-        their number is not `count`.
+        Under torchrun it is this process's rows of the noise for the global batch; raises ValueError if their number is
+        not `count`.
         """
-        if not self.stepping or self.ranks.count == 1:
+        if self.ranks.count == 1:
             return torch.randn(count, self.options.z_dim, device=self.device)
         noise = self.ranks.share(torch.randn(self.options.batch_size, self.options.z_dim, device=self.device))
         if len(noise) != count:
-            raise ValueError(f"noise({count}) within a step: this process has {len(noise)} images of the batch")
+            raise ValueError(f"noise({count}): this process has {len(noise)} images of the batch")
         return noise
 
     def precision(self) -> torch.autocast:
@@ -174,7 +173,7 @@ class TrainingRun:
             if leads:
                 opened.enter_context(locked(self.folder))
                 if options.resume and version(self.folder / "checkpoint.pt") != self.resumed:
-                    raise BadInput(f"{shown(self.folder)}: another process has just continued this run; try again")
+                    raise BadInput(f"{short_path(self.folder)}: another process has just continued this run; try again")
             progress = {"initial": start, "total": options.steps, "unit": "step", "dynamic_ncols": True}
             self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not leads))
             with self.write_errors_as_stopped():
@@ -204,9 +203,7 @@ class TrainingRun:
                     reals = [next(stream) for stream in streams]
                 except (BadInput, Stopped) as error:
                     raise self.read_error(step - 1, error) from error
-                self.stepping = True
                 yield step, *reals
-                self.stepping = False
                 self.bar.update()
                 last = self.ends(step)
                 with self.write_errors_as_stopped():
@@ -296,7 +293,7 @@ class TrainingRun:
         self.board.add_text("audit", str(audit), step)
         path = self.folder / "audit.html"
         save(path, audit.data() | {"script": f"{self.script}.py", "ending": f"Of {steps}."}, str(audit))
-        tqdm.write(f"Gradients of {steps}:\n\n{audit}\n\nAs a page: {shown(path)}\n")
+        tqdm.write(f"Gradients of {steps}:\n\n{audit}\n\nAs a page: {short_path(path)}\n")
 
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take the results of a step: by name, numbers or tensors of one element. Each becomes a curve in TensorBoard.
@@ -379,9 +376,9 @@ class TrainingRun:
 
     def write_config(self, shapes: list[list[int]]) -> None:
         """Write `config.json`: the script, its options, the data's shapes, and what it ran on."""
-        options = kept(self.options, "resume")
+        options = options_to_store(self.options, "resume")
         if isinstance(options.get("dataset"), str):
-            options["dataset"] = lasting(options["dataset"])
+            options["dataset"] = absolute_dataset(options["dataset"])
         self.config = {
             "script": self.script,
             "options": options,
@@ -403,20 +400,20 @@ class TrainingRun:
     def last_checkpoint(self) -> str:
         """Return a phrase that says where the last checkpoint is."""
         if self.saved is None:
-            return f"{shown(self.folder)} has no checkpoint yet"
-        return f"the last checkpoint, of step {self.saved}, is {shown(self.folder / 'checkpoint.pt')}"
+            return f"{short_path(self.folder)} has no checkpoint yet"
+        return f"the last checkpoint, of step {self.saved}, is {short_path(self.folder / 'checkpoint.pt')}"
 
     def print_results(self, step: int) -> None:
         """Print where the results are and how to look at them."""
         if not self.ranks.leads:
             return
-        script, folder, parent = (shlex.quote(str(shown(p))) for p in (self.path, self.folder, self.folder.parent))
+        script, folder, parent = (shlex.quote(str(short_path(p))) for p in (self.path, self.folder, self.folder.parent))
         print(f"Done: {step} steps." if step == self.options.steps else f"Interrupted after step {step}.")
         if step < self.options.steps:
             launcher = "python" if self.ranks.count == 1 else "torchrun ..."
             print(f"Continue:    {launcher} {script} --resume {folder}")
         for name, number in self.measured.items():
             print(f"{name}: {number:.4f}")
-        print(f"Samples:     {shown(self.sample_path(step))}")
+        print(f"Samples:     {short_path(self.sample_path(step))}")
         print(f"More images: python scripts/tools/sample.py {folder}")
         print(f"TensorBoard: tensorboard --logdir {parent}")

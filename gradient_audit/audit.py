@@ -43,7 +43,11 @@ class GradientAudit(Report):
 
     def _provide(self, provider: Networks, limit: Limit | None = None) -> None:
         self._provider, self._limit, self.networks = provider, limit, provider.networks
-        self._watcher = Watcher(provider, limit)
+        self._renew()
+
+    def _renew(self) -> None:
+        """Make a watcher with an empty record; the old one holds the optimizers."""
+        self._watcher = Watcher(self._provider, self._limit, first_thread=self._limit is not None)
 
     @classmethod
     def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
@@ -67,7 +71,7 @@ class GradientAudit(Report):
         self.findings = judge(record, self.networks, optimizers)
         self.events, self.passes = record.events, record.passes
         self.optimizers_seen = [describe_optimizer(optimizer, record, self.networks) for optimizer in optimizers]
-        self._watcher = Watcher(self._provider, self._limit)  # the old one holds the optimizers
+        self._renew()
 
     @property
     def optimizers(self) -> list[Optimizer]:

@@ -1,5 +1,6 @@
 """What is watched in detail, and therefore only at first: forward passes, zero_grad() and single operations."""
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,10 +22,18 @@ from gradient_audit.record import Event, Record
 
 @dataclass
 class Running:
-    """How many calls of autograd, and how many optimizer steps, are under way."""
+    """How many calls of autograd, and how many optimizer steps, are under way in the thread that is watched."""
 
     passes: int = 0
     steps: int = 0
+    thread: int | None = None  # None: the first one that trains
+
+    def is_elsewhere(self) -> bool:
+        """Return whether this is another thread, and not one of autograd's own at work on a watched pass."""
+        if self.thread in (None, threading.get_ident()):
+            return False
+        of_autograd = isinstance(threading.current_thread(), threading._DummyThread)  # not started by Python
+        return not (self.passes and of_autograd)
 
 
 class Details:
@@ -86,7 +95,7 @@ class Details:
         """Return `zero_grad`, which also records its calls."""
 
         def zero_grad(of, *args, **kwargs):
-            if self.active and not torch.compiler.is_compiling():
+            if self.active and not torch.compiler.is_compiling() and not self.running.is_elsewhere():
                 parameters = of.parameters() if isinstance(of, nn.Module) else parameters_of(of)
                 self.record.events.append(
                     Event("zero_grad", current_place(), reached=self.record.numbers_of(parameters))
@@ -97,14 +106,14 @@ class Details:
 
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
         """Note that a forward pass begins."""
-        if not torch.compiler.is_compiling() and not self.running.passes:
+        if not torch.compiler.is_compiling() and not self.running.passes and not self.running.is_elsewhere():
             if not self.starts:
                 self.before_forward()
             self.starts.append(len(self.record.events))
 
     def end_forward(self, module: nn.Module, _args: tuple, output: object) -> None:
         """Record a forward pass of a network, or one that is not part of another."""
-        if torch.compiler.is_compiling() or self.running.passes or not self.starts:
+        if torch.compiler.is_compiling() or self.running.passes or not self.starts or self.running.is_elsewhere():
             return
         start = self.starts.pop()
         if not self.starts or self.networks.may_be_network(module, len(self.starts)):

@@ -1,6 +1,7 @@
 """Watching: hooks on backward passes, parameters and optimizer steps, which fill a `Record` and change no number."""
 
 import gc
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -36,11 +37,13 @@ class Watcher:
     has become all zeros; it was not if it was scaled, clipped or averaged in place.
     """
 
-    def __init__(self, networks: Networks, limit: Limit | None = None):
-        """Start without watching."""
+    watching: "Watcher | None" = None  # the one of this process
+
+    def __init__(self, networks: Networks, limit: Limit | None = None, *, first_thread: bool = False):
+        """Start without watching. first_thread: watch the first thread that trains, not the one that starts."""
         self.networks, self.limit = networks, limit
         self.record = Record()
-        self.running = Running()
+        self.running, self.first_thread = Running(), first_thread
         self.details = Details(self.record, networks, self.running)
         self.lineage = self.details.lineage
         self.active = False
@@ -54,7 +57,11 @@ class Watcher:
         self.kept_optimizers: list[Optimizer] = []  # the script may drop them at its end
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to watch; raises RuntimeError if another audit watches: both would replace the same functions."""
+        if Watcher.watching is not None:
+            raise RuntimeError("another gradient audit is under way in this process; end it before this one begins")
+        Watcher.watching = self
+        self.running.thread = None if self.first_thread else threading.get_ident()
         self.networks.start(self)
         self.active = True
         self.originals = torch.autograd.backward, torch.autograd.grad, torch.compile
@@ -75,6 +82,7 @@ class Watcher:
     def stop(self) -> Record:
         """Remove the hooks, look at the gradients a last time, and return the record."""
         self.active = False
+        Watcher.watching = None
         self.details.stop()
         self.open_accounts()
         for event in self.record.events:
@@ -189,8 +197,9 @@ class Watcher:
         """Call `torch.autograd.backward`, and record what it reaches."""
         original = self.originals[0]
         # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
-        if self.running.passes or not self.active:
+        if self.running.is_elsewhere() or self.running.passes or not self.active:
             return original(*args, **kwargs)
+        self.running.thread = threading.get_ident()
         self.networks.begin_pass()
         if self.limit:
             self.limit(self, None)
@@ -234,7 +243,7 @@ class Watcher:
         tensors, ends = list(tensors_in(outputs)), list(tensors_in(inputs))
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
         plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
-        if self.running.passes or not self.active or not plain:
+        if self.running.is_elsewhere() or self.running.passes or not self.active or not plain:
             return original(outputs, inputs, *args, **kwargs)
         self.open_accounts()
         create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
@@ -274,6 +283,10 @@ class Watcher:
 
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Record a step before it runs; one with a closure uses the gradients that each call of the closure leaves."""
+        if self.running.is_elsewhere():
+            return None
+        if not self.running.passes:
+            self.running.thread = threading.get_ident()
         self.running.steps += 1
         self.resumes_after_step = self.details.pause()
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
@@ -339,6 +352,8 @@ class Watcher:
 
     def after_step(self, optimizer: Optimizer, _args: tuple, _kwargs: dict) -> None:
         """Note the versions after the step, and raise those that the step changed behind autograd's back."""
+        if self.running.is_elsewhere():
+            return
         self.running.steps = max(self.running.steps - 1, 0)
         steps = self.record.steps.get(id(optimizer))
         place = next(reversed(steps.places), None) if steps else None

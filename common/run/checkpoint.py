@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from common.errors import BadInput
-from common.run.option_values import flag, restored
+from common.run.option_values import flag, options_from_store
 
 Options = TypeVar("Options")
 IMPLEMENTATION = ("foreach", "fused", "capturable", "differentiable")  # settings of how an optimizer computes, not what
@@ -74,7 +74,7 @@ def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
             "take the script, and the version of it, that made the run"
         )
     with refusing(run / "checkpoint.pt"):
-        return restored(kind, checkpoint["options"])
+        return options_from_store(kind, checkpoint["options"])
 
 
 class Stateful(Protocol):

@@ -51,7 +51,7 @@ def locked(folder: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout as error:
         raise BadInput(
-            f"{shown(folder)}: another process is training this run; wait for it, or end it first"
+            f"{short_path(folder)}: another process is training this run; wait for it, or end it first"
         ) from error
     except OSError:
         yield
@@ -150,7 +150,7 @@ def check_name(folder: Path) -> None:
         raise OSError(errno.EILSEQ, "the name is not UTF-8, or the locale is not", str(folder)) from error
 
 
-def shown(path: Path) -> Path:
+def short_path(path: Path) -> Path:
     """Return `path` relative to the current folder if it is inside it, else absolute."""
     path, here = path.resolve(), Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -26,10 +26,10 @@ FINITE = ConfigDict(allow_inf_nan=False)
 
 def check_numbers(options: object) -> None:
     """Raise BadInput for a number in the dataclass `options` that is not finite or not in the range of its option."""
-    restored(type(options), vars(options))
+    options_from_store(type(options), vars(options))
 
 
-def kept(options: object, *left_out: str) -> dict[str, Any]:
+def options_to_store(options: object, *left_out: str) -> dict[str, Any]:
     """Return the dataclass `options` as stored in a file, by name: numbers, strings, None and lists of those.
 
     Paths become absolute, so that they are valid from every folder. left_out: names of options that are not stored.
@@ -45,8 +45,8 @@ def plain(value: Any) -> Any:
     return os.path.abspath(value) if isinstance(value, Path) else value  # noqa: PTH100 (Path.resolve follows links)
 
 
-def restored(kind: type[Options], values: dict[str, Any]) -> Options:
-    """Return options of the dataclass `kind` from what `kept` returned; the inverse of `kept`.
+def options_from_store(kind: type[Options], values: dict[str, Any]) -> Options:
+    """Return options of the dataclass `kind` from what `options_to_store` returned; the inverse of `options_to_store`.
 
     An option that `values` lacks gets its default. Raises BadInput, naming the option, if a value is not of its type or
     out of its range.

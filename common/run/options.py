@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Le
 from common.data import DATASETS
 from common.errors import BadInput
 from common.run.checkpoint import load_checkpoint, stored_options
-from common.run.option_values import Count, Decay, Pixels, Seed, as_typed, flag, kept
+from common.run.option_values import Count, Decay, Pixels, Seed, as_typed, flag, options_to_store
 from common.run.ranks import Ranks
 
 
@@ -122,7 +122,7 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
         )
     if options.steps < stored.steps:
         raise BadInput(f"--steps {options.steps}: the run {run} has {stored.steps}, which can only be raised")
-    given, made_with = kept(options), kept(stored)
+    given, made_with = options_to_store(options), options_to_store(stored)
     for name in checkpoint["options"]:
         by_name = name == "dataset" and (given[name] in DATASETS or made_with[name] in DATASETS)
         if given[name] != made_with[name] and (by_name or name not in CHANGEABLE):

@@ -34,13 +34,13 @@ from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.data import lasting
+from common.data import absolute_dataset
 from common.errors import BadInput
 from common.images.load import load_images
 from common.images.streaming import StreamedImages
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch
-from common.run.folder import events, shown, write_whole
+from common.run.folder import events, short_path, write_whole
 from common.run.markdown import table
 from common.run.option_values import Seed, check_numbers
 from common.run.options import pick_device
@@ -258,13 +258,13 @@ def main(options: Options) -> None:
         "count": count,
         "weights": options.weights,
         "checkpoint": name,
-        "dataset": lasting(dataset),
+        "dataset": absolute_dataset(dataset),
         "seed": options.seed,
         "step": checkpoint["step"],
     }
-    curve = curve_name(settings, lasting(own_dataset))
+    curve = curve_name(settings, absolute_dataset(own_dataset))
     write_evaluation(path, settings, outcome, curve)
-    print(f"Written to {shown(path)}\nTensorBoard: evaluation/{curve}")
+    print(f"Written to {short_path(path)}\nTensorBoard: evaluation/{curve}")
 
 
 if __name__ == "__main__":

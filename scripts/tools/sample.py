@@ -30,7 +30,7 @@ from common.errors import BadInput
 from common.images.domains import load_domains
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch
-from common.run.folder import shown, write_whole
+from common.run.folder import short_path, write_whole
 from common.run.option_values import Count, Seed, check_numbers
 from common.run.options import pick_device
 from common.run.pictures import grid, png
@@ -150,7 +150,7 @@ def main(options: Options) -> None:
     else:
         picture = grid(images, columns=options.interpolate or round(len(images) ** 0.5))
         write_whole(output, lambda file: file.write(png(picture)))
-    print(f"{len(images)} images: {shown(output)}")
+    print(f"{len(images)} images: {short_path(output)}")
 
 
 if __name__ == "__main__":

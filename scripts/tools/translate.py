@@ -29,7 +29,7 @@ from common.errors import BadInput, Stopped
 from common.images.files import IMAGE_SUFFIXES, image_paths, read_image
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch, one_line
-from common.run.folder import shown, write_whole
+from common.run.folder import short_path, write_whole
 from common.run.options import pick_device
 from scripts.tools.finished_run import is_cyclegan, load_translator
 
@@ -141,7 +141,7 @@ def main(options: Options) -> None:
                 f"{target}: cannot be written ({error.strerror or error}); the {done - len(failures)} images before it "
                 "are written, and --existing skip continues after them"
             ) from error
-    print(f"{len(targets) - len(failures)} images: {shown(options.output)}")
+    print(f"{len(targets) - len(failures)} images: {short_path(options.output)}")
     if failures:
         print(*map(one_line, failures), sep="\n", file=sys.stderr)
         raise Stopped(f"{len(failures)} of {len(targets)} images could not be translated; they are listed above")

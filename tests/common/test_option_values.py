@@ -11,7 +11,7 @@ import torch
 from annotated_types import Ge, Gt, Le, Lt
 
 from common.errors import BadInput
-from common.run.option_values import Count, check_numbers, kept, restored
+from common.run.option_values import Count, check_numbers, options_from_store, options_to_store
 
 
 def options(hint, *value):
@@ -45,15 +45,15 @@ ROUND_TRIPS = [
 
 @pytest.mark.parametrize(("hint", "value"), ROUND_TRIPS)
 def test_an_option_comes_back_as_it_was(hint, value):
-    plain = json.loads(json.dumps(kept(options(hint, value))))
-    back = restored(options(hint), plain)
+    plain = json.loads(json.dumps(options_to_store(options(hint, value))))
+    back = options_from_store(options(hint), plain)
     assert back.x == value
     assert type(back.x) is type(value)
 
 
 def test_a_relative_path_is_kept_as_an_absolute_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert kept(options(Path, Path("a"))) == {"x": str(tmp_path / "a")}
+    assert options_to_store(options(Path, Path("a"))) == {"x": str(tmp_path / "a")}
 
 
 CONVERTED = [(bool, 1, True), (int, True, 1), (int, 2.0, 2), (float, 2, 2.0), (int | None, "1", 1)]
@@ -61,7 +61,7 @@ CONVERTED = [(bool, 1, True), (int, True, 1), (int, 2.0, 2), (float, 2, 2.0), (i
 
 @pytest.mark.parametrize(("hint", "value", "expected"), CONVERTED)
 def test_a_value_of_another_type_becomes_one_of_its_own_where_nothing_is_lost(hint, value, expected):
-    back = restored(options(hint), {"x": value}).x
+    back = options_from_store(options(hint), {"x": value}).x
     assert back == expected
     assert type(back) is type(expected)
 
@@ -90,7 +90,7 @@ REFUSED = [
 @pytest.mark.parametrize(("hint", "value", "told"), REFUSED)
 def test_a_value_that_does_not_fit_is_refused_by_name(hint, value, told):
     with pytest.raises(BadInput, match=told) as refusal:
-        restored(options(hint), {"x": value})
+        options_from_store(options(hint), {"x": value})
     assert str(refusal.value).startswith("--")
 
 

@@ -113,7 +113,7 @@ def download_slowly(path):
 def test_noise_within_a_step_is_for_the_images_of_the_process(tmp_path):
     assert ended(start_ranks(2, tmp_path, ask_for_too_much_noise, tmp_path)) == [1, 1]
     for log in logs(tmp_path, 2):
-        assert "ValueError: noise(4) within a step: this process has 2 images of the batch" in log
+        assert "ValueError: noise(4): this process has 2 images of the batch" in log
 
 
 def ask_for_too_much_noise(folder):
