@@ -18,11 +18,12 @@ from helpers import call, change, path_of
 from PIL import Image
 from processes import program, python, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch import nn
 
 from common.models import MODELS
 from common.run.options import GanOptions
 from scripts import gan_detach, gan_standalone
-from scripts.tools import evaluate, sample
+from scripts.tools import digit_classifier, evaluate, sample
 
 TINY = "--batch-size 4 --z-dim 8 --device cpu --log-every 2"
 ON_IMAGES = f"--dataset images --image-size 28 {TINY}"
@@ -263,6 +264,8 @@ def test_weights_that_are_not_finite_are_not_saved_over_those_that_are(here, run
 def test_a_finished_run_is_sampled_and_evaluated_by_the_tools(named, run, folder, monkeypatch):
     networks = ["--networks", f"{folder / 'gan_standalone.py'}:networks"] if named else []
     monkeypatch.setattr(sys, "path", [*sys.path])
+    features = nn.Sequential(nn.Flatten(), nn.Linear(784, 10)).eval()
+    monkeypatch.setattr(digit_classifier, "digit_classifier", lambda: (features, 0.1))  # to train one takes long
     call(sample, run, *networks, "--count=3", "--output=images.npz", "--device=cpu")
     call(evaluate, run, *networks, "--features=digits", "--device=cpu")
     assert np.load("images.npz")["images"].shape == (3, 3, 28, 28)
