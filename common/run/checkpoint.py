@@ -1,5 +1,6 @@
 """Reading a checkpoint from an untrusted source: nothing in it is executed, and it is checked before it is used."""
 
+import copy
 import os
 import warnings
 import zipfile
@@ -103,29 +104,24 @@ def mismatch(part: Stateful, state: object) -> str | None:
 def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
     """Return why `optimizer` cannot load `state`, in a few words, or None.
 
-    What an optimizer keeps of a parameter is the number `step` or a tensor like the parameter; those of Adam are known
-    by name. A parameter that was never stepped, because it is frozen or unused, has no state.
+    A copy of the optimizer steps once, which shows what the state of each parameter must be. A parameter that was never
+    stepped, because it is frozen or unused, has no state.
     """
-    here = optimizer.state_dict()
-    if [group["params"] for group in state["param_groups"]] != [group["params"] for group in here["param_groups"]]:
+    twin = copy.deepcopy(optimizer)
+    for parameter in (parameter for group in twin.param_groups for parameter in group["params"]):
+        parameter.grad = torch.zeros_like(parameter)
+    twin.step()
+    expected = twin.state_dict()
+    if [group["params"] for group in state["param_groups"]] != [group["params"] for group in expected["param_groups"]]:
         return "other groups of parameters"
-    for group, stored in zip(here["param_groups"], state["param_groups"], strict=True):
-        for name in group.keys() - {"params", *IMPLEMENTATION}:
-            # What only a newer PyTorch has, an optimizer adds by itself when it loads a state.
-            if name in stored and type(stored[name]) is not type(group[name]):
-                return f"no {name}, or one of another type"
-        if missing := {"lr", "betas"} & group.keys() - stored.keys():
-            return f"no {min(missing)}, or one of another type"
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    adam = type(optimizer).__name__ in ("Adam", "AdamW") and not optimizer.defaults["amsgrad"]
     for number, entry in state["state"].items():
-        names = {"step", "exp_avg", "exp_avg_sq"} if adam else entry.keys()
-        step = entry.get("step")
-        if "step" in names and not (isinstance(step, Tensor) and step.ndim == 0 and step.is_floating_point()):
-            return f"parameter {number}: step is not a number in a tensor"
-        expected = {name: step if name == "step" else parameters[number] for name in names}
-        if wrong := difference(expected, entry):
+        if wrong := difference(expected["state"][number], entry):
             return f"parameter {number}: {wrong}"
+    twin.load_state_dict({"state": {}, "param_groups": state["param_groups"]})  # adds what only a newer PyTorch has
+    for group, loaded in zip(optimizer.param_groups, twin.param_groups, strict=True):
+        for name in group.keys() - {"params", *IMPLEMENTATION}:
+            if type(loaded.get(name)) is not type(group[name]):
+                return f"no {name}, or one of another type"
     return None
 
 
@@ -151,6 +147,8 @@ def difference(expected: dict[str, object], found: object) -> str | None:
             continue
         if not isinstance(found[name], Tensor) or found[name].layout != torch.strided:
             return f"{name} is not a tensor"
+        if any(stride == 0 and n > 1 for stride, n in zip(found[name].stride(), found[name].shape, strict=True)):
+            return f"{name} has one number for several places"  # an optimizer in fused form would write beyond it
         wrong, right = (f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}" for t in (found[name], tensor))
         if wrong != right:  # as in `float32 (64, 1)`
             return f"{name} is {wrong}, not {right}"

@@ -192,6 +192,12 @@ WRONG_STATES = {
     "optimizer_d  ": lambda c: c["optimizer_d"]["param_groups"][0]["params"].pop(),
     "optimizer_d   ": lambda c: c["optimizer_d"].update(state=3, param_groups=3),
     "optimizer_d    ": lambda c: c.update(optimizer_d=c["optimizer_g"]),
+    "optimizer_d     ": lambda c: c["optimizer_d"]["param_groups"][0].pop("eps"),
+    "optimizer_d      ": lambda c: [
+        entry.update(exp_avg=entry["exp_avg"].flatten()[:1].expand(entry["exp_avg"].shape))
+        for entry in c["optimizer_d"]["state"].values()
+        if entry["exp_avg"].ndim == 1
+    ],
 }
 
 
