@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import shutil
 from pathlib import Path
 
@@ -250,3 +251,13 @@ def test_a_flipped_byte_is_refused_in_words_or_does_no_harm(place, flipped, fini
         assert np.load(path.with_name("images.npz"))["images"].shape == (2, 1, 8, 8)
     except BadInput as error:
         assert str(error).startswith(str(path))
+
+
+@pytest.mark.parametrize("script", ["gan_detach", "sample"])
+def test_a_checkpoint_with_damage_inside_a_tensor_is_refused_by_the_name_of_the_record(script, run, refusal):
+    path = run / "checkpoint.pt"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 64] = bytes(byte ^ 255 for byte in data[len(data) // 2 :][:64])
+    path.write_bytes(data)
+    line = refusal(script, *(["--resume"] if script == "gan_detach" else []), run)
+    assert re.search(r"checkpoint\.pt: .* is damaged; ", line)
