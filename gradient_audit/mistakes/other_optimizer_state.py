@@ -10,7 +10,7 @@ MESSAGES = (
 )
 WHY = """The state is stored by position. It fits only an optimizer with as many weights, in the same order: G's
 state loaded into D's optimizer, or that of a network before a layer was added, does not fit. If the numbers
-happen to agree there is no error. A state saved with capturable=True has its step counts on the GPU."""
+happen to agree there is no error."""
 CURE = "Store each optimizer under its own name, and build both as they were when they were stored."
 RIGHT_RETURNS = 0.5
 
