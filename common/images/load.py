@@ -2,13 +2,16 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from common.data import DATASETS, DOWNLOADED, FOLDER_IMAGE_SIZE, load_mnist5k, load_stacked_digits
 from common.errors import BadInput
-from common.images.streaming import StreamedImages
+
+if TYPE_CHECKING:
+    from common.images.streaming import StreamedImages
 
 
 def load_images(dataset: str, image_size: int | None = None) -> "Tensor | StreamedImages":

@@ -35,7 +35,9 @@ def load_checkpoint(run: Path) -> dict:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about a file that is refused anyway
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        if damaged := zipfile.ZipFile(path).testzip():  # torch.load does not look at the checksums
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()  # torch.load does not look at the checksums
+        if damaged:
             raise BadInput(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
         if not (
             isinstance(checkpoint, dict)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-HELPERS = ("one_weight", "one_rank")
+HELPERS = {"one_weight": "one_weight_gan", "one_rank": "one_rank"}  # files that are no mistakes: what they help with
 FREQUENT = (
     "step-between-backwards",
     "second-backward",
@@ -187,6 +187,10 @@ def describe(mistake: Mistake) -> str:
         parts += [_wrap("  message  ", f"... {phrase} ...") for phrase in mistake.messages]
     else:
         wrong, right = observe(mistake.wrong), observe(mistake.right)
+        code = inspect.getsource(mistake.wrong) + inspect.getsource(mistake.right)
+        for file, helper in HELPERS.items():
+            if re.search(rf"\b{helper}\b", code):
+                parts.append(_wrap(f"  {helper}: ", getattr(import_module(f"{__name__}.{file}"), helper).__doc__))
         for function, outcome in ((mistake.wrong, wrong), (mistake.right, right)):
             lines = [textwrap.indent(inspect.getsource(function).rstrip(), "    "), ""]
             if not outcome.raised:

@@ -1,10 +1,9 @@
 """DDP averages nothing that autograd.grad() computes."""
 
 import torch
-import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from gradient_audit.mistakes.one_rank import one_rank
+from gradient_audit.mistakes.one_rank import one_rank, record_average
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
 WHY = """DDP averages a gradient when it is accumulated into .grad. torch.autograd.grad() returns gradients
@@ -15,20 +14,12 @@ WRONG_RETURNS = ([], [[0.49]])
 RIGHT_RETURNS = ([[0.49]], [[0.49]])
 
 
-def keep(averaged: list, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Record the gradients that DDP averages; with one process the average is the gradient itself."""
-    averaged.append(bucket.buffer().tolist())
-    done = torch.futures.Future()
-    done.set_result(bucket.buffer())
-    return done
-
-
 def wrong():
     generator, discriminator, _, _ = one_weight_gan()
     averaged = []
     with one_rank():
         network = DistributedDataParallel(generator)
-        network.register_comm_hook(averaged, keep)
+        network.register_comm_hook(averaged, record_average)
         g_loss = discriminator(network(torch.ones(1, 1))) ** 2
         (generator.weight.grad,) = torch.autograd.grad(g_loss, generator.weight)
     return averaged, generator.weight.grad
@@ -39,7 +30,7 @@ def right():
     averaged = []
     with one_rank():
         network = DistributedDataParallel(generator)
-        network.register_comm_hook(averaged, keep)
+        network.register_comm_hook(averaged, record_average)
         g_loss = discriminator(network(torch.ones(1, 1))) ** 2
         g_loss.backward(inputs=list(generator.parameters()))
     return averaged, generator.weight.grad

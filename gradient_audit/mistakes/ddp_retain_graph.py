@@ -1,10 +1,9 @@
 """DDP averages the gradient of the wrong loss."""
 
 import torch
-import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from gradient_audit.mistakes.one_rank import one_rank
+from gradient_audit.mistakes.one_rank import one_rank, record_average
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
 WHY = """DDP averages G's gradients in the first backward pass after G's forward pass, and in no other. With
@@ -17,20 +16,12 @@ WRONG_RETURNS = ([[0.49]], [[-0.91]])
 RIGHT_RETURNS = ([[-0.91]], [[-0.91]])
 
 
-def keep(averaged: list, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Record the gradients that DDP averages; with one process the average is the gradient itself."""
-    averaged.append(bucket.buffer().tolist())
-    done = torch.futures.Future()
-    done.set_result(bucket.buffer())
-    return done
-
-
 def wrong():
     generator, discriminator, _, _ = one_weight_gan()
     averaged = []
     with one_rank():
         network = DistributedDataParallel(generator)
-        network.register_comm_hook(averaged, keep)
+        network.register_comm_hook(averaged, record_average)
         fake = network(torch.ones(1, 1))
         d_loss = discriminator(fake) ** 2
         d_loss.backward(retain_graph=True)
@@ -45,7 +36,7 @@ def right():
     averaged = []
     with one_rank():
         network = DistributedDataParallel(generator)
-        network.register_comm_hook(averaged, keep)
+        network.register_comm_hook(averaged, record_average)
         fake = network(torch.ones(1, 1))
         d_loss = discriminator(fake.detach()) ** 2
         d_loss.backward()

@@ -48,6 +48,12 @@ def test_a_mistake_that_is_not_run_says_so_and_shows_the_message():
     assert "def wrong" not in out
 
 
+def test_a_form_with_a_process_group_says_what_its_helpers_are():
+    out = command("--mistake", "ddp-retain-graph").stdout
+    assert "one_rank: Make this process" in out
+    assert "one_weight_gan: Return G(x) = 0.5 x" in out
+
+
 def test_it_is_admitted_when_no_mistake_fits():
     done = command("--error", "CUDA out of memory")
     assert done.returncode == 1
