@@ -18,11 +18,11 @@ def cyclegan_networks(
     The published sizes are the defaults. Raises ValueError for images that these networks cannot take.
     """
     if halvings > MOST_HALVINGS:
-        raise ValueError(f"--halvings {halvings}: must be at most {MOST_HALVINGS}")
+        raise ValueError(f"{halvings} halvings, but at most {MOST_HALVINGS}")
     channels, height, size = image_shape
     smallest = 3 * 2**halvings
     if height % 4 or size % 4 or min(height, size) < smallest:
-        raise ValueError(f"--image-size {size}: with --halvings {halvings} it takes multiples of 4 from {smallest} up")
+        raise ValueError(f"with {halvings} halvings, CycleGAN takes multiples of 4 from {smallest} up, not {size}")
     generators = [resnet_generator(channels, width, blocks) for _ in range(2)]
     return *generators, *(patch_discriminator(channels, width, halvings) for _ in range(2))
 
@@ -34,7 +34,7 @@ def resnet_generator(channels: int, width: int = 64, blocks: int = 9) -> nn.Modu
     ValueError for more blocks than anyone means.
     """
     if blocks > MOST_BLOCKS:
-        raise ValueError(f"--blocks {blocks}: must be at most {MOST_BLOCKS}")
+        raise ValueError(f"{blocks} blocks, but at most {MOST_BLOCKS}")
     layers = [nn.ReflectionPad2d(3), nn.Conv2d(channels, width, 7), nn.InstanceNorm2d(width), nn.ReLU()]
     for narrow in (width, 2 * width):
         down = nn.Conv2d(narrow, 2 * narrow, 3, stride=2, padding=1)

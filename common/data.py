@@ -6,7 +6,7 @@ The order of the batches is a function of (seed, step) alone, so a resumed run s
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,23 +60,13 @@ def to_uint8(images: Tensor) -> Tensor:
     return images.add(1).mul(127.5).round().clamp(0, 255).byte()
 
 
-class Streamed(Protocol):
-    """Images that stay in their files, as `common.images.streaming` has them."""
-
-    def __len__(self) -> int:
-        """Return their number."""
-
-    def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
-        """Yield the images of each tensor of indices."""
-
-
 def batches(
-    images: Tensor | Streamed, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
+    images: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
 ) -> Iterator[Tensor]:
-    """Yield each step's batch of uint8 `images` (N, C, H, W), as floats in [-1, 1] on their device, without end.
+    """Yield each step's batch, as floats in [-1, 1] on the images' device, without end.
 
-    rows: the slice of every batch to yield; no other image is read. Streamed images give the same batches. Raises
-    BadInput for a streamed image that cannot be read.
+    images: what `load_images` returns, a uint8 tensor (N, C, H, W) or a stream; both give the same batches. rows: the
+    slice of every batch to yield; no other image is read. Raises BadInput for a streamed image that cannot be read.
     """
     order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
     if isinstance(images, Tensor):

@@ -59,7 +59,7 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tupl
     """
     channels, height, size = image_shape
     if height != size or size not in CONV_SIZES:
-        raise ValueError(f"--image-size {height}x{size}: conv takes {CONV_SIZES}; choose one of them or --model mlp")
+        raise ValueError(f"conv takes {CONV_SIZES} pixels a side, not {height}x{size}; mlp takes any size")
     widths, side = [], size
     while side > 8:
         widths.append(min(width << len(widths), 8 * width))

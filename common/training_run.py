@@ -27,9 +27,9 @@ from common.errors import BadInput, Stopped
 from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
 from common.run.compiled import compile_in_place
-from common.run.folder import events, locked, make_run_folder, remove_unfinished, short_path, version, write_whole
+from common.run.folder import events, locked, make_run_folder, short_path, version, write_whole
 from common.run.markdown import table
-from common.run.option_values import as_typed, check_numbers, flag, options_to_store
+from common.run.option_values import check_numbers, options_to_store
 from common.run.options import RunOptions, check_resumable, check_same_on_all_ranks, pick_device
 from common.run.pictures import grid, png
 from common.run.ranks import Ranks
@@ -58,13 +58,10 @@ class TrainingRun:
         self.folder = options.resume
         self.resumed = version(options.resume / "checkpoint.pt") if options.resume else None
         self.checkpoint = load_checkpoint(options.resume) if options.resume else {}
-        self.saved: int | None = self.checkpoint.get("step")
+        self.saved_step: int | None = self.checkpoint.get("step")
         if options.resume:
             check_resumable(self.script, options, self.checkpoint)
         self.ranks = Ranks(options.batch_size)
-        if options.resume and self.ranks.leads:
-            for name in options_to_store(options, "resume").keys() - self.checkpoint["options"].keys():
-                print(f"The run was made without {flag(name)}; it continues with {as_typed(getattr(options, name))}.")
         self.device = pick_device(options.device)
         # Only rank 0 makes a folder.
         check_same_on_all_ranks(self.ranks, **asdict(options) | {"device": self.device.type, "runs_dir": None})
@@ -169,7 +166,7 @@ class TrainingRun:
         self.ranks.broadcast_weights(self.networks().values())
         with ExitStack() as opened, signals_noted() as self.signals, ExitStack() as audited:
             for stream in streams:
-                opened.callback(stream.close)  # ends the processes that read its images
+                opened.callback(stream.close)  # ends the threads that read its images
             if leads:
                 opened.enter_context(locked(self.folder))
                 if options.resume and version(self.folder / "checkpoint.pt") != self.resumed:
@@ -178,7 +175,6 @@ class TrainingRun:
             self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not leads))
             with self.write_errors_as_stopped():
                 if leads:
-                    remove_unfinished(self.folder)
                     self.write_config(shapes)
                     # TensorBoard ignores what an earlier process logged about steps after the checkpoint.
                     self.board = opened.enter_context(events(self.folder, start + 1 if options.resume else None))
@@ -201,7 +197,7 @@ class TrainingRun:
                     generator.manual_seed(seed_for(options.seed, len(datasets), step))
                 try:
                     reals = [next(stream) for stream in streams]
-                except (BadInput, Stopped) as error:
+                except BadInput as error:
                     raise self.read_error(step - 1, error) from error
                 yield step, *reals
                 self.bar.update()
@@ -244,18 +240,16 @@ class TrainingRun:
         self.signal = max(self.ranks.gather(max(self.signals, default=0)))
         return self.signal > 0
 
-    def read_error(self, step: int, error: BadInput | Stopped) -> BadInput | Stopped:
+    def read_error(self, step: int, error: BadInput) -> BadInput | Stopped:
         """Save a run of one process after `step`; return the exception that ends the run, given a read error."""
         if step == 0:
             return error
-        if self.ranks.count == 1 and self.saved != step:
+        if self.ranks.count == 1 and self.saved_step != step:
             with self.write_errors_as_stopped():
                 self.save(step)
         message = f"{error}; {self.last_checkpoint()}"
-        if self.saved is not None:
-            message += "; --resume continues from it"
-            if isinstance(error, BadInput):  # no image may be left out
-                message += ", with the same number of images: their order depends on it"
+        if self.saved_step is not None:
+            message += "; --resume continues from it, with the same number of images"
         return Stopped(message)
 
     def restore(self, shapes: list[list[int]]) -> int:
@@ -372,7 +366,7 @@ class TrainingRun:
         if self.ranks.leads:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
             write_whole(self.folder / "checkpoint.pt", lambda file: torch.save(self.config | checkpoint, file))
-        self.saved = step
+        self.saved_step = step
 
     def write_config(self, shapes: list[list[int]]) -> None:
         """Write `config.json`: the script, its options, the data's shapes, and what it ran on."""
@@ -399,9 +393,9 @@ class TrainingRun:
 
     def last_checkpoint(self) -> str:
         """Return a phrase that says where the last checkpoint is."""
-        if self.saved is None:
+        if self.saved_step is None:
             return f"{short_path(self.folder)} has no checkpoint yet"
-        return f"the last checkpoint, of step {self.saved}, is {short_path(self.folder / 'checkpoint.pt')}"
+        return f"the last checkpoint, of step {self.saved_step}, is {short_path(self.folder / 'checkpoint.pt')}"
 
     def print_results(self, step: int) -> None:
         """Print where the results are and how to look at them."""

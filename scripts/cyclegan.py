@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 
 from common.cyclegan_models import cyclegan_networks
 from common.data import batches, to_float
-from common.errors import BadInput
+from common.errors import BadInput, blame
 from common.images.domains import crop_and_flip, load_domains
 from common.images.pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
@@ -119,9 +119,9 @@ class NetworkOptions:
 
     width: Annotated[int, Ge(1), Le(1024)] = 16
     """Channels of the networks where they are narrowest. 64 as published."""
-    blocks: Count = 1
+    blocks: Annotated[int, Ge(1), Le(100)] = 1
     """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
-    halvings: Count = 2
+    halvings: Annotated[int, Ge(1), Le(10)] = 2
     """Halvings of the image in each discriminator. 3 as published."""
 
 
@@ -159,7 +159,8 @@ def main(options: Options) -> None:
     run = TrainingRun(__file__, options)
     rate = linear_decay(options.steps, options.decay_from)
     domains = load_domains(options.dataset, options.image_size, options.load_size).to(run.device)
-    networks = cyclegan_networks(domains.test_a.shape[1:], options.width, options.blocks, options.halvings)
+    with blame("--image-size or --halvings"):
+        networks = cyclegan_networks(domains.test_a.shape[1:], options.width, options.blocks, options.halvings)
     a_to_b, b_to_a, discriminator_a, discriminator_b = (run.place(network) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())

@@ -28,6 +28,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.data import batches
+from common.errors import blame
 from common.images.load import load_images
 from common.losses import at_least_float32, relativistic_loss, zero_centred_penalty
 from common.models import MODELS
@@ -93,7 +94,8 @@ def main(options: Options) -> None:
     """Train both networks in this update order."""
     run = TrainingRun(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
-    networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
+    with blame("--image-size"):
+        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = run.place(networks[0]), networks[1].to(run.device)  # D is never compiled
     lr_d = options.lr_d or options.lr / 3
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)

@@ -1,22 +1,15 @@
-"""Images that do not fit in memory: worker processes read them from their files, a few batches ahead."""
+"""Images that do not fit in memory: threads read them from their files, a few batches ahead."""
 
 import os
-import signal
-import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from multiprocessing import active_children
-from multiprocessing.process import BaseProcess
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
 
-from common.errors import BadInput, Stopped
-
-MAX_WORKERS = 4
-BATCHES_AHEAD = 2  # per worker; memory use depends on this, the batch size and the image size alone
+MAX_THREADS = 4
+BATCHES_AHEAD = 2  # per thread; memory use depends on this, the batch size and the image size alone
 
 
 class StreamedImages:
@@ -26,7 +19,6 @@ class StreamedImages:
         """Store the paths; no image is read yet.
 
         shape: (C, H, W) of every image. read: returns the image of a path as uint8 of this shape, or raises BadInput.
-        It is pickled for the workers where processes are not forked.
         """
         self.paths, self.read = paths, read
         self.shape = torch.Size([len(paths), *shape])
@@ -44,102 +36,30 @@ class StreamedImages:
     def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
         """Yield the images of each tensor of indices in `order`: uint8 (len(indices), C, H, W) on the device.
 
-        order: at least one batch; it may be endless. The workers end when the generator is closed or deleted. They draw
-        no numbers from torch's global generator. Raises BadInput for a file that cannot be read, at the step of its
-        batch, and Stopped if a worker has been killed.
+        order: at least one batch; it may be endless. Threads suffice: Pillow decodes and resizes without holding
+        Python's lock. Raises BadInput for a file that cannot be read, at the step of its batch.
         """
-        paths = ([self.paths[index] for index in indices.tolist()] for indices in order)
-        reader = BatchReader(self.read)
-
-        yield self.arrived(reader[next(paths)])  # read in this process: a single batch, for a picture, needs no workers
-
-        # With batch_size=None an item of the sampler is a whole batch.
-        loader = DataLoader(
-            reader,
-            batch_size=None,
-            sampler=paths,
-            num_workers=worker_count(),
-            prefetch_factor=BATCHES_AHEAD,
-            pin_memory=self.device.type == "cuda",
-            worker_init_fn=leave_signals_to_the_run,
-            generator=torch.Generator(),  # else the workers' seeds are drawn from the global generator
-        )
-        others = active_children()
-        with without_torchs_handler():
-            arriving = iter(loader)
-        workers = [process for process in active_children() if process not in others]
+        yield self.read_batch(next(order)).to(self.device)  # a single batch, for a picture, needs no threads
+        count = thread_count()
+        threads, arriving = ThreadPoolExecutor(count), deque()
         try:
-            while (batch := received(arriving, workers)) is not None:
-                yield self.arrived(batch)
+            for indices in order:
+                arriving.append(threads.submit(self.read_batch, indices))
+                if len(arriving) == BATCHES_AHEAD * count:
+                    yield arriving.popleft().result().to(self.device, non_blocking=True)
+            while arriving:
+                yield arriving.popleft().result().to(self.device, non_blocking=True)
         finally:
-            del arriving  # a traceback would keep it, and the workers would not end
+            threads.shutdown(cancel_futures=True)
 
-    def arrived(self, batch: Tensor | BadInput | Stopped) -> Tensor:
-        """Return the batch on the device, or raise it if it is an error."""
-        if isinstance(batch, Exception):
-            raise batch
-        return batch.to(self.device, non_blocking=True)
-
-
-@dataclass(frozen=True)
-class BatchReader:
-    """The data set of a worker: it has `read`, but not the paths, so its memory does not grow with their number."""
-
-    read: Callable[[str], Tensor]
-
-    def __getitem__(self, paths: list[str]) -> Tensor | BadInput:
-        """Return the images, uint8 (len(paths), C, H, W), or the BadInput of one that cannot be read.
-
-        The error is returned, not raised: the DataLoader would wrap it into a traceback of many lines.
-        """
-        try:
-            return torch.stack([self.read(path) for path in paths])
-        except BadInput as error:
-            return error
+    def read_batch(self, indices: Tensor) -> Tensor:
+        """Return the images of these indices, in pinned memory if they go to a GPU; raises BadInput."""
+        images = torch.stack([self.read(self.paths[index]) for index in indices.tolist()])
+        return images.pin_memory() if self.device.type == "cuda" else images
 
 
-def worker_count() -> int:
-    """Return the number of workers: the cores divided by the local processes, from 1 to MAX_WORKERS."""
+def thread_count() -> int:
+    """Return the number of threads: the cores divided by the local processes, from 1 to MAX_THREADS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # started by torchrun on this machine
-    return max(1, min(MAX_WORKERS, cores // processes))
-
-
-@contextmanager
-def without_torchs_handler() -> Iterator[None]:
-    """Undo the DataLoader's handler of SIGCHLD, which the block sets.
-
-    When a worker ends, that handler raises an error wherever the process is, also in the middle of a step. Without it,
-    the loader notices within five seconds while it waits for that worker's batch.
-    """
-    if not hasattr(signal, "SIGCHLD") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGCHLD)
-    yield
-    signal.signal(signal.SIGCHLD, before)
-
-
-def received(arriving: Iterator[Tensor | BadInput], workers: list[BaseProcess]) -> Tensor | BadInput | Stopped | None:
-    """Return the next batch or error from the workers, Stopped if one of them is dead, or None at the end."""
-    try:
-        return next(arriving, None)
-    except RuntimeError:
-        codes = [worker.exitcode for worker in workers if worker.exitcode]
-        if not codes:
-            raise
-        how = signal.Signals(-codes[0]).name if codes[0] < 0 else f"exit status {codes[0]}"
-        if codes[0] == -signal.SIGKILL:
-            how += ", which the system sends when memory runs out"
-        return Stopped(f"a process that reads images has ended ({how})")
-
-
-def leave_signals_to_the_run(worker: int) -> None:
-    """Make a worker ignore Ctrl-C, and leave the process group that SIGTERM may be sent to.
-
-    The run handles these signals after the current step, and then ends its workers. A worker ended by a signal would
-    stop the run in the middle of a step.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(os, "setpgrp"):  # not on Windows, which sends no signals to groups
-        os.setpgrp()
+    return max(1, min(MAX_THREADS, cores // processes))

@@ -37,24 +37,15 @@ def check_numbers_by_name(step: int, values: object) -> None:
 
     Reads only types and shapes, so it does not wait for the device.
     """
-    if not isinstance(values, Mapping):
-        raise Stopped(f"step {step}: the step returned {kind(values)}; return a dict of names and numbers")
+    if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
+        raise Stopped(f"step {step}: the step returned a {type(values).__name__}; return a dict of names and numbers")
     for name, value in values.items():
-        if not isinstance(name, str):
-            raise Stopped(f"step {step}: the step returned a number under {name!r}; name it with a string")
         if isinstance(value, Tensor):
-            if value.numel() == 1 and not value.is_complex():
-                continue
-        elif isinstance(value, Real):
-            continue
-        raise Stopped(f"step {step}: the step returned {kind(value)} as {name!r}; a curve takes one number")
-
-
-def kind(value: object) -> str:
-    """Return the type of `value` in a few words, without its content."""
-    if isinstance(value, Tensor):
-        return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
-    return f"a value of type {type(value).__name__}"
+            one_number, what = value.numel() == 1 and not value.is_complex(), f"a tensor of shape {tuple(value.shape)}"
+        else:
+            one_number, what = isinstance(value, Real), f"a {type(value).__name__}"
+        if not one_number:
+            raise Stopped(f"step {step}: the step returned {what} as {name!r}; a curve takes one number")
 
 
 def stacked(values: Mapping[str, Tensor | float], device: torch.device) -> Tensor:

@@ -1,6 +1,6 @@
 """Reading a checkpoint from an untrusted source: nothing in it is executed, and it is checked before it is used."""
 
-import copy
+import math
 import os
 import warnings
 import zipfile
@@ -106,25 +106,41 @@ def mismatch(part: Stateful, state: object) -> str | None:
 def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
     """Return why `optimizer` cannot load `state`, in a few words, or None.
 
-    A copy of the optimizer steps once, which shows what the state of each parameter must be. A parameter that was never
-    stepped, because it is frozen or unused, has no state.
+    Settings must have the form of the optimizer's own. The tensors of Adam and AdamW must have the names, shapes and
+    dtypes that a step gives them; those of other optimizers PyTorch checks in their first step. A parameter that was
+    never stepped, because it is frozen or unused, has no tensors.
     """
-    twin = copy.deepcopy(optimizer)
-    for parameter in (parameter for group in twin.param_groups for parameter in group["params"]):
-        parameter.grad = torch.zeros_like(parameter)
-    twin.step()
-    expected = twin.state_dict()
-    if [group["params"] for group in state["param_groups"]] != [group["params"] for group in expected["param_groups"]]:
+    own = optimizer.state_dict()["param_groups"]
+    if [group["params"] for group in state["param_groups"]] != [group["params"] for group in own]:
         return "other groups of parameters"
+    parameters = {}
+    for group, mine, loaded in zip(optimizer.param_groups, own, state["param_groups"], strict=True):
+        parameters |= {number: (p, mine) for number, p in zip(mine["params"], group["params"], strict=True)}
+        for name in mine.keys() - {"params", *IMPLEMENTATION}:
+            if not same_form(mine[name], loaded.get(name, mine[name] if isinstance(mine[name], bool) else None)):
+                return f"its setting {name} is {loaded.get(name)}"
     for number, entry in state["state"].items():
-        if wrong := difference(expected["state"][number], entry):
+        parameter, settings = parameters[number]
+        names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if settings.get("amsgrad") else [])]
+        moments = type(optimizer) in (torch.optim.Adam, torch.optim.AdamW)
+        expected = {"step": torch.tensor(0.0)} | dict.fromkeys(names, parameter) if moments else entry
+        if wrong := difference(expected, entry):
             return f"parameter {number}: {wrong}"
-    twin.load_state_dict({"state": {}, "param_groups": state["param_groups"]})  # adds what only a newer PyTorch has
-    for group, loaded in zip(optimizer.param_groups, twin.param_groups, strict=True):
-        for name in group.keys() - {"params", *IMPLEMENTATION}:
-            if type(loaded.get(name)) is not type(group[name]):
-                return f"no {name}, or one of another type"
+        if entry.get("step", 0) < 0:
+            return f"parameter {number}: a negative step"
     return None
+
+
+def same_form(own: object, loaded: object) -> bool:
+    """Return whether a setting may replace the optimizer's own: a schedule changes numbers, but no flags."""
+    if isinstance(own, bool | str | None):
+        return loaded is own or (isinstance(own, str) and loaded == own)
+    if isinstance(own, int | float):
+        return type(loaded) in (int, float) and math.isfinite(loaded) and (loaded >= 0 or own < 0)
+    if isinstance(own, Tensor):
+        return difference({"": own}, {"": loaded}) is None
+    same_length = isinstance(own, tuple | list) and isinstance(loaded, tuple | list) and len(own) == len(loaded)
+    return same_length and all(map(same_form, own, loaded))
 
 
 def load_state(part: Stateful, state: dict) -> None:
@@ -136,22 +152,23 @@ def load_state(part: Stateful, state: dict) -> None:
     part.load_state_dict(state)
 
 
-def difference(expected: dict[str, object], found: object) -> str | None:
-    """Return the first name, shape, dtype or type in which `found` differs from the dict `expected`, or None."""
-    if not isinstance(found, dict):
+def difference(expected: dict[str, object], loaded: object) -> str | None:
+    """Return the first name, shape, dtype or type in which `loaded` differs from the dict `expected`, or None."""
+    if not isinstance(loaded, dict):
         return "its state is not a dict"
-    if expected.keys() != found.keys():
-        return f"{min(map(str, expected.keys() ^ found.keys()))} on one side only"
+    if expected.keys() != loaded.keys():
+        return f"{min(map(str, expected.keys() ^ loaded.keys()))} on one side only"
     for name, tensor in expected.items():
+        other = loaded[name]
         if not isinstance(tensor, Tensor):
-            if type(found[name]) is not type(tensor):
-                return f"{name} is of the type {type(found[name]).__name__}, not {type(tensor).__name__}"
+            if type(other) is not type(tensor):
+                return f"{name} is of the type {type(other).__name__}, not {type(tensor).__name__}"
             continue
-        if not isinstance(found[name], Tensor) or found[name].layout != torch.strided:
+        if not isinstance(other, Tensor) or other.layout != torch.strided:
             return f"{name} is not a tensor"
-        if any(stride == 0 and n > 1 for stride, n in zip(found[name].stride(), found[name].shape, strict=True)):
+        if any(stride == 0 and n > 1 for stride, n in zip(other.stride(), other.shape, strict=True)):
             return f"{name} has one number for several places"  # an optimizer in fused form would write beyond it
-        wrong, right = (f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}" for t in (found[name], tensor))
+        wrong, right = (f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}" for t in (other, tensor))
         if wrong != right:  # as in `float32 (64, 1)`
             return f"{name} is {wrong}, not {right}"
     return None

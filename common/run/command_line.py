@@ -21,10 +21,8 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
 
     If the parsed options have a method `defaults()`, it returns the values of the options that were left out: an
     instance of their class. Errors end the process with one line on stderr, printed by one process under torchrun.
-    Status 2: `main` raises `BadInput` or a ValueError that begins with an option,
-    "--image-size 30: ...", as in the modules that import no other module of this repository. Status 1: `main` raises
-    `Stopped`, `LostRank` or an OSError that names its file. Status 128 plus the signal's number, without a message:
-    a signal has ended `main`, or stdout was closed.
+    Status 2: `main` raises `BadInput`. Status 1: `main` raises `Stopped`, `LostRank` or an OSError that names its file.
+    Status 128 plus the signal's number, without a message: a signal has ended `main`, or stdout was closed.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # file names may have characters that the terminal lacks
@@ -39,10 +37,6 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
         end(str(error), 2)
     except (Stopped, LostRank) as error:
         end(str(error), 1)
-    except ValueError as error:
-        if not str(error).startswith("--"):
-            raise
-        end(str(error), 2)
     except Interrupted as error:
         close_process_group()
         sys.exit(error.status)

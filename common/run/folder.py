@@ -1,9 +1,6 @@
 """The files of a run: its folder, the lock on it, and files that are written completely or not at all."""
 
-import errno
 import os
-import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,7 +22,6 @@ def make_run_folder(parent: Path) -> Path:
     """Make and return a folder named after the time, with a number appended if that folder exists."""
     name = datetime.now().strftime("%Y%m%d-%H%M%S")
     try:
-        check_name(parent)
         parent.mkdir(parents=True, exist_ok=True)
         for suffix in ["", *(f"-{number}" for number in range(2, 100))]:
             folder = parent / (name + suffix)
@@ -88,7 +84,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
     Raises OSError, with `path` as its file name, if that cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.unfinished")
     try:
         with temporary.open("wb") as file:
             write(file)
@@ -106,48 +102,20 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             temporary.unlink()
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Remove the temporary files of a training process that was killed inside `write_whole`, and no other files."""
-    for path in folder.rglob(".*"):
-        if re.fullmatch(r"\.(checkpoint\.pt|config\.json|step-\d+\.png)\.\d+", path.name):
-            path.unlink()
-
-
 @contextmanager
 def events(folder: Path, purge_step: int | None) -> "Iterator[SummaryWriter]":
-    """Open TensorBoard's writer for `folder`; if its thread cannot write, its next call raises the OSError.
+    """Open TensorBoard's writer for `folder`; if its thread cannot write, its next call raises the OSError."""
+    from torch.utils.tensorboard import SummaryWriter  # takes as long to load as torch
 
-    The run flushes it before each checkpoint, so an error at the end is ignored; the thread prints no traceback.
-    """
-
-    def hook(failed: threading.ExceptHookArgs) -> None:
-        if not isinstance(failed.exc_value, OSError):
-            before(failed)
-
-    from torch.utils.tensorboard import SummaryWriter  # not for audit_script.py, which audits scripts without it
-
-    check_name(folder)
     # TensorBoard reads the files in the order of their names: the second in which they were made, then the process.
     while any(folder.glob(f"events.out.tfevents.{int(time.time())}.*")):
         time.sleep(0.02)
-    before, threading.excepthook = threading.excepthook, hook
+    board = SummaryWriter(folder, purge_step=purge_step)
     try:
-        board = SummaryWriter(folder, purge_step=purge_step)
-        try:
-            yield board
-        finally:
-            with suppress(OSError):
-                board.close()
+        yield board
     finally:
-        threading.excepthook = before
-
-
-def check_name(folder: Path) -> None:
-    """Raise OSError if TensorBoard cannot write into `folder`, because its name is not text in this locale."""
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError as error:
-        raise OSError(errno.EILSEQ, "the name is not UTF-8, or the locale is not", str(folder)) from error
+        with suppress(OSError):  # the run flushes the writer before each checkpoint
+            board.close()
 
 
 def short_path(path: Path) -> Path:

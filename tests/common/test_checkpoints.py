@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import BadInput
+from common.run.checkpoint import mismatch
 from scripts import cyclegan
 from scripts.tools import sample
 
@@ -194,6 +195,11 @@ WRONG_STATES = {
     "optimizer_d   ": lambda c: c["optimizer_d"].update(state=3, param_groups=3),
     "optimizer_d    ": lambda c: c.update(optimizer_d=c["optimizer_g"]),
     "optimizer_d     ": lambda c: c["optimizer_d"]["param_groups"][0].pop("eps"),
+    "optimizer_g -": lambda c: c["optimizer_g"]["state"][0]["step"].fill_(-1),
+    "optimizer_g --": lambda c: c["optimizer_g"]["param_groups"][0].update(betas=(0.9,)),
+    "optimizer_g ---": lambda c: c["optimizer_g"]["param_groups"][0].update(amsgrad=True),
+    "optimizer_g ----": lambda c: c["optimizer_g"]["param_groups"][0].update(lr=float("nan")),
+    "optimizer_g -----": lambda c: c["optimizer_g"]["param_groups"][0].update(lr=-1.0),
     "optimizer_d      ": lambda c: [
         entry.update(exp_avg=entry["exp_avg"].flatten()[:1].expand(entry["exp_avg"].shape))
         for entry in c["optimizer_d"]["state"].values()
@@ -206,7 +212,7 @@ WRONG_STATES = {
 def test_a_state_of_other_names_shapes_or_dtypes_is_refused_before_anything_is_changed(name, run, refusal):
     change(run, WRONG_STATES[name])
     line = refused("gan_detach", run, refusal)
-    assert f"does not hold this {name.strip()}: " in line or "not a checkpoint of these scripts" in line
+    assert f"does not hold this {name.strip(' -')}: " in line or "not a checkpoint of these scripts" in line
 
 
 @pytest.fixture(scope="module")
@@ -261,3 +267,16 @@ def test_a_checkpoint_with_damage_inside_a_tensor_is_refused_by_the_name_of_the_
     path.write_bytes(data)
     line = refusal(script, *(["--resume"] if script == "gan_detach" else []), run)
     assert re.search(r"checkpoint\.pt: .* is damaged; ", line)
+
+
+OPTIMIZERS = [torch.optim.Adagrad, torch.optim.Adafactor, torch.optim.NAdam, torch.optim.RMSprop, torch.optim.SGD]
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_the_state_of_any_optimizer_of_pytorch_is_accepted_with_a_rate_that_a_schedule_has_changed(kind):
+    network = torch.nn.Linear(3, 2)
+    optimizer, other = (kind(network.parameters(), lr=0.1) for _ in range(2))
+    network(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    optimizer.param_groups[0]["lr"] = 0.05
+    assert mismatch(other, optimizer.state_dict()) is None

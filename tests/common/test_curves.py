@@ -55,14 +55,14 @@ def test_every_number_is_a_curve_and_every_loss_stands_beside_the_bar(tmp_path, 
 
 
 REFUSED = {
-    "'images' is a batch": ({"images": torch.zeros(4, 1, 8, 8)}, "a float32 tensor of shape (4, 1, 8, 8) as 'images'"),
-    "empty": ({"none": torch.zeros(0)}, "a float32 tensor of shape (0,) as 'none'"),
-    "complex": ({"z": torch.zeros((), dtype=torch.complex64)}, "a complex64 tensor of shape () as 'z'"),
-    "text": ({"note": "good"}, "a value of type str as 'note'"),
-    "nothing": ({"note": None}, "a value of type NoneType as 'note'"),
-    "no name": ({1: 0.5}, "a number under 1"),
-    "no dict": ((0.5, 0.5), "a value of type tuple; return a dict of names and numbers"),
-    "forgotten": (None, "a value of type NoneType; return a dict"),
+    "'images' is a batch": ({"images": torch.zeros(4, 1, 8, 8)}, "a tensor of shape (4, 1, 8, 8) as 'images'"),
+    "empty": ({"none": torch.zeros(0)}, "a tensor of shape (0,) as 'none'"),
+    "complex": ({"z": torch.zeros((), dtype=torch.complex64)}, "a tensor of shape () as 'z'"),
+    "text": ({"note": "good"}, "a str as 'note'"),
+    "nothing": ({"note": None}, "a NoneType as 'note'"),
+    "no name": ({1: 0.5}, "a dict; return a dict of names and numbers"),
+    "no dict": ((0.5, 0.5), "a tuple; return a dict of names and numbers"),
+    "forgotten": (None, "a NoneType; return a dict"),
 }
 
 

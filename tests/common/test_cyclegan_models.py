@@ -42,7 +42,7 @@ def test_weights_are_drawn_from_a_normal_distribution_of_0_02_and_biases_are_0()
 
 @pytest.mark.parametrize("size", [8, 11, 30])
 def test_sizes_that_do_not_come_back_are_refused(size):
-    with pytest.raises(ValueError, match="--image-size"):
+    with pytest.raises(ValueError, match="multiples of 4"):
         cyclegan_networks((3, size, size), width=4, blocks=1, halvings=2)
 
 

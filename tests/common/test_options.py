@@ -19,6 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.cyclegan_models import cyclegan_networks
+from common.errors import blame
 from common.models import MODELS
 from common.run.command_line import launch
 from common.run.option_values import check_numbers
@@ -107,7 +108,7 @@ def stand_in(script, kind):
         if script == "cyclegan":
             linear_decay(options.steps, options.decay_from)
         shape = (1, getattr(options, "image_size", None) or 28, getattr(options, "image_size", None) or 28)
-        with torch.device("meta"):
+        with torch.device("meta"), blame("--image-size"):
             if issubclass(kind, GanOptions) or script == "compare_updates":
                 MODELS[options.model](shape, getattr(options, "z_dim", GanOptions.z_dim))
             elif "cyclegan" in script:

@@ -9,7 +9,7 @@ from common.images import downloads
 BAD_OPTIONS = {
     "--dataset no/such/folder": "no/such/folder: neither mnist5k",
     "--dataset mnst5k": "mnst5k: neither mnist5k",
-    "--image-size 30": "--image-size 30",
+    "--image-size 30": "30",
     "--image-size -28": "--image-size -28",
     "--image-size 0": "--image-size 0",
     "--batch-size 0": "--batch-size 0",

@@ -1,17 +1,11 @@
 """One process trains a run: a second is refused in one line, and a killed one leaves no lock behind."""
 
-import multiprocessing
-import os
 import shutil
-import signal
-from contextlib import suppress
 from functools import partial
 
-from PIL import Image
 from processes import wait_until
 from test_resume import MLP, assert_same, finish, resume, start, train, weights
 
-from common.images import folder as image_folder
 from common.training_run import TrainingRun
 
 MLP_OF_4 = f"{MLP} --steps 4"
@@ -92,54 +86,8 @@ def overtaken(run):
     TrainingRun.restore = late
 
 
-def test_resuming_removes_what_a_killed_training_left_half_written_and_no_other_tools_files(tmp_path):
-    run = train("gan_detach", MLP_OF_4, tmp_path)
-    gone = [run / ".checkpoint.pt.17", run / ".config.json.17", run / "samples" / ".step-000004.png.17"]
-    stays = [run / ".samples.png.17", run / ".evaluation.json.17", run / ".notes.1"]
-    for path in gone + stays:
-        path.touch()
-    finish(resume("gan_detach", tmp_path, "--steps 5"), tmp_path)
-    assert [path.exists() for path in gone] == [False] * 3
-    assert [path.exists() for path in stays] == [True] * 3
-
-
 def test_where_there_can_be_no_lock_a_run_is_resumed_without(tmp_path):
     run = train("gan_detach", MLP_OF_4, tmp_path)
     (run / ".lock").mkdir()  # so that opening it fails, as on a file system that has no locks
     finish(resume("gan_detach", tmp_path, "--steps 9"), tmp_path)
     assert weights(run)[".step"] == 9
-
-
-def test_workers_that_outlive_a_killed_run_do_not_keep_it_locked(tmp_path):
-    images = tmp_path / "images"
-    images.mkdir()
-    for number in range(8):
-        Image.effect_noise((8, 8), 100).save(images / f"{number}.png")
-    arguments = f"--dataset {images} {MLP} --steps 9"
-    process = start("gan_detach", arguments, tmp_path, partial(streaming_and_killed_in_step_6, tmp_path / "pids"))
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    workers = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    assert workers
-    for worker in workers:
-        os.kill(worker, 0)  # there it still is
-    finish(resume("gan_detach", tmp_path), tmp_path)
-    for worker in workers:
-        with suppress(ProcessLookupError):
-            os.kill(worker, signal.SIGKILL)
-
-
-def streaming_and_killed_in_step_6(pids):
-    log = TrainingRun.log
-    image_folder.MEMORY_LIMIT = 0
-
-    def killed(run, step, values):
-        if step == 6:
-            workers = multiprocessing.active_children()
-            for worker in workers:
-                os.kill(worker.pid, signal.SIGSTOP)  # so that they do not notice
-            pids.write_text(" ".join(str(worker.pid) for worker in workers))
-            os.kill(os.getpid(), signal.SIGKILL)
-        log(run, step, values)
-
-    TrainingRun.log = killed

@@ -8,7 +8,6 @@ import threading
 
 import pytest
 import torch
-from helpers import call
 
 from common.training_run import TrainingRun
 from scripts import gan_detach
@@ -168,13 +167,3 @@ def test_a_folder_that_is_moved_away_is_told(tmp_path, monkeypatch, outcome):
     line = errors.splitlines()[-1]
     assert os.strerror(errno.ENOENT) in line
     assert saved_step(tmp_path / "moved") == 4
-
-
-def test_the_files_of_a_write_that_was_killed_are_removed_and_no_others(run):
-    unfinished = [run / ".checkpoint.pt.123", run / ".config.json.4", run / "samples" / ".step-000003.png.56"]
-    kept = [run / ".notes", run / "notes.123", run / ".hidden.txt"]
-    for path in (*unfinished, *kept):
-        path.touch()
-    call("gan_detach", "--resume", run, "--steps", 4)
-    assert [path.exists() for path in unfinished] == [False] * 3
-    assert [path.exists() for path in kept] == [True] * 3
