@@ -30,12 +30,7 @@ def run(finished, tmp_path):
 CONTRADICTIONS = {
     "--lr 0.1": "--lr 0.1: the run {run} has 0.002; leave the option out",
     "--betas 0.5 0.9": "--betas 0.5 0.9: the run {run} has 0.0 0.999; leave the option out",
-    "--model conv": "--model conv: the run {run} has mlp; leave the option out",
-    "--seed 1": "--seed 1: the run {run} has 0; leave the option out",
     "--dataset mnist": "--dataset mnist: the run {run} has mnist5k; leave the option out",
-    "--dataset .": "--dataset .: the run {run} has mnist5k; leave the option out",
-    "--precision bf16": "--precision bf16: the run {run} has fp32; leave the option out",
-    "--image-size None": "--image-size None: the run {run} has 8; leave the option out",
     "--log-every 7": "--log-every 7: the run {run} has 50; leave the option out",
     "--steps 2": "--steps 2: the run {run} has 3, which can only be raised",
 }
@@ -47,26 +42,16 @@ def test_an_option_that_contradicts_the_run_is_refused_with_both_values(argument
     assert CONTRADICTIONS[arguments].format(run=run) in line
 
 
-@pytest.mark.parametrize("arguments", ["--lr 0.002", "--model mlp", "--steps 3", "--image-size 8 --betas 0 0.999"])
-def test_an_option_that_says_what_the_run_has_is_no_contradiction(arguments, run, capsys):
-    resume(run, *arguments.split())
+def test_an_option_that_says_what_the_run_has_is_no_contradiction(run, capsys):
+    resume(run, *["--lr", "0.002", "--model", "mlp", "--steps", "3", "--image-size", "8", "--betas", "0", "0.999"])
     assert capsys.readouterr().out.startswith("Done: 3 steps.")
 
 
-def test_a_run_is_resumed_by_the_script_that_made_it_alone(run, refusal):
-    for script in ("gan_resample", "cyclegan"):
-        line = refusal(script, "--resume", run)
-        assert str(run) in line
-        assert "made by gan_detach.py" in line
-
-
 def test_what_cannot_be_resumed_is_named(run, tmp_path, refusal):
-    for path, expected in [
-        (tmp_path / "nowhere", "not found"),
-        (tmp_path, "checkpoint.pt: not found"),
-        (run / "checkpoint.pt", "name the run's folder"),
-    ]:
-        assert expected in refusal("gan_detach", "--resume", path)
+    assert "made by gan_detach.py" in refusal("cyclegan", "--resume", run)
+    assert f"{tmp_path / 'nowhere'}: not found" in refusal("gan_detach", "--resume", tmp_path / "nowhere")
+    assert "checkpoint.pt: not found" in refusal("gan_detach", "--resume", tmp_path)
+    assert "name the run's folder" in refusal("gan_detach", "--resume", run / "checkpoint.pt")
 
 
 def test_a_run_that_was_moved_goes_on_where_it_is_now(run, capsys):
@@ -186,13 +171,3 @@ def test_a_run_can_go_on_with_another_number_of_threads(run):
     finally:
         torch.set_num_threads(threads)
     assert checkpoint(run)["step"] == 4
-
-
-def test_a_decay_from_the_first_step_on_is_taken(tmp_path):
-    arguments = "--image-size 12 --width 2 --blocks 1 --halvings 1 --batch-size 2 --steps 2 --decay-from 0 --device cpu"
-    images = folder_of_images(tmp_path / "images")
-    arguments = [*arguments.split(), "--cycle-weight", 0, "--dataset", images, "--runs-dir", tmp_path]
-    call("cyclegan", *arguments)
-    (run,) = tmp_path.glob("cyclegan/*")
-    assert checkpoint(run)["options"]["decay_from"] == 0
-    assert checkpoint(run)["step"] == 2

@@ -9,7 +9,7 @@ from functools import partial
 
 from PIL import Image
 from processes import wait_until
-from test_resume import MLP, assert_same, finish, resume, start, train, weights
+from test_resume import KILLED, MLP, assert_same, finish, resume, start, train, weights
 
 from common.images import folder as image_folder
 from common.training_run import TrainingRun
@@ -33,10 +33,6 @@ def contents(run):
     return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in run.rglob("*")}
 
 
-def refusal_of(run):
-    return f"error: {run}: another process is training this run; wait for it, or end it first\n"
-
-
 def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone(tmp_path):
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     whole, run = train("gan_detach", f"{MLP} --steps 9", tmp_path / "whole"), train("gan_detach", MLP_OF_4, ours)
@@ -45,38 +41,19 @@ def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone
     (run / ".checkpoint.pt.1").touch()  # as the first has it while it writes
     before = contents(run)
     finish(start("gan_detach", f"--resume {run} --steps 9", theirs), theirs, 2)
-    assert (theirs / "log").read_text() == refusal_of(run)
+    refusal = f"error: {run}: another process is training this run; wait for it, or end it first\n"
+    assert (theirs / "log").read_text() == refusal
     assert contents(run) == before
     (tmp_path / "go").touch()
     finish(first, ours)
     assert_same(weights(run), weights(whole))
 
 
-def test_of_two_that_resume_a_run_at_once_one_does(tmp_path):
-    whole, run = train("gan_detach", f"{MLP} --steps 9", tmp_path / "whole"), train("gan_detach", MLP_OF_4, tmp_path)
-    folders = tmp_path / "one", tmp_path / "other"
-    processes = [
-        start("gan_detach", f"--resume {run} --steps 9", folder, partial(waiting, tmp_path)) for folder in folders
-    ]
-    wait_until(lambda: any(process.exitcode is not None for process in processes))
-    (tmp_path / "go").touch()
-    for process in processes:
-        process.join()
-    assert sorted(process.exitcode for process in processes) == [0, 2]
-    refused = folders[[process.exitcode for process in processes].index(2)]
-    assert (refused / "log").read_text() == refusal_of(run)
-    assert_same(weights(run), weights(whole))
-    assert not list(run.rglob(".*"))
-
-
 def test_a_run_that_another_process_has_gone_on_with_meanwhile_is_not_gone_on_with_from_before(tmp_path):
     run = train("gan_detach", MLP_OF_4, tmp_path)
     finish(resume("gan_detach", tmp_path, "--steps 9", partial(overtaken, run)), tmp_path, 2)
-    assert (
-        (tmp_path / "log")
-        .read_text()
-        .endswith(f"error: {run}: another process has just continued this run; try again\n")
-    )
+    refusal = f"error: {run}: another process has just continued this run; try again\n"
+    assert (tmp_path / "log").read_text().endswith(refusal)
 
 
 def overtaken(run):
@@ -92,17 +69,6 @@ def overtaken(run):
     TrainingRun.restore = late
 
 
-def test_resuming_removes_what_a_killed_training_left_half_written_and_no_other_tools_files(tmp_path):
-    run = train("gan_detach", MLP_OF_4, tmp_path)
-    gone = [run / ".checkpoint.pt.17", run / ".config.json.17", run / "samples" / ".step-000004.png.17"]
-    stays = [run / ".samples.png.17", run / ".evaluation.json.17", run / ".notes.1"]
-    for path in gone + stays:
-        path.touch()
-    finish(resume("gan_detach", tmp_path, "--steps 5"), tmp_path)
-    assert [path.exists() for path in gone] == [False] * 3
-    assert [path.exists() for path in stays] == [True] * 3
-
-
 def test_where_there_can_be_no_lock_a_run_is_resumed_without(tmp_path):
     run = train("gan_detach", MLP_OF_4, tmp_path)
     (run / ".lock").mkdir()  # so that opening it fails, as on a file system that has no locks
@@ -116,9 +82,8 @@ def test_workers_that_outlive_a_killed_run_do_not_keep_it_locked(tmp_path):
     for number in range(8):
         Image.effect_noise((8, 8), 100).save(images / f"{number}.png")
     arguments = f"--dataset {images} {MLP} --steps 9"
-    process = start("gan_detach", arguments, tmp_path, partial(streaming_and_killed_in_step_6, tmp_path / "pids"))
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
+    sabotage = partial(streaming_and_killed_in_step_6, tmp_path / "pids")
+    finish(start("gan_detach", arguments, tmp_path, sabotage), tmp_path, KILLED)
     workers = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert workers
     for worker in workers:

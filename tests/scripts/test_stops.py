@@ -65,27 +65,27 @@ def saved_step(run):
     return torch.load(run / "checkpoint.pt", weights_only=True)["step"]
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_at_the_next_log(tmp_path, monkeypatch, outcome):
-    step_with(monkeypatch, nan=5)
-    line, run = stop_in_the_middle("--steps 20 --log-every 3", tmp_path, outcome)
-    assert "error: step 6: d_loss is nan; the last checkpoint, of step 4, is " in line
-    assert str(run / "checkpoint.pt") in line
-    assert saved_step(run) == 4
-
-
-def test_no_checkpoint_is_taken_after_a_loss_that_is_not_finite(tmp_path, monkeypatch, outcome):
-    step_with(monkeypatch, nan=7)
-    line, run = stop_in_the_middle("--steps 20", tmp_path, outcome)
-    assert "error: step 8: d_loss is nan; the last checkpoint, of step 4" in line
-    assert saved_step(run) == 4
-
-
-def test_no_checkpoint_is_taken_of_weights_that_are_not_finite(tmp_path, monkeypatch, outcome):
-    step_with(monkeypatch, inf=4)
-    line, run = stop_in_the_middle("--steps 20", tmp_path, outcome)
-    assert line.startswith("error: step 4: generator holds a number that is not finite; ")
-    assert "has no checkpoint yet" in line
-    assert not (run / "checkpoint.pt").exists()
+@pytest.mark.parametrize(
+    ("arguments", "event", "step", "told"),
+    [
+        ("--log-every 3", {"nan": 5}, 4, "step 6: d_loss is nan; the last checkpoint, of step 4, is "),
+        ("", {"nan": 7}, 4, "step 8: d_loss is nan; the last checkpoint, of step 4, is "),
+        ("", {"inf": 4}, None, "step 4: generator holds a number that is not finite; "),
+    ],
+    ids=["a loss at the next log", "a loss at the next checkpoint", "a weight"],
+)
+def test_what_is_not_finite_stops_the_run_and_is_in_no_checkpoint(
+    arguments, event, step, told, tmp_path, monkeypatch, outcome
+):
+    step_with(monkeypatch, **event)
+    line, run = stop_in_the_middle(f"--steps 20 {arguments}", tmp_path, outcome)
+    assert line.startswith(f"error: {told}")
+    if step is None:
+        assert "has no checkpoint yet" in line
+        assert not (run / "checkpoint.pt").exists()
+    else:
+        assert str(run / "checkpoint.pt") in line
+        assert saved_step(run) == step
 
 
 def after_the_first_checkpoint(monkeypatch, event):
@@ -126,38 +126,6 @@ def test_no_room_for_a_curve_is_told_without_the_traceback_of_tensorboards_threa
     assert str(run) in line.split(";")[0]
     assert saved_step(run) == 4
     assert threading.excepthook is hook
-
-
-@pytest.mark.parametrize("what", ["checkpoint.pt", "samples/step-000006.png"])
-def test_a_disk_that_is_full_is_told(what, tmp_path, monkeypatch, outcome):
-    def full(run):
-        monkeypatch.setattr(os, "fsync", lambda file: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
-
-    after_the_first_checkpoint(monkeypatch, full)
-    every = 6 if "samples" in what else 1000
-    line, run = stop_in_the_middle(f"--steps 20 --sample-every {every}", tmp_path, outcome)
-    assert line.startswith(f"error: {run / what}: No space left; the last checkpoint, of step 4, is ")
-    assert saved_step(run) == 4
-
-
-def test_a_folder_that_turns_read_only_is_told_and_the_checkpoint_stays_whole(tmp_path, monkeypatch, outcome):
-    def read_only(run):
-        run.folder.chmod(0o500)
-        if os.geteuid() == 0:  # whom no permission stops
-            os.seteuid(65534)
-
-    after_the_first_checkpoint(monkeypatch, read_only)
-    user = os.geteuid()
-    try:
-        arguments = [*TINY.split(), "--steps", 20, "--checkpoint-every", 4, "--runs-dir", tmp_path]
-        status, _, errors = outcome("gan_detach", *arguments)
-    finally:
-        os.seteuid(user)
-    (run,) = tmp_path.glob("gan_detach/*")
-    assert status == 1
-    line = errors.splitlines()[-1]
-    assert f"{os.strerror(errno.EACCES)}; the last checkpoint, of step 4, is " in line
-    assert saved_step(run) == 4
 
 
 def test_a_folder_that_is_moved_away_is_told(tmp_path, monkeypatch, outcome):
