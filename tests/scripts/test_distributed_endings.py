@@ -17,12 +17,10 @@ from processes import PATIENCE, ended, logs, program, start_ranks, torchrun, wai
 
 from common import data
 from common.images import folder as image_folder
-from common.run.folder import locked
 
 REFUSED = {
     "--batch-size 2": "--batch-size 2: leaves some of 3 processes without an image",
     "--image-size 60": "--image-size 60",
-    "--device cuda:0": "--device cuda:0: several processes cannot share it",
 }
 
 
@@ -94,17 +92,6 @@ def test_an_image_that_goes_bad_in_one_process_ends_all_with_its_name_and_the_la
     (line,) = [line for line in told.splitlines() if line.startswith("error: ")]
     assert line.startswith(f"error: {bad} cannot be read as an image (")
     assert "; the last checkpoint, of step 5, is " in line
-
-
-def test_a_run_that_another_process_trains_is_refused_once_and_ends_all(tmp_path):
-    arguments = ["--model", "mlp", "--image-size", 8, "--steps", 1, "--device", "cpu", "--runs-dir", tmp_path / "runs"]
-    assert ended(start_ranks(1, tmp_path, call, "gan_detach", *arguments)) == [0]
-    (run,) = tmp_path.glob("runs/*/*")
-    with locked(run):
-        assert ended(start_ranks(2, tmp_path, call, "gan_detach", "--resume", run, "--steps", 2)) == [2, 1]
-    assert "".join(logs(tmp_path, 2)) == (
-        f"error: {run}: another process is training this run; wait for it, or end it first\n"
-    )
 
 
 def stream_everything(*arguments):
