@@ -175,20 +175,6 @@ def command_in_float64(script, *arguments):
     call(script, *arguments)
 
 
-def test_a_curve_of_the_users_own_is_the_mean_over_the_whole_batch(tmp_path):
-    assert ended(start_ranks(2, tmp_path, log_the_rank, tmp_path / "runs")) == [0, 0], logs(tmp_path, 2)
-    (run,) = tmp_path.glob("runs/*/*")
-    events = EventAccumulator(str(run)).Reload()
-    assert [point.value for point in events.Scalars("rank")] == pytest.approx([2 / 3])  # 1 image and 2
-
-
-def log_the_rank(runs):
-    module = module_of("gan_detach")
-    step, rank = module.train_step, int(os.environ["RANK"])
-    module.train_step = lambda *arguments: step(*arguments) | {"rank": rank}
-    call("gan_detach", "--model", "mlp", "--batch-size", 3, "--steps", 1, "--device", "cpu", "--runs-dir", runs)
-
-
 def test_torchrun_trains_as_one_process_does(tmp_path):
     """The gradients of a step in float32, to a hundred roundings: weights would differ by what Adam makes of those."""
     arguments = ["--model", "mlp", "--steps", 1, "--device", "cpu"]

@@ -92,16 +92,6 @@ def test_the_scale_is_what_saves_the_gradients_from_underflow(monkeypatch):
     assert off("mlp", LOGITS["all at -80"]) > 1e-4
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
-def test_one_logit_a_sample_may_come_in_any_shape(shape):
-    generator, discriminator = networks("mlp")
-    real, z = batch(3)
-    expected = gradients(gan_one_stage.train_step, (generator, discriminator), real, z)
-    reshaped = generator, nn.Sequential(*discriminator, nn.Flatten(0), nn.Unflatten(0, (3, *shape)))
-    for p, q in zip(gradients(gan_one_stage.train_step, reshaped, real, z), expected, strict=True):
-        assert p.equal(q)
-
-
 class BatchDeviation(nn.Module):
     """Adds how much the batch varies to every sample, as Karras et al. (2018) do against mode collapse."""
 
