@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import GANS, call
+from helpers import GANS, call, load
 from processes import fork
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -82,7 +82,7 @@ def tensors(state, name=""):
 
 
 def weights(run):
-    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    checkpoint = load(run)
     return dict(tensors({name: value for name, value in checkpoint.items() if name != "options"}))
 
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 import torch
-from helpers import call, change
+from helpers import call, change, load
 from PIL import Image
 
 from common.run.options import GanOptions
@@ -14,10 +14,6 @@ TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", 
 
 def resume(run, *arguments):
     call("gan_detach", "--resume", run, *arguments)
-
-
-def checkpoint(run):
-    return torch.load(run / "checkpoint.pt", weights_only=True)
 
 
 @pytest.fixture
@@ -55,7 +51,7 @@ def test_what_cannot_be_resumed_is_named(run, tmp_path, refusal):
 
 def test_a_run_that_was_moved_goes_on_where_it_is_now(run, capsys):
     resume(run, "--steps", 5)
-    assert checkpoint(run)["step"] == 5
+    assert load(run)["step"] == 5
     assert f"tensorboard --logdir {run.parent}" in capsys.readouterr().out
 
 
@@ -81,7 +77,7 @@ def test_a_run_on_a_relative_dataset_goes_on_from_another_folder(tmp_path, monke
     run = train_on("images", tmp_path)
     monkeypatch.chdir(tmp_path / "elsewhere")
     resume(run, "--steps", 3)
-    assert checkpoint(run)["step"] == 3
+    assert load(run)["step"] == 3
 
 
 def test_a_run_whose_dataset_was_moved_is_told_where_it_is_once(tmp_path, refusal):
@@ -92,8 +88,8 @@ def test_a_run_whose_dataset_was_moved_is_told_where_it_is_once(tmp_path, refusa
     assert f"--dataset {images}" in line
     resume(run, "--steps", 3, "--dataset", tmp_path / "moved")
     resume(run, "--steps", 4)
-    assert checkpoint(run)["step"] == 4
-    assert checkpoint(run)["options"]["dataset"] == str(tmp_path / "moved")
+    assert load(run)["step"] == 4
+    assert load(run)["options"]["dataset"] == str(tmp_path / "moved")
 
 
 def test_a_folder_of_other_images_is_refused(tmp_path, refusal):
@@ -103,7 +99,7 @@ def test_a_folder_of_other_images_is_refused(tmp_path, refusal):
     assert f"--dataset {other}: holds images of shape [[5, 1, 8, 8]], but the run {run} was made with" in line
     line = refusal("gan_detach", "--resume", run, "--steps", 3, "--dataset", "mnist5k")
     assert f"--dataset mnist5k: the run {run} has {tmp_path / 'images'}; leave the option out" in line
-    assert checkpoint(run)["step"] == 2
+    assert load(run)["step"] == 2
 
 
 def test_a_run_of_a_machine_with_another_device_goes_on_here(run, refusal):
@@ -111,7 +107,7 @@ def test_a_run_of_a_machine_with_another_device_goes_on_here(run, refusal):
     line = refusal("gan_detach", "--resume", run, "--steps", 4)
     assert "--device cuda:99: not on this machine" in line
     resume(run, "--steps", 4, "--device", "cpu")
-    assert checkpoint(run)["options"]["device"] == "cpu"
+    assert load(run)["options"]["device"] == "cpu"
 
 
 def test_compilation_is_switched_on_and_off_when_resuming(run, monkeypatch):
@@ -124,7 +120,7 @@ def test_compilation_is_switched_on_and_off_when_resuming(run, monkeypatch):
     assert len(compiled) == 6
     resume(run, "--steps", 7, "--no-compile")
     assert len(compiled) == 6
-    assert checkpoint(run)["options"]["compile"] is False
+    assert load(run)["options"]["compile"] is False
 
 
 @pytest.mark.parametrize("arguments", [[], ["--ema", "0.5"]])
@@ -133,12 +129,12 @@ def test_an_option_that_the_script_has_got_since_takes_its_default_or_what_is_gi
     resume(run, "--steps", 4, *arguments)
     ema = float(arguments[1]) if arguments else GanOptions().ema
     assert f"The run was made without --ema; it continues with {ema}." in capsys.readouterr().out
-    assert checkpoint(run)["options"]["ema"] == ema
+    assert load(run)["options"]["ema"] == ema
 
 
 def test_an_optimizer_goes_on_as_the_script_sets_it_up_and_with_the_run_s_rate(run):
     """A run of before the script, or PyTorch, changed how Adam is computed; a newer PyTorch knows more settings."""
-    settings = checkpoint(run)["optimizer_g"]["param_groups"][0]
+    settings = load(run)["optimizer_g"]["param_groups"][0]
 
     def older(checkpoint):
         (group,) = checkpoint["optimizer_g"]["param_groups"]
@@ -147,7 +143,7 @@ def test_an_optimizer_goes_on_as_the_script_sets_it_up_and_with_the_run_s_rate(r
 
     change(run, older)
     resume(run, "--steps", 4)
-    group = checkpoint(run)["optimizer_g"]["param_groups"][0]
+    group = load(run)["optimizer_g"]["param_groups"][0]
     assert group == group | settings | {"lr": 0.125}
 
 
@@ -158,4 +154,4 @@ def test_a_run_can_go_on_with_another_number_of_threads(run):
         resume(run, "--steps", 4)
     finally:
         torch.set_num_threads(threads)
-    assert checkpoint(run)["step"] == 4
+    assert load(run)["step"] == 4

@@ -11,7 +11,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from helpers import TRAINING, path_of
+from helpers import TRAINING, load, path_of
 from PIL import Image
 from processes import PATIENCE, forked, program, python, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -64,7 +64,7 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     assert sorted(path.name for path in (folder / "samples").iterdir()) == ["step-000000.png", "step-000002.png"]
     assert len(Image.open(folder / "samples" / "step-000002.png").getcolors(1 << 20)) > 100
     assert json.loads((folder / "config.json").read_text())["options"]["steps"] == 2
-    checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+    checkpoint = load(folder)
     assert checkpoint["step"] == 2
     assert checkpoint["script"] == script
     assert {"optimizer_g", "optimizer_d"} < set(checkpoint)
@@ -86,7 +86,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
     for number, seed in enumerate([0, 0, 1]):
         (tmp_path / str(number)).mkdir()
         _, folder = train("gan_resample", tmp_path / str(number), "--seed", seed, "--model", "mlp")
-        checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+        checkpoint = load(folder)
         checkpoints.append(torch.cat([part.flatten() for part in checkpoint["generator"].values()]))
     first, again, other = checkpoints
     assert first.equal(again)
@@ -116,7 +116,7 @@ def test_ctrl_c_ends_the_run_between_two_steps_with_its_checkpoint_written(tmp_p
     (folder,) = (tmp_path / "gan_detach").iterdir()
     (command,) = re.findall(r"^Continue: +(.+)", output, re.MULTILINE)
     assert shlex.split(command) == ["python", str(path_of("gan_detach")), "--resume", f"gan_detach/{folder.name}"]
-    checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+    checkpoint = load(folder)
     assert checkpoint["step"] == step
     for optimizer in ("optimizer_g", "optimizer_d"):
         assert {int(state["step"]) for state in checkpoint[optimizer]["state"].values()} == {step}

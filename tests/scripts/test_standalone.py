@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from helpers import call, change, path_of
+from helpers import call, change, load, path_of
 from PIL import Image
 from processes import program, python, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -69,10 +69,6 @@ def run(folder, here):
 def run_of(folder):
     (run,) = folder.glob("runs/gan_standalone/*")
     return run
-
-
-def load(run):
-    return torch.load(run / "checkpoint.pt", weights_only=True)
 
 
 def assert_refused(outcome, message):

@@ -9,18 +9,12 @@ import threading
 
 import pytest
 import torch
-from helpers import call
+from helpers import call, load
 
 from common.training_run import TrainingRun
 from scripts import gan_detach
 
 TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"
-
-
-@pytest.fixture
-def run(finished, tmp_path):
-    """A copy of a finished run, to be changed."""
-    return shutil.copytree(finished, tmp_path / "run")
 
 
 def stop_in_the_middle(arguments, tmp_path, outcome):
@@ -48,10 +42,6 @@ def inf_in_a_weight(values, generator, *_):
     return values
 
 
-def saved_step(run):
-    return torch.load(run / "checkpoint.pt", weights_only=True)["step"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "event", "first", "told"),
     [
@@ -73,7 +63,7 @@ def test_what_is_not_finite_stops_the_run_and_is_in_no_checkpoint(
     line, run = stop_in_the_middle(f"--steps 20 {arguments}", tmp_path, outcome)
     assert line.startswith(f"error: {told}; the last checkpoint, of step 4, is ")
     assert str(run / "checkpoint.pt") in line
-    assert saved_step(run) == 4
+    assert load(run)["step"] == 4
 
 
 def after_the_first_checkpoint(monkeypatch, event):
@@ -97,7 +87,7 @@ def test_no_room_for_a_checkpoint_is_told_and_the_old_one_stays_whole(tmp_path, 
     line, run = stop_in_the_middle("--steps 20", tmp_path, outcome)
     told = f"error: {run / 'checkpoint.pt'}: {os.strerror(errno.EFBIG)}; the last checkpoint, of step 4, is "
     assert line.startswith(told)
-    assert saved_step(run) == 4
+    assert load(run)["step"] == 4
 
 
 def test_no_room_for_a_curve_is_told_without_the_traceback_of_tensorboards_thread(tmp_path, monkeypatch, outcome):
@@ -112,7 +102,7 @@ def test_no_room_for_a_curve_is_told_without_the_traceback_of_tensorboards_threa
     line, run = stop_in_the_middle(arguments, tmp_path, outcome)
     assert f"{os.strerror(errno.EFBIG)}; the last checkpoint, of step 4, is " in line
     assert str(run) in line.split(";")[0]
-    assert saved_step(run) == 4
+    assert load(run)["step"] == 4
     assert threading.excepthook is hook
 
 
@@ -123,10 +113,11 @@ def test_a_folder_that_is_moved_away_is_told(tmp_path, monkeypatch, outcome):
     assert status == 1
     line = errors.splitlines()[-1]
     assert os.strerror(errno.ENOENT) in line
-    assert saved_step(tmp_path / "moved") == 4
+    assert load(tmp_path / "moved")["step"] == 4
 
 
-def test_the_files_of_a_write_that_was_killed_are_removed_and_no_others(run):
+def test_the_files_of_a_write_that_was_killed_are_removed_and_no_others(finished, tmp_path):
+    run = shutil.copytree(finished, tmp_path / "run")
     unfinished = [run / ".checkpoint.pt.123", run / ".config.json.4", run / "samples" / ".step-000003.png.56"]
     kept = [run / ".notes", run / "notes.123", run / ".hidden.txt"]
     for path in (*unfinished, *kept):
