@@ -41,14 +41,19 @@ def call(script, *arguments):
         launch(module.main, module.main.__annotations__["options"])
 
 
+def load(run):
+    """Return the checkpoint in the folder of a run."""
+    return torch.load(run / "checkpoint.pt", weights_only=True)
+
+
 def saved(runs):
     """Return the one checkpoint below `runs`."""
-    (path,) = runs.glob("*/*/checkpoint.pt")
-    return torch.load(path, weights_only=True)
+    (run,) = runs.glob("*/*")
+    return load(run)
 
 
 def change(run, make):
     """Change the run's checkpoint with `make`, in place."""
-    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    checkpoint = load(run)
     make(checkpoint)
     torch.save(checkpoint, run / "checkpoint.pt")

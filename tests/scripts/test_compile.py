@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 import torch
-from helpers import GANS, call, module_of, path_of
+from helpers import GANS, call, module_of, path_of, saved
 from processes import python
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -29,8 +29,7 @@ def test_a_script_trains_compiled(script, arguments, tmp_path, monkeypatch):
     # AOTAutograd is where a backward pass is compiled, and refuses or not; its code is then run as it is.
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     call(script, *arguments.split(), "--compile", "--steps", 2, "--device", "cpu", "--runs-dir", tmp_path)
-    (checkpoint,) = tmp_path.glob("*/*/checkpoint.pt")
-    assert torch.load(checkpoint, weights_only=True)["step"] == 2
+    assert saved(tmp_path)["step"] == 2
 
 
 @pytest.mark.parametrize("make", [mlp, conv])
@@ -66,5 +65,4 @@ def test_a_script_trains_compiled_by_inductor_as_a_process_of_its_own(script, ar
     arguments = [*arguments.split(), "--compile", "--steps", 3, "--runs-dir", tmp_path]
     done = python(path_of(script), *arguments, folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    (checkpoint,) = tmp_path.glob("*/*/checkpoint.pt")
-    assert torch.load(checkpoint, weights_only=True)["step"] == 3
+    assert saved(tmp_path)["step"] == 3

@@ -18,14 +18,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from common import data
 from common.training_run import TrainingRun
 
-SCRIPTS = {
-    **{name: {"model": "conv" if name in ("gan_resample", "gan_one_stage") else "mlp"} for name in GANS},
-    "gan_wgan_gp": {"model": "mlp", "critic_steps": 2},
-    "gan_r3": {"model": "mlp", "penalty_every": 2},
+MLP = {"model": "mlp", "image_size": 8}
+SCRIPTS = dict.fromkeys(GANS, MLP) | {
+    "gan_one_stage": {"model": "conv"},
+    "gan_wgan_gp": MLP | {"critic_steps": 2},
+    "gan_r3": MLP | {"penalty_every": 2},
     "cyclegan": {"width": 4, "blocks": 1, "image_size": 12, "load_size": 16, "identity_weight": 5.0, "ema": 0.5},
 }
-# How many numbers the first and the last step return, where these are not four.
-LOGGED = {"gan_wgan_gp": [4, 5], "gan_r3": [4, 6], "cyclegan": [5, 5]}
 STEPS = 10
 BATCH = 7  # neither two nor three processes get equal shares; a pool of 50 is full after 8 steps
 
@@ -94,10 +93,6 @@ def trained(tmp_path_factory):
     }
 
 
-def networks_and_pools(result):
-    return {name: part for name, part in result["state"].items() if not name.startswith("optimizer")}
-
-
 def flat(network):
     return torch.cat([tensor.double().flatten() for tensor in network.values()])
 
@@ -106,9 +101,9 @@ def flat(network):
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_ten_steps_end_with_the_weights_and_pools_of_one_process(trained, script, count):
-    expected = networks_and_pools(trained[1][script][0])
-    for name, network in networks_and_pools(trained[count][script][0]).items():
-        off = (flat(network) - flat(expected[name])).abs().max() / flat(expected[name]).abs().max()
+    found, expected = (trained[n][script][0]["state"] for n in (count, 1))
+    for name in expected.keys() - {"optimizer_g", "optimizer_d"}:
+        off = (flat(found[name]) - flat(expected[name])).abs().max() / flat(expected[name]).abs().max()
         assert off <= 1e-12, name
 
 
@@ -126,14 +121,12 @@ def test_all_processes_end_with_the_same_bits(trained, script, count):
 def test_what_an_optimizer_steps_on_and_a_pool_takes_in_travels_once_a_step_and_nothing_else(trained, script, count):
     state = trained[count][script][0]["state"]
     sizes = [8 * sum(moment["exp_avg"].numel() for moment in state[f"optimizer_{it}"]["state"].values()) for it in "gd"]
-    logged = LOGGED.get(script, [4, 4])
     g_steps = STEPS // 2 if script == "gan_wgan_gp" else STEPS
     expected = Counter({sizes[0]: g_steps}) + Counter({sizes[1]: STEPS})
-    expected += Counter({8 * logged[0]: 1}) + Counter({8 * logged[1]: 2})  # the last step's numbers are also checked
     if script == "cyclegan":  # the fakes of the whole batch, for each of the two pools
         expected += Counter({8 * BATCH * 12 * 12: 2 * STEPS})
     for result in trained[count][script]:
-        assert result["sent"] == expected
+        assert {size: times for size, times in result["sent"].items() if size > 64} == expected  # others: the log's
 
 
 @pytest.mark.numerics
@@ -149,30 +142,6 @@ def test_rank_0_alone_writes_and_logs_the_means_of_the_whole_batch(trained, scri
             assert one.value == pytest.approx(other.value, rel=1e-6)  # curves are written in float32
 
 
-@pytest.mark.numerics
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_checkpoint_does_not_tell_how_many_processes_wrote_it(trained, script):
-    checkpoints = []
-    for count in (1, 2, 3):
-        (path,) = (trained[count]["folder"] / script).glob("*/checkpoint.pt")
-        checkpoints.append(dict(leaves(torch.load(path, weights_only=True))))
-        del checkpoints[-1]["options", "runs_dir"]
-    for checkpoint in checkpoints[1:]:
-        assert checkpoint.keys() == checkpoints[0].keys()
-        for name, value in checkpoint.items():
-            if isinstance(value, torch.Tensor):
-                # Ten times what weights may differ by: CycleGAN's gradients, in Adam's moments, are weighted by 10.
-                torch.testing.assert_close(value, checkpoints[0][name], rtol=1e-12, atol=1e-11)
-            else:
-                assert value == checkpoints[0][name]
-
-
-def leaves(state, path=()):
-    """Yield every value in dictionaries of dictionaries with the keys that lead to it."""
-    for key, value in state.items():
-        yield from leaves(value, (*path, key)) if isinstance(value, dict) else [((*path, key), value)]
-
-
 def test_rank_0_alone_prints(trained):
     for count in (2, 3):
         first, *others = logs(trained[count]["folder"], count)
@@ -183,9 +152,8 @@ def test_rank_0_alone_prints(trained):
 @pytest.mark.numerics
 def test_a_run_made_with_two_processes_resumes_with_three_and_with_one(tmp_path):
     def train(count, *arguments):
-        assert ended(start_ranks(count, tmp_path, command_in_float64, "gan_resample", *arguments)) == [0] * count, logs(
-            tmp_path, count
-        )
+        processes = start_ranks(count, tmp_path, command_in_float64, "gan_resample", *arguments)
+        assert ended(processes) == [0] * count, logs(tmp_path, count)
 
     def options(runs):
         return ["--model", "mlp", "--batch-size", BATCH, "--device", "cpu", "--runs-dir", tmp_path / runs]
@@ -205,20 +173,6 @@ def test_a_run_made_with_two_processes_resumes_with_three_and_with_one(tmp_path)
 def command_in_float64(script, *arguments):
     compute_in_float64()
     call(script, *arguments)
-
-
-def test_a_curve_of_the_users_own_is_the_mean_over_the_whole_batch(tmp_path):
-    assert ended(start_ranks(2, tmp_path, log_the_rank, tmp_path / "runs")) == [0, 0], logs(tmp_path, 2)
-    (run,) = tmp_path.glob("runs/*/*")
-    events = EventAccumulator(str(run)).Reload()
-    assert [point.value for point in events.Scalars("rank")] == pytest.approx([2 / 3])  # 1 image and 2
-
-
-def log_the_rank(runs):
-    module = module_of("gan_detach")
-    step, rank = module.train_step, int(os.environ["RANK"])
-    module.train_step = lambda *arguments: step(*arguments) | {"rank": rank}
-    call("gan_detach", "--model", "mlp", "--batch-size", 3, "--steps", 1, "--device", "cpu", "--runs-dir", runs)
 
 
 def test_torchrun_trains_as_one_process_does(tmp_path):

@@ -5,6 +5,7 @@ Forked processes with the environment of torchrun stand for most runs. Those tha
     pytest -m torchrun
 """
 
+import itertools
 import os
 import re
 import signal
@@ -12,17 +13,14 @@ from pathlib import Path
 
 import pytest
 from helpers import call, path_of, saved
-from PIL import Image
 from processes import PATIENCE, ended, logs, program, start_ranks, torchrun, wait_until
 
 from common import data
-from common.images import folder as image_folder
-from common.run.folder import locked
+from common.errors import BadInput
 
 REFUSED = {
     "--batch-size 2": "--batch-size 2: leaves some of 3 processes without an image",
     "--image-size 60": "--image-size 60",
-    "--device cuda:0": "--device cuda:0: several processes cannot share it",
 }
 
 
@@ -76,40 +74,22 @@ def test_a_signal_to_one_process_ends_all_at_the_same_step(tmp_path):
 
 
 def test_an_image_that_goes_bad_in_one_process_ends_all_with_its_name_and_the_last_checkpoint(tmp_path):
-    images = tmp_path / "images"
-    images.mkdir()
-    for number in range(80):
-        Image.effect_noise((8, 8), 100).save(images / f"{number:02}.png")
-    order = data.batch_order(80, 8, data.seed_for(0, 0))
-    seen = {*next(data.batch_order(80, 64, 0)).tolist(), *(number for _ in range(6) for number in next(order).tolist())}
-    bad = images / f"{min(set(next(order).tolist()) - seen):02}.png"
-    png = bad.read_bytes()
-    bad.write_bytes(png[:60] + bytes(len(png) - 72) + png[-12:])  # which neither its header nor its end shows
-
-    arguments = ["--dataset", images, "--image-size", 8, *ENDLESS, "--batch-size", 8, "--runs-dir", tmp_path / "runs"]
-    processes = start_ranks(2, tmp_path, stream_everything, "gan_detach", *arguments, daemon=False)
-    assert ended(processes) == [1, 1]
-    told = "".join(logs(tmp_path, 2))
-    assert "Traceback" not in told
-    (line,) = [line for line in told.splitlines() if line.startswith("error: ")]
-    assert line.startswith(f"error: {bad} cannot be read as an image (")
-    assert "; the last checkpoint, of step 5, is " in line
+    arguments = [*ENDLESS, "--runs-dir", tmp_path / "runs"]
+    assert ended(start_ranks(2, tmp_path, meet_a_bad_image_in_step_8, arguments)) == [1, 1]
+    (line,) = [line for line in "".join(logs(tmp_path, 2)).splitlines() if line.startswith("error: ")]
+    assert line.startswith("error: 7.png cannot be read; the last checkpoint, of step 5, is ")
 
 
-def test_a_run_that_another_process_trains_is_refused_once_and_ends_all(tmp_path):
-    arguments = ["--model", "mlp", "--image-size", 8, "--steps", 1, "--device", "cpu", "--runs-dir", tmp_path / "runs"]
-    assert ended(start_ranks(1, tmp_path, call, "gan_detach", *arguments)) == [0]
-    (run,) = tmp_path.glob("runs/*/*")
-    with locked(run):
-        assert ended(start_ranks(2, tmp_path, call, "gan_detach", "--resume", run, "--steps", 2)) == [2, 1]
-    assert "".join(logs(tmp_path, 2)) == (
-        f"error: {run}: another process is training this run; wait for it, or end it first\n"
-    )
+def meet_a_bad_image_in_step_8(arguments):
+    to_float, steps = data.to_float, itertools.count(1)
 
+    def bad(images):
+        if next(steps) == 9 and os.environ["RANK"] == "1":  # the first ones are shown as real images
+            raise BadInput("7.png cannot be read")
+        return to_float(images)
 
-def stream_everything(*arguments):
-    image_folder.MEMORY_LIMIT = 0
-    call(*arguments)
+    data.to_float = bad
+    call("gan_detach", *arguments)
 
 
 def test_a_process_that_dies_ends_the_others_with_a_message(tmp_path):

@@ -39,17 +39,6 @@ def test_the_step_alone_computes_in_the_precision_asked_for(script, tmp_path, mo
     assert precision_here() == before
 
 
-def test_a_loop_that_is_left_early_leaves_the_precision_as_it_was(tmp_path):
-    run = TrainingRun("script.py", GanOptions(**TINY, steps=3, precision="bf16", runs_dir=tmp_path))
-    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
-    for _ in run.steps(IMAGES):
-        assert not torch.is_autocast_enabled("cpu")
-        with run.precision():
-            assert torch.is_autocast_enabled("cpu")
-        break
-    assert not torch.is_autocast_enabled("cpu")
-
-
 def test_pictures_are_made_in_eval_mode_and_each_module_gets_its_own_mode_back(tmp_path):
     frozen, trained = torch.nn.BatchNorm2d(1).eval(), torch.nn.Dropout()
     network = torch.nn.Sequential(frozen, trained)
@@ -66,13 +55,3 @@ def test_pictures_are_made_in_eval_mode_and_each_module_gets_its_own_mode_back(t
         assert (network.training, frozen.training, trained.training) == (True, False, True)
         run.log(step, {})
     assert modes == [[False] * 3] * 3
-
-
-def test_every_attribute_of_a_run_is_there_from_the_start(tmp_path):
-    run = TrainingRun("script.py", GanOptions(**TINY, steps=2, audit=True, runs_dir=tmp_path))
-    declared = set(vars(run))
-    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
-    run.keep(network=torch.nn.Linear(2, 2))
-    for step, _ in run.steps(IMAGES):
-        run.log(step, {"d_loss": 0.5})
-    assert set(vars(run)) == declared

@@ -11,13 +11,12 @@ import time
 import numpy as np
 import pytest
 import torch
-from helpers import PENALTIES, path_of
+from helpers import ORDERS, PENALTIES, path_of
 
 from common.data import to_float
 from scripts.tools.digit_classifier import digit_classifier
 
 pytestmark = pytest.mark.promise
-ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ import shutil
 
 import pytest
 import torch
-from helpers import call, change
+from helpers import call, change, load
 from PIL import Image
-from torch import nn
 
 from common.run.options import GanOptions
 
@@ -15,10 +14,6 @@ TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", 
 
 def resume(run, *arguments):
     call("gan_detach", "--resume", run, *arguments)
-
-
-def checkpoint(run):
-    return torch.load(run / "checkpoint.pt", weights_only=True)
 
 
 @pytest.fixture
@@ -30,12 +25,7 @@ def run(finished, tmp_path):
 CONTRADICTIONS = {
     "--lr 0.1": "--lr 0.1: the run {run} has 0.002; leave the option out",
     "--betas 0.5 0.9": "--betas 0.5 0.9: the run {run} has 0.0 0.999; leave the option out",
-    "--model conv": "--model conv: the run {run} has mlp; leave the option out",
-    "--seed 1": "--seed 1: the run {run} has 0; leave the option out",
     "--dataset mnist": "--dataset mnist: the run {run} has mnist5k; leave the option out",
-    "--dataset .": "--dataset .: the run {run} has mnist5k; leave the option out",
-    "--precision bf16": "--precision bf16: the run {run} has fp32; leave the option out",
-    "--image-size None": "--image-size None: the run {run} has 8; leave the option out",
     "--log-every 7": "--log-every 7: the run {run} has 50; leave the option out",
     "--steps 2": "--steps 2: the run {run} has 3, which can only be raised",
 }
@@ -47,31 +37,21 @@ def test_an_option_that_contradicts_the_run_is_refused_with_both_values(argument
     assert CONTRADICTIONS[arguments].format(run=run) in line
 
 
-@pytest.mark.parametrize("arguments", ["--lr 0.002", "--model mlp", "--steps 3", "--image-size 8 --betas 0 0.999"])
-def test_an_option_that_says_what_the_run_has_is_no_contradiction(arguments, run, capsys):
-    resume(run, *arguments.split())
+def test_an_option_that_says_what_the_run_has_is_no_contradiction(run, capsys):
+    resume(run, *["--lr", "0.002", "--model", "mlp", "--steps", "3", "--image-size", "8", "--betas", "0", "0.999"])
     assert capsys.readouterr().out.startswith("Done: 3 steps.")
 
 
-def test_a_run_is_resumed_by_the_script_that_made_it_alone(run, refusal):
-    for script in ("gan_resample", "cyclegan"):
-        line = refusal(script, "--resume", run)
-        assert str(run) in line
-        assert "made by gan_detach.py" in line
-
-
 def test_what_cannot_be_resumed_is_named(run, tmp_path, refusal):
-    for path, expected in [
-        (tmp_path / "nowhere", "not found"),
-        (tmp_path, "checkpoint.pt: not found"),
-        (run / "checkpoint.pt", "name the run's folder"),
-    ]:
-        assert expected in refusal("gan_detach", "--resume", path)
+    assert "made by gan_detach.py" in refusal("cyclegan", "--resume", run)
+    assert f"{tmp_path / 'nowhere'}: not found" in refusal("gan_detach", "--resume", tmp_path / "nowhere")
+    assert "checkpoint.pt: not found" in refusal("gan_detach", "--resume", tmp_path)
+    assert "name the run's folder" in refusal("gan_detach", "--resume", run / "checkpoint.pt")
 
 
 def test_a_run_that_was_moved_goes_on_where_it_is_now(run, capsys):
     resume(run, "--steps", 5)
-    assert checkpoint(run)["step"] == 5
+    assert load(run)["step"] == 5
     assert f"tensorboard --logdir {run.parent}" in capsys.readouterr().out
 
 
@@ -97,7 +77,7 @@ def test_a_run_on_a_relative_dataset_goes_on_from_another_folder(tmp_path, monke
     run = train_on("images", tmp_path)
     monkeypatch.chdir(tmp_path / "elsewhere")
     resume(run, "--steps", 3)
-    assert checkpoint(run)["step"] == 3
+    assert load(run)["step"] == 3
 
 
 def test_a_run_whose_dataset_was_moved_is_told_where_it_is_once(tmp_path, refusal):
@@ -108,8 +88,8 @@ def test_a_run_whose_dataset_was_moved_is_told_where_it_is_once(tmp_path, refusa
     assert f"--dataset {images}" in line
     resume(run, "--steps", 3, "--dataset", tmp_path / "moved")
     resume(run, "--steps", 4)
-    assert checkpoint(run)["step"] == 4
-    assert checkpoint(run)["options"]["dataset"] == str(tmp_path / "moved")
+    assert load(run)["step"] == 4
+    assert load(run)["options"]["dataset"] == str(tmp_path / "moved")
 
 
 def test_a_folder_of_other_images_is_refused(tmp_path, refusal):
@@ -119,7 +99,7 @@ def test_a_folder_of_other_images_is_refused(tmp_path, refusal):
     assert f"--dataset {other}: holds images of shape [[5, 1, 8, 8]], but the run {run} was made with" in line
     line = refusal("gan_detach", "--resume", run, "--steps", 3, "--dataset", "mnist5k")
     assert f"--dataset mnist5k: the run {run} has {tmp_path / 'images'}; leave the option out" in line
-    assert checkpoint(run)["step"] == 2
+    assert load(run)["step"] == 2
 
 
 def test_a_run_of_a_machine_with_another_device_goes_on_here(run, refusal):
@@ -127,7 +107,7 @@ def test_a_run_of_a_machine_with_another_device_goes_on_here(run, refusal):
     line = refusal("gan_detach", "--resume", run, "--steps", 4)
     assert "--device cuda:99: not on this machine" in line
     resume(run, "--steps", 4, "--device", "cpu")
-    assert checkpoint(run)["options"]["device"] == "cpu"
+    assert load(run)["options"]["device"] == "cpu"
 
 
 def test_compilation_is_switched_on_and_off_when_resuming(run, monkeypatch):
@@ -140,7 +120,7 @@ def test_compilation_is_switched_on_and_off_when_resuming(run, monkeypatch):
     assert len(compiled) == 6
     resume(run, "--steps", 7, "--no-compile")
     assert len(compiled) == 6
-    assert checkpoint(run)["options"]["compile"] is False
+    assert load(run)["options"]["compile"] is False
 
 
 @pytest.mark.parametrize("arguments", [[], ["--ema", "0.5"]])
@@ -149,33 +129,22 @@ def test_an_option_that_the_script_has_got_since_takes_its_default_or_what_is_gi
     resume(run, "--steps", 4, *arguments)
     ema = float(arguments[1]) if arguments else GanOptions().ema
     assert f"The run was made without --ema; it continues with {ema}." in capsys.readouterr().out
-    assert checkpoint(run)["options"]["ema"] == ema
+    assert load(run)["options"]["ema"] == ema
 
 
-def test_an_optimizer_goes_on_as_the_script_sets_it_up_and_with_the_run_s_rate(run, monkeypatch):
+def test_an_optimizer_goes_on_as_the_script_sets_it_up_and_with_the_run_s_rate(run):
     """A run of before the script, or PyTorch, changed how Adam is computed; a newer PyTorch knows more settings."""
+    settings = load(run)["optimizer_g"]["param_groups"][0]
 
     def older(checkpoint):
-        for name in ("optimizer_g", "optimizer_d"):
-            (group,) = checkpoint[name]["param_groups"]
-            group |= {"fused": None, "foreach": True, "lr": 0.125, "unknown_setting_of_a_newer_pytorch": 3}
-            group.pop("decoupled_weight_decay", None)
+        (group,) = checkpoint["optimizer_g"]["param_groups"]
+        group |= {"fused": None, "foreach": True, "lr": 0.125, "unknown_setting_of_a_newer_pytorch": 3}
+        group.pop("decoupled_weight_decay", None)
 
     change(run, older)
-    before = torch.optim.Adam([nn.Parameter(torch.zeros(1))], fused=True).param_groups[0]["foreach"]
-    made = []
-    adam = torch.optim.Adam
-
-    def remembered(*arguments, **options):
-        made.append((adam(*arguments, **options), options))
-        return made[-1][0]
-
-    monkeypatch.setattr(torch.optim, "Adam", remembered)
     resume(run, "--steps", 4)
-    for optimizer, options in made:
-        assert optimizer.param_groups[0]["fused"] == options.get("fused")
-        assert optimizer.param_groups[0]["foreach"] == options.get("foreach", before)
-        assert optimizer.param_groups[0]["lr"] == 0.125
+    group = load(run)["optimizer_g"]["param_groups"][0]
+    assert group == group | settings | {"lr": 0.125}
 
 
 def test_a_run_can_go_on_with_another_number_of_threads(run):
@@ -185,14 +154,4 @@ def test_a_run_can_go_on_with_another_number_of_threads(run):
         resume(run, "--steps", 4)
     finally:
         torch.set_num_threads(threads)
-    assert checkpoint(run)["step"] == 4
-
-
-def test_a_decay_from_the_first_step_on_is_taken(tmp_path):
-    arguments = "--image-size 12 --width 2 --blocks 1 --halvings 1 --batch-size 2 --steps 2 --decay-from 0 --device cpu"
-    images = folder_of_images(tmp_path / "images")
-    arguments = [*arguments.split(), "--cycle-weight", 0, "--dataset", images, "--runs-dir", tmp_path]
-    call("cyclegan", *arguments)
-    (run,) = tmp_path.glob("cyclegan/*")
-    assert checkpoint(run)["options"]["decay_from"] == 0
-    assert checkpoint(run)["step"] == 2
+    assert load(run)["step"] == 4

@@ -11,7 +11,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from helpers import TRAINING, path_of
+from helpers import TRAINING, load, path_of
 from PIL import Image
 from processes import PATIENCE, forked, program, python, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -61,20 +61,17 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
         assert f"{tag}: {points[-1].value:.4f}" in done.stdout
     if scalars >= GAN_SCALARS:
         assert all(0 < point.value < 1 for tag in ("real", "fake") for point in events.Scalars(f"probability/{tag}"))
-    options = events.Tensors("options/text_summary")[0].tensor_proto.string_val[0].decode()
-    assert "| batch_size | 4 |" in " ".join(options.split())
-
     assert sorted(path.name for path in (folder / "samples").iterdir()) == ["step-000000.png", "step-000002.png"]
     assert len(Image.open(folder / "samples" / "step-000002.png").getcolors(1 << 20)) > 100
     assert json.loads((folder / "config.json").read_text())["options"]["steps"] == 2
-    checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+    checkpoint = load(folder)
     assert checkpoint["step"] == 2
     assert checkpoint["script"] == script
     assert {"optimizer_g", "optimizer_d"} < set(checkpoint)
     if script != "cyclegan":  # whose average without --ema is its last weights
         assert checkpoint["average"]["n_averaged"] == 2
-    expected = ["samples", "checkpoint.pt", "config.json"]
-    assert sorted(path.name for path in folder.iterdir() if "tfevents" not in path.name) == sorted(expected)
+    files = sorted(path.name for path in folder.iterdir() if "tfevents" not in path.name)
+    assert files == ["checkpoint.pt", "config.json", "samples"]
 
     lines = done.stdout.splitlines()
     assert "step-000002.png" in lines[-3]
@@ -82,19 +79,6 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
 
     sample.main(sample.Options(folder))
     assert Image.open(folder / "samples.png").width == 8 * 58 + 2
-    sample.main(sample.Options(folder, count=3, output=tmp_path / "images.npz"))
-    images = np.load(tmp_path / "images.npz")["images"]
-    assert images.shape == (3, 1, 28, 28)
-    assert images.dtype == np.uint8
-
-
-def test_the_audit_of_the_first_steps_is_printed_and_kept(tmp_path):
-    done, folder = train("gan_retain_graph", tmp_path, "--audit", "--steps", 4)
-    assert "Gradients of the first 3 steps:" in done.stdout
-    assert "| 3x    | wasted    | used          |" in done.stdout
-    events = EventAccumulator(str(folder)).Reload()
-    text = events.Tensors("audit/text_summary")[0].tensor_proto.string_val[0].decode()
-    assert text in done.stdout
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
@@ -102,7 +86,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
     for number, seed in enumerate([0, 0, 1]):
         (tmp_path / str(number)).mkdir()
         _, folder = train("gan_resample", tmp_path / str(number), "--seed", seed, "--model", "mlp")
-        checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+        checkpoint = load(folder)
         checkpoints.append(torch.cat([part.flatten() for part in checkpoint["generator"].values()]))
     first, again, other = checkpoints
     assert first.equal(again)
@@ -120,28 +104,20 @@ def test_a_folder_of_colour_images_trains_whatever_its_name(tmp_path):
     assert np.load(tmp_path / "out.npz")["images"].shape == (2, 3, 32, 32)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_run_between_two_steps_with_its_checkpoint_written(number, tmp_path):
-    arguments = ["--model", "mlp", "--steps", 1000000, "--runs-dir", tmp_path]
+def test_ctrl_c_ends_the_run_between_two_steps_with_its_checkpoint_written(tmp_path):
+    arguments = ["--model", "mlp", "--steps", 1000000, "--sample-every", 20, "--runs-dir", tmp_path]
     with program(path_of("gan_detach"), *arguments, cwd=tmp_path) as process:
-        wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/step-000250.png")))
-        process.send_signal(number)
+        wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/step-000020.png")))
+        process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 128 + number, errors
+    assert process.returncode == 128 + signal.SIGINT, errors
     assert "Traceback" not in errors
     step = int(re.search(r"Interrupted after step (\d+)", output).group(1))
     (folder,) = (tmp_path / "gan_detach").iterdir()
     (command,) = re.findall(r"^Continue: +(.+)", output, re.MULTILINE)
     assert shlex.split(command) == ["python", str(path_of("gan_detach")), "--resume", f"gan_detach/{folder.name}"]
-    checkpoint = torch.load(folder / "checkpoint.pt", weights_only=True)
+    checkpoint = load(folder)
     assert checkpoint["step"] == step
     for optimizer in ("optimizer_g", "optimizer_d"):
         assert {int(state["step"]) for state in checkpoint[optimizer]["state"].values()} == {step}
     assert (folder / "samples" / f"step-{step:06d}.png").exists()
-
-
-def test_scripts_need_nothing_installed_and_nothing_in_the_environment(tmp_path, monkeypatch):
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    done = python(path_of("gan_detach"), "--help", folder=tmp_path)
-    assert done.returncode == 0
-    assert "--sample-every" in done.stdout
