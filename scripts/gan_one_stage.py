@@ -32,8 +32,7 @@ from common.run.command_line import launch
 from common.run.options import GanOptions
 from common.training_run import TrainingRun
 
-TINY = torch.finfo(torch.float32).tiny
-SCALE = 2.0**60  # about exp(40): a derivative may be as small as exp(-80), and the gradients from it must not underflow
+SMALLEST = 2.0**-64  # a derivative kept above it leaves gradients at the fakes that do not underflow in float32
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -50,27 +49,23 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     check(discriminator, real, fake_logits)
 
     # The derivatives of both losses with respect to each logit, in float32 at least. That of d_loss is about
-    # exp(logit) for a fake that D recognises; it is kept above zero, because g_loss's is divided by it below, and
-    # rounded to the dtype in which D's backward pass starts.
+    # exp(logit) for a fake that D recognises. g_loss's is divided by it below, so it is kept from vanishing: in D's
+    # gradient, a fake with a logit below -40 counts up to 2^-64. It is rounded to the dtype of D's backward pass.
     real_ends, fake_ends = (at_least_float32(x.detach()).requires_grad_() for x in (real_logits, fake_logits))
     d_loss, g_loss = discriminator_loss(real_ends, fake_ends), generator_loss(fake_ends)
     d_real_logits, d_fake_logits = torch.autograd.grad(d_loss, (real_ends, fake_ends))
-    d_real_logits, d_fake_logits = d_real_logits.to(real_logits), d_fake_logits.clamp(min=TINY).to(fake_logits)
+    d_real_logits, d_fake_logits = d_real_logits.to(real_logits), d_fake_logits.clamp(min=SMALLEST).to(fake_logits)
     (g_fake_logits,) = torch.autograd.grad(g_loss, fake_ends)
 
-    # D: max log D(x) + log(1 - D(G(z))). Scaling by a power of two is exact.
+    # D: max log D(x) + log(1 - D(G(z))).
     weights = [p for p in discriminator.parameters() if p.requires_grad]
-    scaled = SCALE * d_real_logits, SCALE * d_fake_logits
     optimizer_d.zero_grad()
-    torch.autograd.backward((real_logits, fake_logits), scaled, inputs=[*weights, leaf])
-    for weight in weights:
-        if weight.grad is not None:  # None for a weight that D does not use
-            weight.grad /= SCALE
+    torch.autograd.backward((real_logits, fake_logits), (d_real_logits, d_fake_logits), inputs=[*weights, leaf])
 
     # G: max log D(G(z)), from d_loss's gradient with respect to each fake.
     ratio = (g_fake_logits / d_fake_logits).view(-1, *[1] * (fake.ndim - 1))
     optimizer_g.zero_grad()
-    fake.backward((leaf.grad * ratio / SCALE).to(fake))
+    fake.backward((leaf.grad * ratio).to(fake))
 
     optimizer_d.step()
     optimizer_g.step()
@@ -92,7 +87,7 @@ def check(discriminator, real, logits):
     device = real.device.type
     if torch.float16 in (logits.dtype, torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)):
         raise ValueError(
-            "one stage divides by derivatives as small as exp(-80), which underflow in float16; use bfloat16 or "
+            "one stage divides by derivatives as small as 2^-64, which underflow in float16; use bfloat16 or "
             "gan_simultaneous.py"
         )
     require_per_sample(discriminator, real)

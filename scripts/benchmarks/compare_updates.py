@@ -71,6 +71,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` a
 
 from common.cyclegan_models import cyclegan_networks
 from common.data import batches
+from common.errors import blame
 from common.images.load import load_images
 from common.images.pool import ImagePool
 from common.losses import (
@@ -242,7 +243,8 @@ def digits_and_networks(
     """Return a stream of batches, (real, z), and new networks G and D."""
     torch.manual_seed(0)
     size = options.image_size
-    networks = [network.to(device) for network in MODELS[options.model]((1, size, size), GanOptions.z_dim)]
+    with blame("--image-size"):
+        networks = [network.to(device) for network in MODELS[options.model]((1, size, size), GanOptions.z_dim)]
     reals = batches(load_images("mnist5k", size).to(device), options.batch_size, seed=0)
     return ((real, torch.randn(len(real), GanOptions.z_dim, device=device)) for real in reals), networks
 
