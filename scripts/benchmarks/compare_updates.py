@@ -2,7 +2,6 @@
 
     orders      the update orders; "textbook" is an order as it is usually written, with plain `backward()`
     settings    memory format, form of Adam, bfloat16, compilation: the step of `gan_detach.py`, one setting at a time
-    cyclegan    CycleGAN's step beside its plain arrangement
     audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
 
 All contenders of a comparison train copies of the same networks on the same data and noise; they take turns within one
@@ -39,15 +38,6 @@ computes and cuts off: where the filters of 3x3 leave the last row out, the grad
     r3, no penalty        G + 4D     5D - 2d                   2G - g        3G + 9D - g - 2d                    the sum
     r3, every 5th         G + 4D     6.2D - 2d - 0.4l + 0.4s   2G - g        3G + 10.2D - g - 2d - 0.4l + 0.4s   less s
     r3                    G + 4D     11D - 2d - 2l + 2s        2G - g        3G + 15D - g - 2d - 2l + 2s         less s
-
-CycleGAN's plain arrangement computes translation, identity and cycle in separate passes, and D's real images and fakes,
-too. Its plain `backward()` leaves gradients of the generators' loss in the discriminators. `cyclegan.py` does not
-compute those, and inputs share passes, which saves no FLOPs. Real images need no gradient.
-
-    arrangement              forward      back through D    back through G    sum                        needed
-    plain                    6G + 6D      12D - 4d          12G - 4g          18G + 18D - 4g - 4d        the next
-    plain, nothing wasted    6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d        the sum
-    cyclegan.py              6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d        the sum
 """
 
 import copy
@@ -56,30 +46,21 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, cycle, islice, repeat
+from itertools import chain, cycle, islice
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Literal
 
 import torch
-import torch.nn.functional as F
 from annotated_types import Ge, Le
 from torch import Tensor, nn
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
-from common.cyclegan_models import cyclegan_networks
 from common.data import batches
 from common.errors import blame
 from common.images.load import load_images
-from common.images.pool import ImagePool
-from common.losses import (
-    discriminator_loss,
-    generator_loss,
-    least_squares_discriminator_loss,
-    least_squares_generator_loss,
-)
+from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
@@ -89,7 +70,6 @@ from common.run.option_values import Count, Pixels, check_numbers
 from common.run.options import GanOptions, pick_device
 from gradient_audit import GradientAudit
 from scripts import (
-    cyclegan,
     gan_detach,
     gan_generator_first,
     gan_one_stage,
@@ -100,7 +80,6 @@ from scripts import (
     gan_wgan_gp,
 )
 from scripts.benchmarks.harness import (
-    clock,
     conditions,
     environment,
     seconds_in_turns,
@@ -108,7 +87,7 @@ from scripts.benchmarks.harness import (
     timing_table,
     timings,
 )
-from scripts.benchmarks.step_cost import PHASES, Flops, count_flops, layer_flops, phases
+from scripts.benchmarks.step_cost import count_flops, layer_flops
 
 STEPS_PER_TURN = 5
 DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail
@@ -119,15 +98,15 @@ LATER_STEPS = 20
 class Options:
     """Options of the comparison."""
 
-    what: Literal["orders", "settings", "cyclegan", "audit"] = "orders"
-    """The contenders: update orders, settings (memory format, form of Adam, bfloat16, compilation), arrangements of
-    CycleGAN's step, or a step under an audit."""
+    what: Literal["orders", "settings", "audit"] = "orders"
+    """The contenders: update orders, settings (memory format, form of Adam, bfloat16, compilation), or a step under an
+    audit."""
     model: Literal["conv", "mlp"] = "conv"
-    """Convolutional networks, or fully connected ones; CycleGAN has its own."""
+    """Convolutional networks, or fully connected ones."""
     image_size: Pixels = 28
     """Pixels a side of the shipped digits."""
     batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
-    """Images per step; of each domain for CycleGAN."""
+    """Images per step."""
     repeats: Count = 20
     """Turns of each contender."""
     device: str | None = None
@@ -250,10 +229,7 @@ def digits_and_networks(
 
 
 def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the rows of the update orders, with the parts that `phases` tells apart.
-
-    The milliseconds of the parts are from turns of their own.
-    """
+    """Return the rows of the update orders."""
     stream, networks = digits_and_networks(options, device)
     batch = next(stream)
     forward = forward_costs(*networks, *batch)
@@ -261,24 +237,7 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     for name, order in ORDERS.items():
         contenders[name] = gan_contender(order.train_step, networks)
         contenders[name].needed, contenders[name].period = dot(order.needed, forward), order.period
-    rows = compare(contenders, chain([batch], stream), BASELINE, options, device)
-
-    parts = {name: [] for name in contenders}
-    for _ in range(options.repeats):
-        for name, contender in contenders.items():
-            parts[name].append(step_phases(contender, batch, partial(clock, device)))
-    for name, contender in contenders.items():
-        with Flops() as counter:
-            rows[name]["flops_by_phase"] = step_phases(contender, batch, lambda counter=counter: counter.total)
-        rows[name]["ms_by_phase"] = {phase: 1e3 * median(part[phase] for part in parts[name]) for phase in PHASES}
-    return rows
-
-
-def step_phases(contender: Contender, batch: tuple[Tensor, ...], meter: Callable[[], float]) -> dict[str, float]:
-    """Return what each phase of a step takes by `meter`, the mean over a period."""
-    with phases(*contender.networks.values(), meter) as amounts:
-        contender.run_period(batch)
-    return {phase: amount / contender.period for phase, amount in amounts.items()}
+    return compare(contenders, chain([batch], stream), BASELINE, options, device)
 
 
 def compare_settings(options: Options, device: torch.device) -> dict[str, dict]:
@@ -307,56 +266,6 @@ def settings(networks: list[nn.Module], device_type: str) -> dict[str, Contender
     for network in contenders["--compile"].networks.values():
         compile_in_place(network)
     return contenders
-
-
-def plain_cyclegan(a_to_b, b_to_a, d_a, d_b, optimizer_g, optimizer_d, pool_a, pool_b, real_a, real_b, waste=True):
-    """Update as `cyclegan.py`, as usually written; without `waste`, D gets no gradient of the generators' loss."""
-    fake_b, fake_a = a_to_b(real_a), b_to_a(real_b)
-    identity_loss = F.l1_loss(a_to_b(real_b), real_b) + F.l1_loss(b_to_a(real_a), real_a)
-    adversarial_loss = least_squares_generator_loss(d_b(fake_b)) + least_squares_generator_loss(d_a(fake_a))
-    cycle_loss = F.l1_loss(b_to_a(fake_b), real_a) + F.l1_loss(a_to_b(fake_a), real_b)
-    optimizer_g.zero_grad()
-    loss = adversarial_loss + 10 * cycle_loss + 5 * identity_loss
-    trained = None if waste else [*a_to_b.parameters(), *b_to_a.parameters()]
-    loss.backward(inputs=trained)
-    optimizer_g.step()
-
-    optimizer_d.zero_grad()
-    least_squares_discriminator_loss(d_a(real_a), d_a(pool_a.exchange(fake_a.detach()))).backward()
-    least_squares_discriminator_loss(d_b(real_b), d_b(pool_b.exchange(fake_b.detach()))).backward()
-    optimizer_d.step()
-
-
-ARRANGEMENTS = {
-    "plain": plain_cyclegan,
-    "plain, nothing wasted": partial(plain_cyclegan, waste=False),
-    "cyclegan.py": partial(cyclegan.train_step, cycle_weight=10.0, identity_weight=5.0),
-}
-
-
-def cyclegan_contender(train_step: Callable, networks: list[nn.Module], real: Tensor) -> Contender:
-    """Return a contender that trains copies of the four networks; real: a batch of either domain."""
-    a_to_b, b_to_a, d_a, d_b = networks = copy.deepcopy(networks)
-    optimizers = [
-        fused_adam([*one.parameters(), *other.parameters()], 2e-4, (0.5, 0.999))
-        for one, other in ((a_to_b, b_to_a), (d_a, d_b))
-    ]
-    forward = forward_costs(a_to_b, d_a, real, real)
-    return Contender(
-        partial(train_step, *networks, *optimizers, ImagePool(), ImagePool()),
-        dict(zip(("a_to_b", "b_to_a", "discriminator_a", "discriminator_b"), networks, strict=True)),
-        needed=dot((18, 16, -4, -4), forward),
-    )
-
-
-def compare_cyclegan(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the rows of CycleGAN's arrangements, with the networks of a default run."""
-    torch.manual_seed(0)
-    shape, sizes = (1, options.image_size, options.image_size), cyclegan.Options
-    networks = [n.to(device) for n in cyclegan_networks(shape, sizes.width, sizes.blocks, sizes.halvings)]
-    reals = torch.rand(2, options.batch_size, *shape, device=device) * 2 - 1
-    contenders = {name: cyclegan_contender(step, networks, reals[0]) for name, step in ARRANGEMENTS.items()}
-    return compare(contenders, repeat(tuple(reals)), "plain", options, device)
 
 
 def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
@@ -413,7 +322,6 @@ def count(contender: Contender, batch: tuple[Tensor, ...]) -> dict:
 COMPARISONS = {
     "orders": (compare_orders, "update order", BASELINE),
     "settings": (compare_settings, "setting", "as shipped"),
-    "cyclegan": (compare_cyclegan, "arrangement", "plain"),
     "audit": (compare_audit, "step", "no audit"),
 }
 
@@ -430,9 +338,9 @@ def report(result: dict) -> str:
     options, rows = result["options"], result["rows"]
     what, size, batch = options["what"], options["image_size"], options["batch_size"]
     _, head, baseline = COMPARISONS[what]
-    networks = "CycleGAN" if what == "cyclegan" else f"`{options['model']}`"
+    repeats, networks = options["repeats"], options["model"]
     lines = [
-        f"{networks}, {size}x{size} pixels, batches of {batch}: a step, medians over {options['repeats']} turns,",
+        f"`{networks}`, {size}x{size} pixels, batches of {batch}: a step, medians over {repeats} turns,",
         f'quartiles in brackets. Speed is in multiples of "{baseline}".',
     ]
     counted = "flops" in rows[baseline]

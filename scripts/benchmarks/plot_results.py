@@ -45,7 +45,6 @@ STYLE = {
     "savefig.transparent": True,
     "figure.constrained_layout.use": True,
 }
-SEGMENTS = {"forward": BLUE, "back through D": ORANGE, "back through G": GREEN, "the rest": PURPLE, "wasted": RED}
 LINES = {
     "detach": (BLUE, "-"),
     "retain_graph": (BLUE, ":"),
@@ -64,44 +63,19 @@ class Options:
     """Where cost.json, modes.json and quality.json are, and where the pictures are written."""
 
 
-def segments(orders: dict[str, dict], name: str, total: str) -> dict[str, float]:
-    """Return what an order's bar consists of, by the names in SEGMENTS; they add up to its `total`.
-
-    orders: as compare_updates.py measures them. total: `flops` or `ms`. The milliseconds of the phases were measured
-    apart from those of the step, and are scaled to them. Wasted, which no other segment contains, is what
-    the order takes beyond the first of those that make its update and waste nothing. Where there is none, as for R3,
-    it is the arithmetic that nobody needs, which is all in D's backward pass; how long that takes was not measured.
-    """
-    order, parts = orders[name], f"{total}_by_phase"
-    lean = next((one for one in orders.values() if one["flops"] == one["needed"] == order["needed"]), order)
-    lean = order if lean[total] > order[total] else lean
-    scale = lean[total] / sum(lean[parts].values())
-    parts = {phase: amount * scale for phase, amount in lean[parts].items()}
-    wasted = order[total] - lean[total]
-    if lean is order and total == "flops":
-        wasted = order["flops"] - order["needed"]
-        parts["back through D"] -= wasted
-    return parts | {"wasted": wasted}
-
-
 def draw_cost(result: dict, figure) -> None:
     """Draw two bars for each update order: the arithmetic and the time of a step."""
     orders = result["rows"]
     left, right = figure.subplots(1, 2, sharey=True)
-    for axes, total, unit in ((left, "flops", 1e9), (right, "ms", 1)):
-        for place, name in enumerate(orders):
-            start = 0
-            for phase, amount in segments(orders, name, total).items():
-                axes.barh(place, amount / unit, left=start, color=SEGMENTS[phase], height=0.7)
-                start += amount / unit
-            if total == "ms":
-                axes.plot(orders[name]["quartiles"], [place, place], color=GREY, linewidth=1.5)
+    for place, row in enumerate(orders.values()):
+        left.barh(place, row["needed"] / 1e9, color=BLUE, height=0.7)
+        left.barh(place, (row["flops"] - row["needed"]) / 1e9, left=row["needed"] / 1e9, color=RED, height=0.7)
+        right.barh(place, row["ms"], color=BLUE, height=0.7)
+        right.plot(row["quartiles"], [place, place], color=GREY, linewidth=1.5)
     left.set_yticks(range(len(orders)), orders)
     left.invert_yaxis()
-    left.set_xlabel("GFLOPs a step, counted")
+    left.set_xlabel("GFLOPs a step, counted; in red for gradients that no optimizer uses")
     right.set_xlabel("ms a step: median, and quartiles as a line")
-    handles = [right.barh(0, 0, color=color, label=phase) for phase, color in SEGMENTS.items()]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(SEGMENTS))
 
 
 def draw_modes(result: dict, figure) -> None:

@@ -7,35 +7,9 @@ import pytest
 from helpers import call
 
 from scripts.benchmarks import compare_modes, compare_updates
-from scripts.benchmarks.plot_results import ROOT, common_steps, segments
+from scripts.benchmarks.plot_results import ROOT, common_steps
 
 FIGURES = ROOT / "runs" / "figures"
-
-
-def cost(forward, back, rest, needed):
-    total = forward + back + rest
-    phases = {"forward": forward, "back through D": back, "back through G": 0, "the rest": rest}
-    return {"flops": total, "needed": needed, "flops_by_phase": phases, "ms": 2 * total, "ms_by_phase": phases}
-
-
-def test_wasted_is_what_an_order_takes_beyond_the_one_that_makes_the_same_update_and_wastes_nothing():
-    orders = {"kept": cost(3, 9, 1, needed=10), "detached": cost(3, 6, 1, needed=10), "other": cost(1, 1, 1, needed=2)}
-    lean = {"forward": 3, "back through D": 6, "back through G": 0, "the rest": 1}
-    assert segments(orders, "kept", "flops") == lean | {"wasted": 3}
-    assert segments(orders, "detached", "flops") == lean | {"wasted": 0}
-    assert segments(orders, "kept", "ms") == {name: 2 * part for name, part in lean.items()} | {"wasted": 6}
-
-
-def test_without_an_order_that_makes_the_same_update_arithmetic_alone_is_told_to_be_wasted():
-    orders = {"alone": cost(3, 9, 1, needed=11)}
-    phases = {"forward": 3, "back through G": 0, "the rest": 1}
-    assert segments(orders, "alone", "flops") == phases | {"back through D": 7, "wasted": 2}
-    assert segments(orders, "alone", "ms")["wasted"] == 0
-
-
-def test_an_order_that_is_no_slower_than_the_one_without_waste_is_drawn_without():
-    orders = {"kept": cost(3, 9, 1, needed=10) | {"ms": 5}, "detached": cost(3, 6, 1, needed=10) | {"ms": 6}}
-    assert segments(orders, "kept", "ms")["wasted"] == 0
 
 
 def test_only_steps_that_all_seeds_reached_are_compared():
