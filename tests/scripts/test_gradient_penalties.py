@@ -153,6 +153,14 @@ def test_the_slopes_of_half_precision_logits_are_float32():
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
+def test_with_a_weight_of_zero_no_penalty_is_computed(script):
+    pair = networks(vectors)
+    optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for network in pair]
+    given = *pair, *optimizers, torch.randn(N, 5), torch.randn(N, 4)
+    assert not any("penalty" in name for name in module_of(script).train_step(*given, penalty_weight=0.0))
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_batch_normalisation_in_the_discriminator_is_refused_before_a_weight_is_changed(script):
     pair = networks(vectors)[0], nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
     before = copy.deepcopy([list(network.parameters()) for network in pair])
