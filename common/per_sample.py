@@ -24,8 +24,8 @@ def require_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
     if calls & (calls - 1):
         CALLS[discriminator] = calls
         return
-    of_ddp = isinstance(discriminator, nn.parallel.DistributedDataParallel)  # whose reducer waits for every pass
-    network = discriminator.module if of_ddp else discriminator
+    wrappers = nn.DataParallel | nn.parallel.DistributedDataParallel  # whose reducer waits for every pass
+    network = discriminator.module if isinstance(discriminator, wrappers) else discriminator
     buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
     samples = samples.detach().requires_grad_()
     devices = [samples.device] if samples.is_cuda else []

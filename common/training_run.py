@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from torch.utils.tensorboard import SummaryWriter
@@ -29,7 +30,7 @@ from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_st
 from common.run.compiled import compile_in_place
 from common.run.folder import events, locked, make_run_folder, short_path, version, write_whole
 from common.run.markdown import table
-from common.run.option_values import check_numbers, options_to_store
+from common.run.option_values import checked, options_to_store
 from common.run.options import RunOptions, check_resumable, check_same_on_all_ranks, pick_device
 from common.run.pictures import grid, png
 from common.run.ranks import Ranks
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from gradient_audit import GradientAudit
 
 AUDITED_STEPS = 3
+SAMPLE = Path(__file__).resolve().parents[1] / "scripts" / "tools" / "sample.py"
 
 
 class TrainingRun:
@@ -51,7 +53,7 @@ class TrainingRun:
         script: path of the training script; runs are in a folder of its name. Raises BadInput for options that cannot
         work, or that differ from those of the run to resume.
         """
-        check_numbers(options)
+        options = checked(options)
         self.path = Path(script)
         self.script = self.path.stem
         self.options = options
@@ -80,11 +82,15 @@ class TrainingRun:
         self.signals: list[int] = []  # received by this process
         self.signal = 0  # the one that ends the run, received by any process
         torch.manual_seed(options.seed)
-        self.random_generators = [torch.default_generator]
+        self.own_generators = [torch.default_generator]  # what a step itself draws from
         if self.device.type == "cuda":
             torch.set_float32_matmul_precision("high")  # TF32
             torch.cuda.set_device(self.device.index or 0)
-            self.random_generators.append(torch.cuda.default_generators[self.device.index or 0])
+            self.own_generators.append(torch.cuda.default_generators[self.device.index or 0])
+        # What all ranks draw alike, for the global batch, is drawn from these: on the CPU, and on the run's device.
+        several = self.ranks.count > 1
+        self.generators = [torch.Generator(g.device) for g in self.own_generators] if several else self.own_generators
+        self.cpu_generator, self.generator = self.generators[0], self.generators[-1]
 
     def place(self, network: nn.Module) -> nn.Module:
         """Move a network to the run's device, compile it if `--compile` says so, and return it."""
@@ -122,9 +128,9 @@ class TrainingRun:
         Under torchrun it is this process's rows of the noise for the global batch; raises ValueError if their number is
         not `count`.
         """
-        if self.ranks.count == 1:
-            return torch.randn(count, self.options.z_dim, device=self.device)
-        noise = self.ranks.share(torch.randn(self.options.batch_size, self.options.z_dim, device=self.device))
+        rows = count if self.ranks.count == 1 else self.options.batch_size
+        whole = torch.randn(rows, self.options.z_dim, device=self.device, generator=self.generator)
+        noise = self.ranks.share(whole)
         if len(noise) != count:
             raise ValueError(f"noise({count}): this process has {len(noise)} images of the batch")
         return noise
@@ -150,7 +156,7 @@ class TrainingRun:
         options = self.options
         shapes = [list(images.shape) for images in datasets]
         check_same_on_all_ranks(self.ranks, dataset=shapes)
-        self.check_averaged()
+        self.check_parts()
         start = self.restore(shapes) if options.resume else 0
         if start == options.steps:
             self.print_results(start)
@@ -191,9 +197,12 @@ class TrainingRun:
                 optimizers = [part for part in self.state.values() if isinstance(part, Optimizer)]
             self.logged_at = time.perf_counter(), start
             for step in range(start + 1, options.steps + 1):
-                # All random numbers of a step are a function of (seed, step). Not torch.manual_seed: where CUDA is
-                # idle, that takes half a millisecond and keeps a stack trace each time.
-                for generator in self.random_generators:
+                # All random numbers of a step are a function of (seed, step), and those that a step draws itself also
+                # of the rank. Not torch.manual_seed: where CUDA is idle, that takes half a millisecond and keeps a
+                # stack trace each time.
+                for generator in self.own_generators:
+                    generator.manual_seed(seed_for(options.seed, len(datasets), step, 1 + self.ranks.rank))
+                for generator in self.generators:
                     generator.manual_seed(seed_for(options.seed, len(datasets), step))
                 try:
                     reals = [next(stream) for stream in streams]
@@ -219,14 +228,22 @@ class TrainingRun:
         if step < options.steps:
             raise Interrupted(self.signal)
 
-    def check_averaged(self) -> None:
-        """Raise BadInput for an optimizer without the hook that averages gradients, if there are several ranks."""
+    def check_parts(self) -> None:
+        """Raise BadInput for a frozen network's optimizer, and for what several ranks cannot train as one process."""
         average = self.ranks.average_gradients
-        optimizers = {name: part for name, part in self.state.items() if isinstance(part, Optimizer)}
-        for name, optimizer in optimizers.items() if self.ranks.count > 1 else ():
-            if average not in optimizer._optimizer_step_pre_hooks.values():
-                cure = f"before the loop, call {name}.register_step_pre_hook(run.ranks.average_gradients)"
-                raise BadInput(f"{name}: its gradients are not averaged over the processes; {cure}")
+        for name, part in self.state.items():
+            if isinstance(part, Optimizer):
+                if not any(weight.requires_grad for group in part.param_groups for weight in group["params"]):
+                    raise BadInput(f"{name}: all of its parameters are frozen; unfreeze some with requires_grad_(True)")
+                if self.ranks.count > 1 and average not in part._optimizer_step_pre_hooks.values():
+                    cure = f"before the loop, call {name}.register_step_pre_hook(run.ranks.average_gradients)"
+                    raise BadInput(f"{name}: its gradients are not averaged over the processes; {cure}")
+            for layer in part.modules() if isinstance(part, nn.Module) and self.ranks.count > 1 else ():
+                if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm) and layer.training:
+                    message = (
+                        "normalises over each process's part of the batch; use GroupNorm, or SyncBatchNorm on CUDA"
+                    )
+                    raise BadInput(f"{name}: its {type(layer).__name__} {message}")
 
     def ends(self, step: int) -> bool:
         """Return whether `step` is the last: that of --steps, or the first after a signal.
@@ -409,5 +426,5 @@ class TrainingRun:
         for name, number in self.measured.items():
             print(f"{name}: {number:.4f}")
         print(f"Samples:     {short_path(self.sample_path(step))}")
-        print(f"More images: python scripts/tools/sample.py {folder}")
+        print(f"More images: python {shlex.quote(str(short_path(SAMPLE)))} {folder}")
         print(f"TensorBoard: tensorboard --logdir {parent}")

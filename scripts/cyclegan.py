@@ -171,7 +171,8 @@ def main(options: Options) -> None:
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
     )
-    pool_a, pool_b = (ImagePool(ranks=run.ranks, shape=domains.test_a.shape[1:]) for _ in "ab")
+    shape, generator = domains.test_a.shape[1:], run.cpu_generator
+    pool_a, pool_b = (ImagePool(ranks=run.ranks, shape=shape, generator=generator) for _ in "ab")
 
     a, b = next(batches(domains.test_a, 8, options.seed)), next(batches(domains.test_b, 8, options.seed + 1))
     run.show(
@@ -202,7 +203,8 @@ def main(options: Options) -> None:
     players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, pool_a, pool_b
     weights = options.cycle_weight, options.identity_weight
     for step, *reals in run.steps(domains.a, domains.b):
-        draws = run.ranks.share(torch.rand(options.batch_size, 2, 3, device=run.device)).unbind(1)
+        draws = torch.rand(options.batch_size, 2, 3, device=run.device, generator=run.generator)
+        draws = run.ranks.share(draws).unbind(1)
         if domains.augmented:
             reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]
         lr = options.lr * rate(step - 1)  # a function of the step, so that a resumed run may get more steps

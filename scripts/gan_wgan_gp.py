@@ -115,7 +115,7 @@ def main(options: Options) -> None:
     )
     for step, real in run.steps(images):
         train_generator = step % options.critic_steps == 0
-        mix = run.ranks.share(torch.rand(options.batch_size, device=run.device))
+        mix = run.ranks.share(torch.rand(options.batch_size, device=run.device, generator=run.generator))
         inputs = real, run.noise(len(real)), train_generator, options.penalty_weight, mix
         with run.precision():
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, *inputs)

@@ -37,7 +37,8 @@ def image_paths(folder: Path) -> list[str]:
             folders.clear()
             continue
         met.add((status.st_dev, status.st_ino))
-        paths += [f"{parent}/{name}" for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
+        images = (name for name in names if name.lower().endswith(IMAGE_SUFFIXES))
+        paths += [f"{parent}/{name}" for name in images if not name.startswith("._")]  # macOS's notes on a file
     return sorted(paths)
 
 

@@ -13,9 +13,11 @@ from common.errors import BadInput
 if TYPE_CHECKING:
     from common.images.streaming import StreamedImages
 
+RESIZED_LIMIT = 2**30  # bytes of pixels
+
 
 def load_images(dataset: str, image_size: int | None = None) -> "Tensor | StreamedImages":
-    """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3; a big folder as a stream.
+    """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3; big ones as a stream.
 
     dataset: `mnist5k` (shipped), `stacked-digits` (made of it), `mnist`, `fashion-mnist`, `cifar10` (downloaded once)
     or a path to a folder of images.
@@ -31,19 +33,27 @@ def load_images(dataset: str, image_size: int | None = None) -> "Tensor | Stream
 
         return resized(load_torchvision(dataset), image_size)
     if not os.path.isdir(dataset):  # noqa: PTH112 (Path.is_dir raises for long names, and Path("") is this folder)
-        told = f"neither {', '.join(DATASETS)} nor a folder; name one of those or a folder that holds images"
-        raise BadInput(f"--dataset {dataset or repr(dataset)}: {told}")
+        message = f"neither {', '.join(DATASETS)} nor a folder; name one of those or a folder that holds images"
+        raise BadInput(f"--dataset {dataset or repr(dataset)}: {message}")
 
     from common.images.folder import load_folder  # only a folder needs the modules for image files
 
     return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
 
 
-def resized(images: Tensor, size: int | None) -> Tensor:
-    """Return square images (N, C, S, S) scaled to `size` pixels a side; None keeps their size."""
+def resized(images: Tensor, size: int | None) -> "Tensor | StreamedImages":
+    """Return square images (N, C, S, S) scaled to `size` pixels a side; None keeps their size.
+
+    If they would take more than RESIZED_LIMIT, they are a stream, in which each is scaled for its batch.
+    """
     if size in (None, images.shape[-1]):
         return images
 
     from torchvision.transforms.v2.functional import resize  # torchvision takes as long to load as torch
 
+    if images[:, :, 0, 0].numel() * size**2 > RESIZED_LIMIT:
+        from common.images.streaming import StreamedImages
+
+        shape = (images.shape[1], size, size)
+        return StreamedImages(range(len(images)), shape, lambda index: resize(images[index], [size, size]))
     return torch.cat([resize(part, [size, size]) for part in images.split(1000)])

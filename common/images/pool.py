@@ -19,12 +19,20 @@ class ImagePool:
     256x256 pixels in colour takes 0.8 MB; the gradients of the published generators take 91 MB.
     """
 
-    def __init__(self, size: int = 50, ranks: Ranks | None = None, shape: Sequence[int] | None = None):
+    def __init__(
+        self,
+        size: int = 50,
+        ranks: Ranks | None = None,
+        shape: Sequence[int] | None = None,
+        generator: torch.Generator | None = None,
+    ):
         """Start empty. ranks: the ranks of the run; None is this process alone.
 
-        shape: (C, H, W) that the images of a loaded state must have; None allows any.
+        shape: (C, H, W) that the images of a loaded state must have; None allows any. generator: of random numbers on
+        the CPU, the same on all ranks; None is torch's own.
         """
         self.size, self.ranks, self.shape = size, ranks or Ranks(1), shape
+        self.generator = generator
         self.images: list[Tensor] = []
 
     def exchange(self, fakes: Tensor) -> Tensor:
@@ -32,10 +40,11 @@ class ImagePool:
 
         Fakes are handled one by one. While the pool is not full, a fake is added and returned. After that, with
         probability 0.5, it replaces a random image of the pool, which is returned in its place; else it is returned
-        itself. Random numbers come from torch's CPU generator: no waiting for the GPU, and the same on all ranks.
+        itself. Random numbers are drawn on the CPU, so nothing waits for the GPU.
         """
         fakes = self.ranks.whole(fakes)
-        swaps, places = torch.rand(len(fakes)) < 0.5, torch.randint(self.size, (len(fakes),))
+        swaps = torch.rand(len(fakes), generator=self.generator) < 0.5
+        places = torch.randint(self.size, (len(fakes),), generator=self.generator)
         returned = []
         for fake, swap, place in zip(fakes, swaps.tolist(), places.tolist(), strict=True):
             if len(self.images) < self.size:

@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -15,10 +15,11 @@ BATCHES_AHEAD = 2  # per thread; memory use depends on this, the batch size and 
 class StreamedImages:
     """Images that stay in their files, with the part of the interface of a uint8 tensor (N, C, H, W) that we use."""
 
-    def __init__(self, paths: list[str], shape: tuple[int, int, int], read: Callable[[str], Tensor]):
+    def __init__(self, paths: Sequence, shape: tuple[int, int, int], read: Callable[..., Tensor]):
         """Store the paths; no image is read yet.
 
-        shape: (C, H, W) of every image. read: returns the image of a path as uint8 of this shape, or raises BadInput.
+        paths: anything that `read` tells images by. shape: (C, H, W) of every image. read: returns the image of a path
+        as uint8 of this shape, or raises BadInput.
         """
         self.paths, self.read = paths, read
         self.shape = torch.Size([len(paths), *shape])

@@ -1,12 +1,15 @@
 """The files of a run: its folder, the lock on it, and files that are written completely or not at all."""
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, BinaryIO
+from unittest.mock import patch
 
 from filelock import FileLock, Timeout
 
@@ -105,12 +108,15 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 @contextmanager
 def events(folder: Path, purge_step: int | None) -> "Iterator[SummaryWriter]":
     """Open TensorBoard's writer for `folder`; if its thread cannot write, its next call raises the OSError."""
-    from torch.utils.tensorboard import SummaryWriter  # takes as long to load as torch
+    from tensorboard.summary.writer import event_file_writer  # takes as long to load as torch
+    from torch.utils.tensorboard import SummaryWriter
 
-    # TensorBoard reads the files in the order of their names: the second in which they were made, then the process.
-    while any(folder.glob(f"events.out.tfevents.{int(time.time())}.*")):
-        time.sleep(0.02)
-    board = SummaryWriter(folder, purge_step=purge_step)
+    # TensorBoard reads the files in the order of their names, which begin with the second in which they were made. The
+    # new one must come last, also if the clock has been set back.
+    names = [re.match(r"events\.out\.tfevents\.(\d+)\.", path.name) for path in folder.iterdir()]
+    now = max(time.time(), *(int(name[1]) + 1 for name in names if name), 0)
+    with patch.object(event_file_writer, "time", SimpleNamespace(time=lambda: now)):
+        board = SummaryWriter(folder, purge_step=purge_step)
     try:
         yield board
     finally:

@@ -24,9 +24,12 @@ Seed = Annotated[int, Ge(0), Le(2**63 - 1)]
 FINITE = ConfigDict(allow_inf_nan=False)
 
 
-def check_numbers(options: object) -> None:
-    """Raise BadInput for a number in the dataclass `options` that is not finite or not in the range of its option."""
-    options_from_store(type(options), vars(options))
+def checked(options: Options) -> Options:
+    """Return the dataclass `options` with its values of their types, such as a Path for the str of one.
+
+    Raises BadInput for a value of another type, and for a number that is not finite or not in its option's range.
+    """
+    return options_from_store(type(options), vars(options))
 
 
 def options_to_store(options: object, *left_out: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` a
 from common.data import load_mnist5k
 from common.models import MODELS
 from common.run.command_line import launch
-from common.run.option_values import Count, check_numbers
+from common.run.option_values import Count, checked
 from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
 from scripts.benchmarks.compare_updates import gan_contender, textbook_detach
@@ -106,7 +106,7 @@ def step_alone(options: Options, device: torch.device, networks: list[nn.Module]
 
 def main(options: Options) -> None:
     """Measure and print the table."""
-    check_numbers(options)
+    options = checked(options)
     device = pick_device(options.device)
     networks = [network.to(device) for network in MODELS[options.model]((1, 28, 28), GanOptions.z_dim)]
     loops = {

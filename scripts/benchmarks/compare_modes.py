@@ -39,7 +39,7 @@ from common.errors import BadInput, Stopped
 from common.run.command_line import launch
 from common.run.folder import check_new_file, write_whole
 from common.run.markdown import table
-from common.run.option_values import Count, check_numbers
+from common.run.option_values import Count, checked
 from common.run.options import GanOptions, pick_device
 from scripts.benchmarks.harness import conditions, environment, spread
 from scripts.tools import evaluate
@@ -161,7 +161,7 @@ def report(result: dict) -> str:
 
 def main(options: Options) -> None:
     """Train, evaluate, and print the table."""
-    check_numbers(options)
+    options = checked(options)
     if unknown := set(options.orders) - set(ORDERS):
         raise BadInput(f"--orders {min(unknown)}: must be some of {', '.join(ORDERS)}")
     if options.output:

@@ -66,7 +66,7 @@ from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.compiled import compile_in_place
 from common.run.folder import check_new_file, write_whole
-from common.run.option_values import Count, Pixels, check_numbers
+from common.run.option_values import Count, Pixels, checked
 from common.run.options import GanOptions, pick_device
 from gradient_audit import GradientAudit
 from scripts import (
@@ -352,7 +352,7 @@ def report(result: dict) -> str:
 
 def main(options: Options) -> None:
     """Measure, print the table, and write the figures to a file if asked for."""
-    check_numbers(options)
+    options = checked(options)
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)

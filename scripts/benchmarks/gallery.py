@@ -33,7 +33,7 @@ from common.errors import BadInput, Stopped
 from common.run.command_line import launch
 from common.run.folder import write_whole
 from common.run.markdown import table
-from common.run.option_values import Count, check_numbers
+from common.run.option_values import Count, checked
 from common.run.options import GanOptions
 from scripts.benchmarks.publish_runs import publish
 from scripts.tools import evaluate
@@ -235,7 +235,7 @@ def gallery(tiles: dict[str, Image.Image]) -> Image.Image:
 
 def main(options: Options) -> None:
     """Make each mistake, publish its run, and print the table."""
-    check_numbers(options)
+    options = checked(options)
     if unknown := set(options.mistakes) - set(NAMES):
         raise BadInput(f"--mistakes {min(unknown)}: not one of {', '.join(NAMES)}")
     rows, tiles = [], {}

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 from common.errors import BadInput, Stopped
 from common.run.command_line import launch
 from common.run.folder import write_whole
-from common.run.option_values import Count, check_numbers
+from common.run.option_values import Count, checked
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 GANS += ["gan_wgan_gp", "gan_r3"]
@@ -100,7 +100,7 @@ def publish(run: Path, folder: Path, strip: bool) -> None:
 
 def main(options: Options) -> None:
     """Run the scripts one by one and publish each as it ends."""
-    check_numbers(options)
+    options = checked(options)
     if unknown := set(options.scripts) - set(SCRIPTS):
         raise BadInput(f"--scripts {min(unknown)}: not one of {', '.join(SCRIPTS)}")
     for script in options.scripts:  # an error here comes before anything is run

@@ -42,7 +42,7 @@ from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch
 from common.run.folder import events, short_path, write_whole
 from common.run.markdown import table
-from common.run.option_values import Seed, check_numbers
+from common.run.option_values import Seed, checked
 from common.run.options import pick_device
 from scripts.tools import digit_classifier as digits
 from scripts.tools.finished_run import GeneratorOptions, generate, import_networks, is_cyclegan, load_generator
@@ -212,7 +212,7 @@ def write_evaluation(path: Path, settings: dict[str, str | int], outcome: dict, 
 
 def main(options: Options) -> None:
     """Measure, print the figures and add them to the run."""
-    check_numbers(options)
+    options = checked(options)
     if options.count is not None and options.count <= NEIGHBOURS:
         raise BadInput(f"--count {options.count}: must be at least {NEIGHBOURS + 1}")
     networks = None if options.networks is None else import_networks(options.networks)

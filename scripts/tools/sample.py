@@ -31,7 +31,7 @@ from common.images.domains import load_domains
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch
 from common.run.folder import short_path, write_whole
-from common.run.option_values import Count, Seed, check_numbers
+from common.run.option_values import Count, Seed, checked
 from common.run.options import pick_device
 from common.run.pictures import grid, png
 from scripts.tools.finished_run import (
@@ -132,7 +132,7 @@ def output_path(options: Options) -> Path:
 
 def main(options: Options) -> None:
     """Write the images and print where they are."""
-    check_numbers(options)
+    options = checked(options)
     output = output_path(options)
     device = pick_device(options.device)
     networks = None if options.networks is None else import_networks(options.networks)

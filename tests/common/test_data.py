@@ -19,7 +19,7 @@ from PIL import Image
 from common import data
 from common.data import batch_order, batches, load_mnist5k, load_stacked_digits, to_float, to_uint8
 from common.errors import BadInput
-from common.images import downloads
+from common.images import downloads, load
 from common.images.load import load_images
 
 
@@ -68,6 +68,16 @@ def test_images_are_resized_to_the_size_asked_for():
 
 
 @pytest.mark.numerics
+def test_a_named_data_set_too_big_for_memory_at_its_new_size_is_resized_a_batch_at_a_time(monkeypatch):
+    whole = load_images("stacked-digits", 8)
+    monkeypatch.setattr(load, "RESIZED_LIMIT", whole.numel() - 1)
+    stream = load_images("stacked-digits", 8)
+    assert not isinstance(stream, torch.Tensor)
+    assert stream.shape == whole.shape
+    for ours, theirs in zip(islice(batches(stream, 5, 0), 3), batches(whole, 5, 0), strict=False):
+        assert ours.equal(theirs)
+
+
 def test_every_pixel_value_survives_the_way_to_float_and_back():
     values = torch.arange(256, dtype=torch.uint8)
     floats = to_float(values)

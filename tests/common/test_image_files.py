@@ -258,6 +258,12 @@ def test_odd_names_are_names(load, tmp_path):
     assert load(tmp_path)[:, 0, 0, 0].tolist() == list(range(len(ODD_NAMES)))
 
 
+def test_what_macos_notes_beside_a_file_is_no_image(load, tmp_path):
+    Image.new("L", (2, 2), 9).save(tmp_path / "a.png")
+    (tmp_path / "._a.png").write_bytes(b"\x00\x05\x16\x07")
+    assert only_image(load, tmp_path) == [[[9] * 2] * 2]
+
+
 def test_links_are_followed_and_loops_are_not(load, tmp_path):
     images, elsewhere = tmp_path / "images", tmp_path / "elsewhere"
     for folder in (images / "a", elsewhere):

@@ -11,7 +11,7 @@ import torch
 from annotated_types import Ge, Gt, Le, Lt
 
 from common.errors import BadInput
-from common.run.option_values import Count, check_numbers, options_from_store, options_to_store
+from common.run.option_values import Count, checked, options_from_store, options_to_store
 
 
 def options(hint, *value):
@@ -96,4 +96,4 @@ def test_a_value_that_does_not_fit_is_refused_by_name(hint, value, told):
 
 @pytest.mark.parametrize("value", [0, -3, 10**400, -0.5, (0, -1), None, "text", False])
 def test_without_a_range_any_finite_number_is_taken(value):
-    check_numbers(options(tuple[int, ...] if isinstance(value, tuple) else type(value), value))
+    checked(options(tuple[int, ...] if isinstance(value, tuple) else type(value), value))

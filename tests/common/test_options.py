@@ -22,7 +22,7 @@ from common.cyclegan_models import cyclegan_networks
 from common.errors import blame
 from common.models import MODELS
 from common.run.command_line import launch
-from common.run.option_values import check_numbers
+from common.run.option_values import checked
 from common.run.options import GanOptions, RunOptions
 from common.training_run import TrainingRun
 from scripts.cyclegan import linear_decay
@@ -104,7 +104,7 @@ def stand_in(script, kind):
         if issubclass(kind, RunOptions):
             TrainingRun(f"{script}.py", options)
         else:
-            check_numbers(options)
+            checked(options)
         if script == "cyclegan":
             linear_decay(options.steps, options.decay_from)
         shape = (1, getattr(options, "image_size", None) or 28, getattr(options, "image_size", None) or 28)

@@ -77,6 +77,42 @@ def test_an_optimizer_whose_gradients_are_not_averaged_is_refused(tmp_path):
         assert "BadInput: optimizer_d: its gradients are not averaged over the processes; before the loop, call" in log
 
 
+def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_is_that_of_one_process(tmp_path):
+    for count in (1, 2, 2):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        assert ended(start_ranks(count, folder, draw_in_steps, folder)) == [0] * count, logs(folder, count)
+    (alone,), first, again = (
+        [torch.load(path) for path in sorted(folder.glob("drawn*"))] for folder in sorted(tmp_path.iterdir())
+    )
+    assert torch.cat([drawn["noise"] for drawn in first], dim=1).equal(alone["noise"])
+    assert all(one[name].equal(other[name]) for one, other in zip(first, again, strict=True) for name in one)
+    everything = torch.stack([alone["own"], *(drawn["own"] for drawn in first)]).flatten()
+    assert len(everything.unique()) == len(everything)
+
+
+def draw_in_steps(folder):
+    module = module_of("gan_detach")
+    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=3, runs_dir=folder))
+    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
+    drawn = [(run.noise(len(real)), torch.rand(2)) for _, real in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8))]
+    noise, own = (torch.stack(part) for part in zip(*drawn, strict=True))
+    torch.save({"noise": noise, "own": own}, folder / f"drawn{run.ranks.rank}")
+
+
+def test_batch_normalisation_over_a_part_of_the_batch_is_refused_under_several_processes(tmp_path):
+    assert ended(start_ranks(2, tmp_path, train_with_batch_norm, tmp_path)) == [1, 1]
+    for log in logs(tmp_path, 2):
+        assert "BadInput: generator: its BatchNorm1d normalises over each process's part of the batch" in log
+
+
+def train_with_batch_norm(folder):
+    module = module_of("gan_detach")
+    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    run.keep(generator=torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)))
+    next(run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)))
+
+
 def train_without_averaging(folder):
     module = module_of("gan_detach")
     run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))

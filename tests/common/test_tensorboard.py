@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import time
 import urllib.parse
 import urllib.request
 
@@ -97,10 +98,14 @@ def test_curves_that_are_read_together_share_a_chart(board):
         assert set(answer["tag_to_events"]) == tags
 
 
-def test_a_run_resumed_within_the_same_second_keeps_its_points_in_order(tmp_path, monkeypatch):
-    """The files are read in the order of their names, in which 10000 comes before 9999."""
+@pytest.mark.parametrize("seconds", [0, -3600])
+def test_a_run_resumed_keeps_its_points_in_order_whatever_the_clock_says(seconds, tmp_path, monkeypatch):
+    """The files are read in the order of their names: the second, then the process, in which 10000 is before 9999."""
+    clock, now = time.time, 0
     for process, start in ((9999, None), (10000, 3)):
         monkeypatch.setattr(os, "getpid", lambda: process)  # noqa: B023 (called within this turn)
+        monkeypatch.setattr(time, "time", lambda: clock() + now)  # noqa: B023 (likewise)
+        now = seconds
         with events(tmp_path, start) as board:
             for step in range(start or 1, 5):
                 board.add_scalar("loss", process, step)

@@ -20,7 +20,7 @@ from common.errors import BadInput
 
 REFUSED = {
     "--batch-size 2": "--batch-size 2: leaves some of 3 processes without an image",
-    "--image-size 60": "--image-size 60",
+    "--image-size 60": "--image-size: conv takes",
 }
 
 
