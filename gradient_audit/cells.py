@@ -4,6 +4,7 @@ from torch import nn
 
 from gradient_audit.record import Event, Record, Steps
 
+CLIMB = -1  # in place of the id of an optimizer
 Numbers = dict[str, dict[int, str]]  # by network: the numbers of its parameters' accounts, and their names
 
 
@@ -16,12 +17,15 @@ def numbers_by_network(record: Record, networks: dict[str, nn.Module]) -> Number
 
 
 def note_steps_by_hand(record: Record) -> None:
-    """Count a write to a parameter that no optimizer steps on as a step."""
+    """Count a write to a parameter from its gradient as a use of it, and as a step if no optimizer steps on it."""
     by_number = {account.number: account for account in record.accounts.values()}
     stepped: set[int] = set()
     for number, passes, place in record.by_hand:
         account = by_number.get(number)
-        if account is not None and not account.stepped:
+        if account is not None and account.stepped:  # as SAM climbs before its step
+            for index in passes:
+                record.passes[index].users[CLIMB].add(number)
+        elif account is not None:
             stepped.add(number)
             steps = record.steps.setdefault(0, Steps(None))
             steps.places[place] += 1
@@ -56,7 +60,7 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
             if "here" not in event.cells.values():
                 continue
         else:
-            word = {"backward": "wasted", "grad": "read"}.get(event.kind, "here")
+            word = {"backward": "wasted", "grad": "read" if event.number is None else "wasted"}.get(event.kind, "here")
             event.cells = {
                 name: "used" if used & ids.keys() else word if event.reached & ids.keys() else "-"
                 for name, ids in numbers.items()

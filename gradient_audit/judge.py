@@ -9,6 +9,7 @@ from torch.optim.optimizer import Optimizer
 from gradient_audit.cells import fill_cells, note_steps_by_hand, numbers_by_network
 from gradient_audit.findings import HELD_TWICE, KINDS, Finding, joined
 from gradient_audit.graph import parameters_of, united
+from gradient_audit.lineage import PARAMETER, bit
 from gradient_audit.overwritten import overwritten_finding
 from gradient_audit.places import Place
 from gradient_audit.record import Event, Record, Term
@@ -183,7 +184,7 @@ class Judgement:
         for p in passes:
             for index, term in enumerate(p.terms):
                 rows[p.place, len(p.terms), index].append((p, term))
-        moved = sum(1 << number for number in set().union(*(p.used for p in passes)))
+        moved = sum(bit(PARAMETER, number) for number in set().union(*(p.used for p in passes)))
         for (place, _, _), pairs in rows.items():
             constants = {term.value for _, term in pairs}
             if None not in constants:  # one that changes, and comes from what is trained, was cut off

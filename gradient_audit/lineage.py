@@ -20,6 +20,25 @@ SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanB
 SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
 
 
+PARAMETER, CALL, FORWARD = range(3)  # what a number can come from: a parameter, a call of autograd, a forward pass
+
+
+def bit(kind: int, number: int) -> int:
+    """Return the source with this number, of this kind, as a bit; a set of sources is a sum of such bits."""
+    return 1 << (3 * number + kind)
+
+
+def of_kind(kind: int, sources: int) -> int:
+    """Return the sources of one kind."""
+    return sources & (int("1" * (sources.bit_length() // 3 + 1), 8) << kind)
+
+
+def numbers_in(kind: int, sources: int) -> list[int]:
+    """Return the numbers of the sources of one kind."""
+    bits = of_kind(kind, sources) >> kind
+    return [number for number in range(bits.bit_length() // 3 + 1) if bits >> (3 * number) & 1]
+
+
 class Lineage:
     """What single operations tell: filled by `note` while the forward passes run."""
 
@@ -32,13 +51,15 @@ class Lineage:
         self.descent: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a storage: its sources
         self.number_sources = 0  # the sources of what item() has read since the last pass
 
-    def note(self, function: object, args: tuple, result: object, frame: FrameType) -> list[int]:
-        """Note an operation: its line, from which parameters its result comes, what it changes in place.
+    def note(self, function: object, args: tuple, result: object, frame: FrameType) -> tuple[list[int], int]:
+        """Note an operation: its line, what its result comes from, what it changes in place.
 
-        Returns the addresses of the storages that it wrote to.
+        Returns the addresses of the storages that it wrote to, and the sources of what it read and did not write.
         """
         sources = self.sources_of(args)
         self.derive(result, sources)
+        indices = written_arguments(function)
+        read = self.sources_of([x for index, x in enumerate(args) if index not in indices]) if indices else sources
         if function is torch.ops.aten._local_scalar_dense.default:  # item()
             self.number_sources |= sources
         if torch.is_grad_enabled():
@@ -47,7 +68,7 @@ class Lineage:
             if function.overloadpacket in SUM_OPERATIONS:
                 self.constants.setdefault(node, tuple(map(_constant, args[:2])))
         written = []
-        for index in written_arguments(function):
+        for index in indices:
             for tensor in tensors_in(args[index] if index < len(args) else ()):
                 if type(tensor) not in (Tensor, nn.Parameter) or tensor.is_inference():
                     continue
@@ -55,7 +76,7 @@ class Lineage:
                 place = expression_place(frame.f_code, frame.f_lasti, frame.f_lineno)
                 self.writes.append(Write(storage, tensor._version, function.overloadpacket.__name__, place))
                 written.append(storage)
-        return written
+        return written, read
 
     def line_of(self, node) -> Place | None:
         """Return where a node of a graph was made, if that was seen."""
@@ -69,23 +90,28 @@ class Lineage:
         return known, complete and all(id(leaf) in self.accounts for leaf in leaves)
 
     def sources_of(self, value: object) -> int:
-        """Return the parameters from which tensors were computed, with a graph or without: a bit for each account."""
+        """Return what tensors were computed from, with a graph or without."""
         sources = 0
         for tensor in tensors_in(value):
             if type(tensor) not in (Tensor, nn.Parameter):
                 continue
             if tensor.requires_grad and tensor.is_leaf and id(tensor) in self.accounts:
-                sources |= 1 << self.accounts[id(tensor)].number
+                sources |= bit(PARAMETER, self.accounts[id(tensor)].number)
             elif tensor.layout is torch.strided:
                 sources |= self.descent.get(tensor.untyped_storage(), 0)
         return sources
 
     def derive(self, value: object, sources: int) -> None:
-        """Note that tensors were computed from these parameters."""
+        """Note that tensors were computed from these sources."""
         for tensor in tensors_in(value) if sources else ():
             if type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided:
                 storage = tensor.untyped_storage()
                 self.descent[storage] = self.descent.get(storage, 0) | sources
+
+    def begin_gradient(self, gradient: Tensor, sources: int) -> None:
+        """Note that a gradient is what these calls of autograd have left in it."""
+        if type(gradient) is Tensor and gradient.layout is torch.strided:
+            self.descent[gradient.untyped_storage()] = sources
 
     def terms_of(self, roots: list) -> list[Term]:
         """Split a loss at its additions, subtractions and scalings; none if it is a single term."""

@@ -1,5 +1,6 @@
 """What is watched in detail, and therefore only at first: forward passes, zero_grad() and single operations."""
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradient_audit.graph import parameters_of, storage_address, tensors_in
-from gradient_audit.lineage import Lineage
+from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_frames, current_place
 from gradient_audit.record import Event, Record
@@ -94,6 +95,7 @@ class Details:
     def watched_zero_grad(self, original: Callable) -> Callable:
         """Return `zero_grad`, which also records its calls."""
 
+        @functools.wraps(original)
         def zero_grad(of, *args, **kwargs):
             if self.active and not torch.compiler.is_compiling() and not self.running.is_elsewhere():
                 parameters = of.parameters() if isinstance(of, nn.Module) else parameters_of(of)
@@ -116,10 +118,14 @@ class Details:
         if torch.compiler.is_compiling() or self.running.passes or not self.starts or self.running.is_elsewhere():
             return
         start = self.starts.pop()
+        if type(module).__module__.startswith("torch.nn.utils."):  # a parametrization, which is tried when it is made
+            return
         if not self.starts or self.networks.may_be_network(module, len(self.starts)):
             event = Event("forward", current_place(), module=weakref.ref(module), start=start)
             self.follow_graph(event, output)
             self.record.events.append(event)
+            self.lineage.derive(output, bit(FORWARD, len(self.record.forwards)))
+            self.record.forwards.append(event)
 
     def follow_graph(self, event: Event, output: object) -> None:
         """Note whether a backward pass comes through the graph of the output, and whether the graph still exists."""
@@ -136,12 +142,22 @@ class Details:
         if self.running.passes or self.running.steps or torch.compiler.is_compiling():
             return
         frame, _ = current_frames()
-        for storage in self.lineage.note(function, args, result, frame):
-            for account in self.record.accounts.values() if not self.starts else ():
-                parameter = account.parameter() if account.passes else None
+        written, read = self.lineage.note(function, args, result, frame)
+        calls = [self.record.calls[number] for number in numbers_in(CALL, read)] if of_kind(CALL, read) else []
+        for call in calls:
+            call.read = True
+        if self.starts:
+            return
+        if isinstance(result, torch.Tensor) and result.numel() == 1 and torch.is_grad_enabled():
+            for number in numbers_in(FORWARD, read):
+                self.record.forwards[number].scalar = True
+        for storage in written if calls else ():
+            for account in self.record.accounts.values():
+                parameter = account.parameter()
                 if parameter is not None and storage == storage_address(parameter):
+                    passes = frozenset(call.number for call in calls if account.number in call.reached)
                     place = current_place()
-                    self.record.by_hand.append((account.number, frozenset(account.passes), place))
+                    self.record.by_hand.append((account.number, passes - {None}, place))
                     self.record.add_event_by_hand(place, account.number)
 
 

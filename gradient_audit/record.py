@@ -49,6 +49,10 @@ class Event:
     of_network: bool = False  # of a forward pass: whether the module is a network, not a part of one
     complete: bool = False  # of a backward pass: whether its graph shows all leaves
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
+    number: int | None = None  # of a backward pass, or of autograd.grad if its result became a .grad: in `passes`
+    filled: set[int] = field(default_factory=set, repr=False)  # leaves in no network that got a .grad, by id
+    read: bool = False  # whether the script computed something from the gradients of a pass
+    scalar: bool = False  # of a forward pass: whether a number with a graph was computed from its output
     gone: bool = False  # whether that graph no longer exists
     needed: bool = False  # whether a backward pass came through that graph
 
@@ -83,6 +87,7 @@ class Account:
     zero: bool = False
     stepped: bool = False  # its optimizer stepped while it required a gradient
     fed: bool = False  # and found one at least once
+    replaced: bool = False  # the script puts tensors computed from the gradient in its place
     first_users: dict[int, tuple[int, Place]] = field(default_factory=dict)  # of a pass: who stepped on it first
     version_before: int = 0  # before the step that is running
     steps: deque = field(default_factory=lambda: deque(maxlen=8))  # (version after the step, place of the step)
@@ -90,8 +95,12 @@ class Account:
 
     def clear(self) -> None:
         """Forget the passes: the gradient is no longer their sum."""
-        self.passes.clear()
-        self.first_users.clear()
+        self.keep_passes(set())
+
+    def keep_passes(self, passes: set[int]) -> None:
+        """Replace the passes; what is known of those that stay is kept."""
+        self.passes = passes
+        self.first_users = {number: user for number, user in self.first_users.items() if number in passes}
 
 
 @dataclass
@@ -138,9 +147,11 @@ class Record:
 
     events: list[Event] = field(default_factory=list)
     passes: list[Event] = field(default_factory=list)
+    calls: list[Event] = field(default_factory=list)  # of autograd that were watched in detail
+    forwards: list[Event] = field(default_factory=list)  # likewise
     accounts: dict[int, Account] = field(default_factory=dict)  # by the id of the parameter
     steps: dict[int, Steps] = field(default_factory=dict)  # by the id of the optimizer, 0 for steps by hand
-    by_hand: list[tuple[int, frozenset, Place]] = field(default_factory=list)  # parameter, passes, where it was written
+    by_hand: list[tuple[int, frozenset, Place]] = field(default_factory=list)  # parameter, its gradient's passes, where
     overwritten: list[Overwritten] = field(default_factory=list)
 
     def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:

@@ -73,7 +73,7 @@ class Report:
         """A row for every backward pass and for each of its terms, and what the cells mean; "" without any pass."""
         rows: Counter[tuple] = Counter()
         for event in self.events:
-            if event.kind == "backward" or (event.kind == "grad" and "read" in event.cells.values()):
+            if event.kind == "backward" or (event.kind == "grad" and {*event.cells.values()} - {"-"}):
                 note = " raised" * event.raised + " (create_graph)" * event.create_graph
                 lines = [(f"{event.place}{note}", *event.cells.values())]
                 # Terms that all do what the pass does tell nothing.

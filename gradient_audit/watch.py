@@ -16,6 +16,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.graph import is_zero, leaves_of, parameters_of, roots_of, tensors_in
+from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details, Running
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
@@ -53,7 +54,9 @@ class Watcher:
         self.writes_gradients = False  # the script writes to gradients in place
         self.hides_writes = False  # and behind their versions
         self.raised_versions: set[int] = set()  # accounts whose version the audit has raised in place of an optimizer
-        self.resumes_after_step = False
+        self.resumes: list[bool] = []  # of the steps that run: whether the details go on after them
+        self.watched_in_detail = 0  # passes; of those of one step's closure, one
+        self.closure_calls = 0  # of the step that runs
         self.kept_optimizers: list[Optimizer] = []  # the script may drop them at its end
 
     def start(self) -> None:
@@ -154,7 +157,7 @@ class Watcher:
     @property
     def reads_gradients(self) -> bool:
         """Whether the values of gradients are read: at first, and in scripts that write to them."""
-        return self.hides_writes or len(self.record.passes) <= DETAILED
+        return self.hides_writes or self.watched_in_detail <= DETAILED
 
     def detect_cleared_gradients(self) -> None:
         """Forget the passes of every parameter whose gradient has been cleared since the last look."""
@@ -166,12 +169,24 @@ class Watcher:
         """Forget the passes if the gradient has been cleared since the last look.
 
         A gradient that has become all zeros was cleared. One that was all zeros before and has been written to since
-        was cleared if a backward pass comes next, and clipped or unscaled if a step comes next.
+        was cleared if a backward pass comes next, and clipped or unscaled if a step comes next. Another tensor in its
+        place was computed from it and from other results of autograd, or from none of them.
         """
         grad = parameter.grad
-        if grad is None or account.grad() is not grad:
-            cleared = True
-        elif grad._version != account.version:
+        if grad is None:
+            account.clear()
+            return
+        if account.grad is None or account.grad() is not grad:
+            if self.details.active:
+                calls = numbers_in(CALL, self.lineage.sources_of([grad]))
+                numbers = {self.number_of_pass(self.record.calls[call], account) for call in calls}
+                account.replaced = bool(numbers)
+                account.keep_passes(numbers)
+            elif not account.replaced:  # after the detailed passes, what these have shown holds
+                account.clear()
+            account.grad, account.version, account.zero = weakref.ref(grad), grad._version, is_zero(grad)
+            return
+        if grad._version != account.version:
             self.writes_gradients = True
             cleared = (not account.zero or not stepping) and is_zero(grad)
         else:
@@ -179,6 +194,16 @@ class Watcher:
             self.hides_writes |= cleared
         if cleared:
             account.clear()
+
+    def number_of_pass(self, call: Event, account: Account) -> int:
+        """Return the number of a call of autograd among the passes; autograd.grad is one if its result is a `.grad`."""
+        if call.number is None:
+            call.number, call.reached = len(self.record.passes), set()
+            self.record.passes.append(call)
+            self.watched_in_detail += not self.closure_calls
+        if call.kind == "grad":
+            call.reached.add(account.number)
+        return call.number
 
     def add_pass(self, account: Account, number: int) -> None:
         """Record that pass `number` has added to the gradient."""
@@ -190,6 +215,9 @@ class Watcher:
         account.passes.add(number)
         account.grad, account.version = weakref.ref(grad), grad._version
         account.zero = (self.reads_gradients or self.writes_gradients) and is_zero(grad)
+        if self.details.active:
+            calls = [index for index, call in enumerate(self.record.calls) if call.number in account.passes]
+            self.lineage.begin_gradient(grad, sum(bit(CALL, index) for index in calls))
 
     # Backward passes.
 
@@ -214,9 +242,10 @@ class Watcher:
                 by_number = {account.number: account for account in self.record.accounts.values()}
                 for key in event.reached & by_number.keys():
                     self.add_pass(by_number[key], number)
+                self.fill_loose_leaves(event)
                 self.networks.end_pass(event)
-                if len(self.record.passes) == DETAILED:
-                    self.details.stop()
+                self.watched_in_detail += self.closure_calls < 2
+                self.stop_details()
 
     def begin_pass(self, args: tuple, kwargs: dict) -> Event:
         """Record a backward pass before it runs, with the terms of its loss."""
@@ -232,9 +261,24 @@ class Watcher:
             leaves += [tensor for tensor in tensors_in(args or list(kwargs.values())) if tensor.is_leaf]
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             self.lineage.number_sources = 0
+            self.record.calls.append(event)
         self.record.events.append(event)
+        event.number = len(self.record.passes)
         self.record.passes.append(event)
         return event
+
+    def fill_loose_leaves(self, event: Event) -> None:
+        """Note which leaves that are in no network have a gradient after a pass."""
+        for reference in event.loose:
+            leaf = reference()
+            if leaf is not None and leaf.grad is not None:
+                event.filled.add(id(leaf))
+                self.lineage.begin_gradient(leaf.grad, bit(CALL, len(self.record.calls) - 1))
+
+    def stop_details(self) -> None:
+        """End the details after enough passes, but not in a closure, whose step is still to be seen."""
+        if self.watched_in_detail >= DETAILED and not self.closure_calls:
+            self.details.stop()
 
     def watched_grad(self, outputs, inputs, *args, **kwargs):
         """Call `torch.autograd.grad`, and record what it goes through."""
@@ -254,8 +298,11 @@ class Watcher:
         gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
         if self.details.active:
             self.details.follow_graph(event, gradients)
-            sources = self.lineage.sources_of(ends) | sum(1 << number for number in event.reached)
-            self.lineage.derive(gradients, sources)
+            inputs_from = self.lineage.sources_of(ends)
+            sources = of_kind(PARAMETER, inputs_from) | of_kind(FORWARD, inputs_from)
+            sources |= sum(bit(PARAMETER, number) for number in event.reached)
+            self.lineage.derive(gradients, sources | bit(CALL, len(self.record.calls)))
+            self.record.calls.append(event)
         return gradients
 
     def call_autograd(self, event: Event, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
@@ -288,14 +335,22 @@ class Watcher:
         if not self.running.passes:
             self.running.thread = threading.get_ident()
         self.running.steps += 1
-        self.resumes_after_step = self.details.pause()
+        self.resumes.append(self.details.pause())
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if not callable(closure):
             self.record_step(optimizer)
             return None
 
         def watched_closure():
-            loss = closure()
+            steps, self.running.steps = self.running.steps, 0  # what the closure computes is no optimizer's arithmetic
+            self.closure_calls += 1
+            if self.resumes[-1]:
+                self.details.resume()
+            try:
+                loss = closure()
+            finally:
+                self.details.pause()
+                self.running.steps = steps
             self.record_step(optimizer)
             return loss
 
@@ -318,7 +373,7 @@ class Watcher:
         for parameter in parameters:
             if (account := accounts.get(id(parameter))) is None:
                 continue
-            if account.passes:
+            if account.passes or parameter.grad is not None:
                 self.detect_cleared_gradient(account, parameter, stepping=True)
             account.stepped |= parameter.requires_grad
             account.version_before = -1
@@ -369,8 +424,10 @@ class Watcher:
         self.networks.end_step(optimizer)
         if self.limit:
             self.limit(self, optimizer)
-        if self.resumes_after_step:
-            self.resumes_after_step = False
+        if not self.running.steps:
+            self.closure_calls = 0
+            self.stop_details()
+        if self.resumes and self.resumes.pop():
             self.details.resume()
 
 
