@@ -63,12 +63,12 @@ class GradientAudit(Report):
         self._watcher.start()
         return self
 
-    def __exit__(self, _kind: object, _error: object, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: object, _error: object, trace: TracebackType | None) -> None:
         """Remove the hooks, then find what is wrong, doubtful or wasteful."""
         self.networks = self._provider.settle(trace)
         record = self._watcher.stop()
         optimizers = self.optimizers
-        self.findings = judge(record, self.networks, optimizers)
+        self.findings = judge(record, self.networks, optimizers, ended=self._limit is None or kind is None)
         self.events, self.passes = record.events, record.passes
         self.optimizers_seen = [describe_optimizer(optimizer, record, self.networks) for optimizer in optimizers]
         self._renew()

@@ -15,14 +15,14 @@ class Kind(NamedTuple):
 
 
 KINDS = {
+    "stale": Kind(
+        "error", "Call `optimizer.zero_grad()` between its step and the next `backward()`.", ("no-zero-grad",)
+    ),
     "mixed": Kind(
         "error",
         "Name the leaves of the loss, `loss.backward(inputs=list(network.parameters()))`, or clear the gradients that "
         "are not for the step.",
         ("d-steps-on-g-loss",),
-    ),
-    "stale": Kind(
-        "error", "Call `optimizer.zero_grad()` between its step and the next `backward()`.", ("no-zero-grad",)
     ),
     "twice": Kind(
         "error",
@@ -56,7 +56,24 @@ KINDS = {
     ),
     "unused": Kind(
         "question",
-        "Delete it if it is not needed; compute samples under `torch.no_grad()`; or add the missing `backward()`.",
+        "If it is a loss, add the missing `backward()`, or add it to the loss that has one; if not, compute it under "
+        "`torch.no_grad()`.",
+    ),
+    "reused": Kind(
+        "question",
+        "If the first gradient was only for that use, as SAM's is, call `zero_grad()` after it.",
+    ),
+    "shared": Kind(
+        "question",
+        "Give each optimizer the parameters of its own network alone, unless both are to move them.",
+    ),
+    "held": Kind(
+        "question",
+        "If it is to learn, call `requires_grad_(True)` on it; if not, leave it out of the optimizer.",
+    ),
+    "unaveraged": Kind(
+        "question",
+        "Call the wrapped network itself, not its `module`, or average the gradients by yourself.",
     ),
     "unfrozen": Kind(
         "waste",
@@ -68,9 +85,13 @@ KINDS = {
         "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`, or `detach()` the tensor at "
         "which its gradient must stop.",
     ),
+    "graph": Kind("waste", "Compute it under `torch.no_grad()`, or delete it if it is not needed."),
 }
 """Each kind of finding; `Finding` explains them. The order is that of the report."""
 HELD_TWICE = "Give each parameter to the optimizer once: `list(dict.fromkeys(parameters))`."
+
+
+SEVERITIES = ("error", "question", "waste")
 
 
 @dataclass(frozen=True)
@@ -85,8 +106,13 @@ class Finding:
     `overwritten`: a backward pass needed a tensor that had been changed since its forward pass. `unreached`: a
     parameter whose optimizer stepped and never found a gradient for it. `ownerless`: a parameter that no optimizer
     holds.
-    Questions: `meant?`: one pass moved networks of two players. `unused`: a graph was built and no backward pass came.
-    Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a whole network without an optimizer.
+    Questions: `meant?`: one pass moved networks of two players. `unused`: a number was computed with a graph that no
+    backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand, and on another.
+    `shared`: an optimizer holds two networks, of which another one holds one. `held`: the last layers of a network are
+    frozen, and an optimizer holds them. `unaveraged`: a DistributedDataParallel got gradients without its forward pass.
+    Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a network, or of its first layers,
+    without an optimizer. `graph`: a graph was built, no number computed from it, and no backward pass came.
+    An `idle` optimizer is a question where the script might have stepped it later.
     """
 
     kind: str
@@ -96,11 +122,12 @@ class Finding:
     cure: str
     facts: tuple[tuple[str, str], ...] = ()  # of `overwritten`: what is wanted, who wrote it, and so on
     silent: bool = False  # of `overwritten`: PyTorch alone gives no error
+    doubtful: bool = False  # a question, though its kind is an error
 
     @property
     def severity(self) -> str:
         """One of "error", "question" and "waste"."""
-        return KINDS[self.kind].severity
+        return "question" if self.doubtful else KINDS[self.kind].severity
 
     @property
     def lines(self) -> tuple[str, ...]:

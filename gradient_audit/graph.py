@@ -1,5 +1,6 @@
 """Reading tensors, optimizers and autograd's graph."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -52,9 +53,9 @@ def roots_of(args: tuple, kwargs: dict) -> list:
     return [tensor.grad_fn for tensor in tensors_in(tensors) if tensor.grad_fn is not None]
 
 
-def nodes_of(roots: Iterable, ends: Iterable = ()) -> Iterator:
-    """Yield the nodes of a graph, without those beyond `ends`."""
-    seen, stack = set(ends), list(roots)
+def nodes_of(roots: Iterable) -> Iterator:
+    """Yield the nodes of a graph."""
+    seen, stack = set(), list(roots)
     while stack:
         node = stack.pop()
         if node is not None and node not in seen:
@@ -63,18 +64,37 @@ def nodes_of(roots: Iterable, ends: Iterable = ()) -> Iterator:
             stack += [child for child, _ in node.next_functions]
 
 
-def leaves_of(roots: Iterable, ends: Iterable[Tensor] = ()) -> tuple[list[Tensor], bool]:
+def leaves_of(roots: Iterable) -> tuple[list[Tensor], bool]:
     """Return the leaves that a graph leads to, and whether it shows all of them.
 
-    ends: tensors at which it ends. A function of the user's own, as a checkpoint is, may hide others.
+    A function of the user's own, as a checkpoint is, may hide others.
     """
     leaves, complete = [], True
-    for node in nodes_of(roots, [end.grad_fn for end in ends]):
+    for node in nodes_of(roots):
         if (leaf := getattr(node, "variable", None)) is not None:
             leaves.append(leaf)
         elif isinstance(node, torch.autograd.function.BackwardCFunction) and "Compiled" not in node.name():
             complete = False
     return leaves, complete
+
+
+def leaves_between(roots: Iterable, ends: list[Tensor]) -> list[Tensor]:
+    """Return the leaves that the nodes on the way from the roots to the ends use, ends among them."""
+    parents = defaultdict(list)
+    stack = []
+    for node in nodes_of(roots):
+        for child, _ in node.next_functions:
+            parents[child].append(node)
+        if any(getattr(node, "variable", None) is end or node is end.grad_fn for end in ends):
+            stack.append(node)
+    ways = set()
+    while stack:
+        for parent in parents[stack.pop()]:
+            if parent not in ways:
+                ways.add(parent)
+                stack.append(parent)
+    uses = (child for node in ways for child, _ in node.next_functions)
+    return [child.variable for child in uses if hasattr(child, "variable")]
 
 
 def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:

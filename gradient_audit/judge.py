@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
-from gradient_audit.cells import fill_cells, note_steps_by_hand, numbers_by_network
-from gradient_audit.findings import HELD_TWICE, KINDS, Finding, joined
+from gradient_audit.cells import CLIMB, fill_cells, note_steps_by_hand, numbers_by_network
+from gradient_audit.findings import HELD_TWICE, KINDS, SEVERITIES, Finding, joined
 from gradient_audit.graph import parameters_of, united
 from gradient_audit.lineage import PARAMETER, bit
 from gradient_audit.overwritten import overwritten_finding
@@ -17,23 +18,25 @@ from gradient_audit.record import Event, Record, Term
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
 
 
-def judge(record: Record, networks: dict[str, nn.Module], optimizers: list[Optimizer]) -> list[Finding]:
+def judge(
+    record: Record, networks: dict[str, nn.Module], optimizers: list[Optimizer], *, ended: bool = True
+) -> list[Finding]:
     """Fill in the cells of the record's events and terms, and return the findings, errors first.
 
-    networks: by name. optimizers: all that hold a parameter of theirs.
+    networks: by name. optimizers: all that hold a parameter of theirs. ended: whether nothing is to follow.
     """
     note_steps_by_hand(record)
-    judgement = Judgement(record, networks, optimizers)
+    judgement = Judgement(record, networks, optimizers, ended)
     fill_cells(record, networks, judgement.numbers)
-    return sorted(judgement.findings(), key=lambda finding: [*KINDS].index(finding.kind))
+    return sorted(judgement.findings(), key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind)))
 
 
 class Judgement:
     """What the judgements of a record share: who owns which parameter, and words for parameters."""
 
-    def __init__(self, record: Record, networks: dict[str, nn.Module], optimizers: list[Optimizer]):
+    def __init__(self, record: Record, networks: dict[str, nn.Module], optimizers: list[Optimizer], ended: bool):
         """Take what `judge` takes."""
-        self.record, self.networks, self.optimizers = record, networks, optimizers
+        self.record, self.networks, self.optimizers, self.ended = record, networks, optimizers, ended
         self.numbers = numbers_by_network(record, networks)
         self.by_number = {account.number: account for account in record.accounts.values()}
         self.owned = set().union(*(record.numbers_of(parameters_of(optimizer)) for optimizer in optimizers))
@@ -52,6 +55,8 @@ class Judgement:
         for blame in self.record.overwritten:
             yield overwritten_finding(blame, self.networks, self.networks_of)
         yield from self.owners(excused)
+        yield from self.plain_leaves()
+        yield from self.doubtful_holders()
         yield from self.unused_graphs()
 
     # Which players a pass moved.
@@ -117,8 +122,21 @@ class Judgement:
                 stale[passes[number].place, place] |= numbers
             for places, numbers in stale.items():
                 networks = self.networks_of(numbers)
+                if places[1] in steps.repeated:
+                    text = f"an optimizer of {joined(networks)} stepped again, and no backward pass had come between."
+                    yield _finding("stale", networks, text, places[::-1], "Call `step()` once after each `backward()`.")
+                    continue
                 text = f"an optimizer of {joined(networks)} stepped on gradients older than its own last step."
                 yield _finding("stale", networks, text, places)
+            reused: dict[tuple[Place, Place], set[int]] = defaultdict(set)
+            for summed, (numbers, place) in steps.sums.items():
+                climbed = [passes[n] for n in sorted(summed) if passes[n].users.get(CLIMB, set()) & numbers]
+                if climbed and len(climbed) < len(summed):
+                    reused[place, climbed[0].place] |= numbers
+            for places, numbers in reused.items():
+                networks = self.networks_of(numbers)
+                text = f"a gradient of {joined(networks)} was used by hand, and a step added it to another one."
+                yield _finding("reused", networks, text, places)
             for places, numbers in steps.twice.items():
                 networks = self.networks_of(numbers)
                 text = f"two optimizers stepped on the same gradients of {joined(networks)}."
@@ -129,6 +147,9 @@ class Judgement:
                 count = self.count_of(numbers)
                 text = f"an optimizer holds {count} of {joined(networks)} twice; each step moves them twice."
                 yield _finding("twice", networks, text, [place], HELD_TWICE)
+            for shape in (shape for shape, never in steps.without.values() if never):
+                text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
+                yield _finding("unreached", (), text, steps.places)
         for network, ids in self.numbers.items():
             missing = {n for n in ids if self.by_number[n].stepped and not self.by_number[n].fed}
             if missing:
@@ -162,7 +183,8 @@ class Judgement:
                 places = dict.fromkeys(p.place for p in dropped or [p for _, p in passes])
                 kind = type(optimizer).__name__
                 text = f"the optimizer of {joined(networks)} ({kind}) never stepped; another did {most}x."
-                yield id(optimizer), (_finding("idle", networks, text, places), numbers)
+                finding = _finding("idle", networks, text, places)
+                yield id(optimizer), (replace(finding, doubtful=not self.ended), numbers)
 
     # Terms of a loss.
 
@@ -172,7 +194,8 @@ class Judgement:
         lost = {}
         for p in self.record.passes:
             loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
-            if p.detailed and p.complete and not (p.raised or p.reached or loose & held):
+            serves = p.reached or loose & held or (p.filled and p.read)  # read, as FGSM reads the gradient of images
+            if p.detailed and p.complete and not (p.raised or serves):
                 lost[p.place] = None
         for place in lost:
             yield _finding("dead", (), "a backward pass reached no parameter of any network.", [place])
@@ -192,7 +215,8 @@ class Judgement:
                 dead = len(constants) > 1 and 0.0 not in constants and any(sources)
             else:
                 dead = all(
-                    term.value is None and term.complete and not term.reached & (excused | p.used) for p, term in pairs
+                    term.value is None and term.complete and not (term.loose or term.reached & (excused | p.used))
+                    for p, term in pairs
                 ) and any(p.users for p, _ in pairs)
             if dead:
                 for _, term in pairs:
@@ -223,8 +247,9 @@ class Judgement:
                 if unused and not p.raised:
                     wasted[network, p.place][number] = unused
         unfrozen = set()
+        reached = set().union(*(p.reached for p in passes))
         for network, ids in self.numbers.items():
-            ownerless = ids.keys() - self.owned - needless
+            ownerless = (ids.keys() - self.owned - needless) & reached
             ownerless -= {n for n in ownerless if self.by_number[n].fed}  # stepped by hand
             if not ownerless or not self.optimizers:  # without any optimizer, no parameter is expected to have one
                 continue
@@ -235,17 +260,82 @@ class Judgement:
                 text = f"no optimizer holds {network}, and it gets gradients, {times}x."
                 yield _finding("unfrozen", (network,), text, [place for place, _ in here])
                 continue
+            if here and self.is_backbone(ids, ownerless):
+                unfrozen.add(network)
+                text = f"no optimizer holds {self.count_of(ownerless, network)} of {network}, which get gradients."
+                yield _finding("unfrozen", (network,), text, [place for place, _ in here])
+                continue
             text = f"{self.count_of(ownerless, network)} of {network} are held by no optimizer."
             yield _finding("ownerless", (network,), text, ())
         for (network, place), unused in wasted.items():
             if network not in unfrozen:
                 yield self.wasted_gradients(network, place, unused)
 
+    def is_backbone(self, names: dict[int, str], ownerless: set[int]) -> bool:
+        """Whether these are the first layers of a network, and an optimizer holds later ones, as of a head."""
+        layers = [name.rpartition(".")[0] for name in names.values()]
+        mine = [index for index, number in enumerate(names) if number in ownerless]
+        trained = [index for index, number in enumerate(names) if number in self.owned]
+        apart = not {layers[index] for index in mine} & {layers[index] for index in trained}
+        return bool(trained) and max(mine) < min(trained) and apart
+
+    def plain_leaves(self) -> Iterator[Finding]:
+        """Yield the leaves in a network that are no parameters of it: no optimizer gets them."""
+        held = {id(p) for optimizer in self.optimizers for p in parameters_of(optimizer)}
+        attributes = {
+            id(value): (network, f"{path}.{name}".lstrip("."))
+            for network, top in self.networks.items()
+            for path, module in top.named_modules()
+            for name, value in vars(module).items()
+            if isinstance(value, Tensor) and id(value) not in held
+        }
+        places: dict[tuple[str, str], list[Place]] = defaultdict(list)
+        for p in self.record.passes:
+            for leaf in () if p.read else p.filled & attributes.keys():
+                places[attributes[leaf]].append(p.place)
+        for (network, name), where in places.items():
+            text = f"the tensor {network}.{name} gets gradients, but it is no nn.Parameter and no optimizer holds it."
+            cure = "Make it an `nn.Parameter`, so that `parameters()` holds it."
+            yield _finding("ownerless", (network,), text, where, cure)
+
+    def doubtful_holders(self) -> Iterator[Finding]:
+        """Yield the optimizers that hold what is another's, or what cannot move, and what nobody averages."""
+        accounts = self.record.accounts
+        orders = {
+            id(o): [accounts[id(p)].number for p in parameters_of(o) if id(p) in accounts]
+            for o in self.optimizers
+            if id(o) in self.record.steps
+        }
+        for key, mine in orders.items():
+            others = [{*held} for other, held in orders.items() if other != key]
+            networks = self.networks_of(mine)
+            shared = [n for n in networks if any(held & self.numbers[n].keys() for held in others)]
+            places = list(self.record.steps[key].places)
+            if shared and len(shared) < len(networks):
+                text = f"an optimizer holds {joined(networks)}, and another one holds {joined(shared)}, too."
+                yield _finding("shared", networks, text, places)
+            in_order = [n for n in orders[key] if n in self.by_number]
+            frozen = [n for n in in_order if not self.by_number[n].stepped]
+            if 0 < len(frozen) < len(in_order) and frozen == in_order[-len(frozen) :]:  # the last layers, not the first
+                for network in self.networks_of(frozen):
+                    count = self.count_of({*frozen}, network)
+                    text = f"{count} of {network} are frozen, and an optimizer holds them; it does not move them."
+                    yield _finding("held", (network,), text, places)
+        called = {event.module() for event in self.record.forwards if event.module}
+        for network, module in self.networks.items():
+            passes = [p for p in self.record.passes if p.detailed and p.reached & self.numbers[network].keys()]
+            if isinstance(module, nn.parallel.DistributedDataParallel) and passes and module not in called:
+                text = f"{network} got gradients without a forward pass of its own, so nothing averages them."
+                yield _finding("unaveraged", (network,), text, [p.place for p in passes])
+
     def wasted_gradients(self, network: str, place: Place, unused: dict[int, set[int]]) -> Finding:
         """Return the finding for gradients of a network that no optimizer used. unused: parameters, by pass."""
         count = self.count_of(set().union(*unused.values()), network)
         text = f"{count} of {network} got gradients that no optimizer used, {len(unused)}x."
         cure = KINDS["wasted"].cure
+        here = [(place, unused)]
+        if self.only_judges(network, here):  # `detach()` there would cut off those whom the loss is for
+            cure = "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`."
         if not self.record.steps:
             cure = "No optimizer stepped during the audit: audit whole steps."
         elif all(n in self.by_number[k].passes for n, numbers in unused.items() for k in numbers):
@@ -283,17 +373,19 @@ class Judgement:
                 word = "read" if event.kind == "grad" else "here"
                 names = tuple(name for name, cell in event.cells.items() if cell == word)
                 lines[event.place, event.kind, names].append(event)
-        counts: dict[tuple[Place, str], dict[str, int]] = defaultdict(dict)
+        counts: dict[tuple[Place, str, str], dict[str, int]] = defaultdict(dict)
         for (place, kind, networks), events in lines.items():
             gone = [event for event in events if event.gone]
             if gone and not any(event.needed for event in events):
-                counts[place, kind] |= dict.fromkeys(networks, len(gone))
-        for (place, kind), networks in counts.items():
+                lost = kind == "grad" or any(event.scalar and not event.in_loss for event in gone)
+                finding = "unused" if lost else "graph"
+                counts[place, kind, finding] |= dict.fromkeys(networks, len(gone))
+        for (place, kind, finding), networks in counts.items():
             what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
             names = [name for name in self.numbers if name in networks]
             times = max(networks.values())
             text = f"{what} {joined(names)} built a graph that no backward pass came through, {times}x."
-            yield _finding("unused", names, text, [place])
+            yield _finding(finding, names, text, [place])
 
     # Words.
 

@@ -3,14 +3,13 @@
 import re
 import weakref
 from collections import deque
-from collections.abc import Iterable
 from itertools import zip_longest
 from types import CodeType, FrameType
 
 import torch
 from torch import Tensor, nn
 
-from gradient_audit.graph import leaves_of, storage_address, tensors_in, written_arguments
+from gradient_audit.graph import leaves_between, leaves_of, storage_address, tensors_in, written_arguments
 from gradient_audit.places import Place, expression_place
 from gradient_audit.record import Account, Term, Write
 
@@ -50,6 +49,7 @@ class Lineage:
         self.constants: dict[int, tuple] = {}  # likewise, the summands that need no gradient
         self.descent: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a storage: its sources
         self.number_sources = 0  # the sources of what item() has read since the last pass
+        self.makers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a constant: its line, what it is of
 
     def note(self, function: object, args: tuple, result: object, frame: FrameType) -> tuple[list[int], int]:
         """Note an operation: its line, what its result comes from, what it changes in place.
@@ -66,7 +66,13 @@ class Lineage:
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
             self.lines.setdefault(node, (frame.f_code, frame.f_lasti, frame.f_lineno))
             if function.overloadpacket in SUM_OPERATIONS:
-                self.constants.setdefault(node, tuple(map(_constant, args[:2])))
+                self.constants.setdefault(node, tuple(self.constant(x, other) for x, other in _pairs(args[:2])))
+        if isinstance(result, Tensor) and not result.requires_grad and result.layout is torch.strided and sources:
+            storages = {storage_address(tensor) for tensor in tensors_in(args)}
+            for tensor in tensors_in(args):
+                if tensor.layout is torch.strided and (known := self.makers.get(tensor.untyped_storage())):
+                    storages |= known[1]
+            self.makers[result.untyped_storage()] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
         written = []
         for index in indices:
             for tensor in tensors_in(args[index] if index < len(args) else ()):
@@ -83,11 +89,16 @@ class Lineage:
         seen = self.lines.get(node._sequence_nr())
         return expression_place(*seen) if seen else None
 
-    def reach(self, roots: list, ends: Iterable[Tensor] = ()) -> tuple[set[int], bool]:
-        """Return the accounts that the graph leads to, and whether it leads nowhere else and hides nothing."""
-        leaves, complete = leaves_of(roots, ends)
+    def reach(self, roots: list) -> tuple[set[int], bool, bool]:
+        """Return the accounts that the graph leads to, whether it shows all leaves, and whether there are others."""
+        leaves, complete = leaves_of(roots)
         known = {self.accounts[id(leaf)].number for leaf in leaves if id(leaf) in self.accounts}
-        return known, complete and all(id(leaf) in self.accounts for leaf in leaves)
+        return known, complete, any(id(leaf) not in self.accounts for leaf in leaves)
+
+    def between(self, roots: list, ends: list[Tensor]) -> set[int]:
+        """Return the accounts of the parameters that are used on the way from the roots to the ends."""
+        leaves = leaves_between(roots, ends)
+        return {self.accounts[id(leaf)].number for leaf in leaves if id(leaf) in self.accounts}
 
     def sources_of(self, value: object) -> int:
         """Return what tensors were computed from, with a graph or without."""
@@ -98,7 +109,10 @@ class Lineage:
             if tensor.requires_grad and tensor.is_leaf and id(tensor) in self.accounts:
                 sources |= bit(PARAMETER, self.accounts[id(tensor)].number)
             elif tensor.layout is torch.strided:
-                sources |= self.descent.get(tensor.untyped_storage(), 0)
+                own = self.descent.get(tensor.untyped_storage(), 0)
+                sources |= (
+                    own if tensor.requires_grad else own & ~of_kind(FORWARD, own)
+                )  # a detached alias has no graph
         return sources
 
     def derive(self, value: object, sources: int) -> None:
@@ -128,9 +142,9 @@ class Lineage:
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
             else:
-                reached, complete = self.reach([node])
+                reached, complete, loose = self.reach([node])
                 name = re.sub(r"Backward\d*$", "", summand.name())
-                terms.append(Term(self.line_of(summand), name, reached, complete=complete))
+                terms.append(Term(self.line_of(summand), name, reached, complete=complete, loose=loose))
         return terms if len(terms) > 1 and not stack else []
 
     def _summands(self, node, children: list) -> list[tuple]:
@@ -140,16 +154,29 @@ class Lineage:
         for child, constant in zip_longest(children, constants[: len(children)]):
             if child is not None:
                 summands.append((child, child))
-            elif constant is not None and float(constant):
-                sources = self.sources_of([constant]) if isinstance(constant, Tensor) else self.number_sources
-                term = Term(self.line_of(node), "a constant", set(), float(constant), sources=sources)
-                summands.append((term, None))
+            elif constant is not None and constant[0]:
+                value, sources, made = constant
+                sources = sources if sources is not None else self.number_sources
+                place = expression_place(*made) if made else self.line_of(node)
+                summands.append((Term(place, "a constant", set(), value, sources=sources), None))
         return summands[::-1]
 
+    def constant(self, summand: object, other: object) -> tuple | None:
+        """Return the value of a summand that needs no gradient (of a tensor its sum), its sources, and its line.
 
-def _constant(summand: object) -> object:
-    """Return a number or a tensor of one number that needs no gradient; None for all else."""
-    if isinstance(summand, Tensor):
-        plain = type(summand) is Tensor and summand.numel() == 1 and not summand.is_complex()
-        return summand if plain and not summand.requires_grad else None
-    return summand if isinstance(summand, float | int) else None
+        None for all else, and for a tensor computed from the other summand's own values, as in the straight-through
+        estimator.
+        """
+        if not isinstance(summand, Tensor):
+            return (float(summand), None, None) if isinstance(summand, float | int) else None
+        if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
+            return None
+        made, storages = self.makers.get(summand.untyped_storage(), (None, set()))
+        if summand.numel() > 1 and isinstance(other, Tensor) and storage_address(other) in storages:
+            return None
+        return float(summand.detach().double().sum()), self.sources_of([summand]), made
+
+
+def _pairs(values: tuple) -> list[tuple]:
+    """Return each of two values with the other."""
+    return list(zip(values, values[::-1], strict=True))

@@ -14,7 +14,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradient_audit.graph import parameters_of, storage_address, tensors_in
+from gradient_audit.graph import nodes_of, parameters_of, storage_address, tensors_in
 from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_frames, current_place
@@ -47,6 +47,7 @@ class Details:
         self.active = False
         self.starts: list[int] = []  # of the forward passes that run: the number of events before
         self.node_hooks: list = []
+        self.outputs: dict[int, Event] = {}  # of a node's sequence number: the event whose output it made
         self.mode = _Operations(self.note_operation)
 
     def start(self, before_forward: Callable[[], None]) -> None:
@@ -136,6 +137,13 @@ class Details:
 
             self.node_hooks.append(node.register_prehook(note_need))
             event.graph.append(weakref.ref(note_need))
+            self.outputs[node._sequence_nr()] = event
+
+    def note_roots(self, roots: list) -> None:
+        """Note which outputs are in the graph of a loss, whether or not its pass comes through them."""
+        for node in nodes_of(roots):
+            if event := self.outputs.get(node._sequence_nr()):
+                event.in_loss = True
 
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
@@ -146,12 +154,10 @@ class Details:
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)] if of_kind(CALL, read) else []
         for call in calls:
             call.read = True
-        if self.starts:
-            return
-        if isinstance(result, torch.Tensor) and result.numel() == 1 and torch.is_grad_enabled():
+        if torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
             for number in numbers_in(FORWARD, read):
                 self.record.forwards[number].scalar = True
-        for storage in written if calls else ():
+        for storage in written if calls and not self.starts else ():
             for account in self.record.accounts.values():
                 parameter = account.parameter()
                 if parameter is not None and storage == storage_address(parameter):

@@ -63,8 +63,8 @@ def overwritten_finding(
     why = "the gradient is computed from the tensor as it was in the forward pass"
     if blame.hidden:
         why += (
-            "; this optimizer does not raise the version of what it changes, so PyTorch alone gives no error and a "
-            "wrong gradient"
+            "; this optimizer does not raise the version of what it changes, so PyTorch alone gives a wrong gradient "
+            "and no error: here raised by the audit"
         )
     cure = _cure(blame, names_of)
     facts = {

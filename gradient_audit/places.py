@@ -3,7 +3,6 @@
 import io
 import linecache
 import os
-import re
 import sys
 import sysconfig
 import tokenize
@@ -51,8 +50,8 @@ class Place(NamedTuple):
         return {"file": self.file, "line": self.number, "function": self.function, "code": self.code, "via": self.via}
 
     def __str__(self) -> str:
-        """Show the library's line, too, where the code does not tell what was called."""
-        via = f" via {self.via}" if self.via and not re.search(r"backward|step|grad", self.code) else ""
+        """Show the library's line, too."""
+        via = f" via {self.via}" if self.via else ""
         return f"`{self.where} {self.code}`{via}"
 
 

@@ -21,6 +21,7 @@ class Term:
     value: float | None = None  # of a constant
     sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
     complete: bool = True  # whether the graph shows all that it reaches
+    loose: bool = False  # whether it reaches a leaf that is in no network
     cells: dict[str, str] = field(default_factory=dict)
     dead: bool = False
 
@@ -53,6 +54,7 @@ class Event:
     filled: set[int] = field(default_factory=set, repr=False)  # leaves in no network that got a .grad, by id
     read: bool = False  # whether the script computed something from the gradients of a pass
     scalar: bool = False  # of a forward pass: whether a number with a graph was computed from its output
+    in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass
     gone: bool = False  # whether that graph no longer exists
     needed: bool = False  # whether a backward pass came through that graph
 
@@ -113,6 +115,10 @@ class Steps:
     stale: dict[tuple[int, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (pass, step): accounts
     sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (accounts, step)
     twice: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (here, first)
+    without: dict[int, tuple[list[int], bool]] = field(
+        default_factory=dict
+    )  # plain leaf: shape, whether never a gradient
+    repeated: set[Place] = field(default_factory=set)  # steps with no backward pass since the one before
     duplicates: tuple[Place, set[int]] | None = None  # parameters that it holds twice
 
 

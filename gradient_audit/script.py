@@ -13,6 +13,7 @@ from torch.optim.optimizer import Optimizer
 
 from gradient_audit import mistakes
 from gradient_audit.audit import GradientAudit
+from gradient_audit.findings import joined
 from gradient_audit.graph import parameters_of
 from gradient_audit.networks import FoundNetworks
 from gradient_audit.places import is_of_package
@@ -69,7 +70,12 @@ class StepLimit:
         if not self.steps:
             return f"Stopped after {len(audit.passes)} backward passes; no optimizer had stepped."
         if min(self.steps.values()) < self.iterations:
-            return f"Stopped after {self.limit} steps of one optimizer; another had not stepped often enough."
+            late = (seen for seen in audit.optimizers_seen if seen["steps"] < self.iterations)
+            names = joined(f"{seen['class']} of {joined(seen['networks'])}" for seen in late) or "another"
+            return (
+                f"Stopped after {self.limit} steps of one optimizer; {names} had not stepped {self.iterations} times. "
+                "`--limit` waits longer."
+            )
         return f"Stopped after {self.iterations} steps of every optimizer."
 
 

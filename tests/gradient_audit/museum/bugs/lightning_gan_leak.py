@@ -3,7 +3,7 @@
 https://github.com/Lightning-AI/pytorch-lightning/issues/591
 """
 # expects: error mixed at "g_loss.backward()"
-# expects: question unused at "fake = bce("
+# expects: waste graph at "fake = bce("
 
 import torch
 from torch import nn

@@ -1,0 +1,23 @@
+"""SAM: the first gradient is read for a climb, then cleared; the second is stepped on."""
+# expects: nothing
+
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for _ in range(5):
+    features, labels = torch.randn(4, 4), torch.randn(4, 1)
+    nn.functional.mse_loss(model(features), labels).backward()
+    climbs = [0.05 * parameter.grad / parameter.grad.norm() for parameter in model.parameters()]
+    with torch.no_grad():
+        for parameter, climb in zip(model.parameters(), climbs, strict=True):
+            parameter.add_(climb)
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(features), labels).backward()
+    with torch.no_grad():
+        for parameter, climb in zip(model.parameters(), climbs, strict=True):
+            parameter.sub_(climb)
+    optimizer.step()
+    optimizer.zero_grad()
