@@ -45,7 +45,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--error", metavar="TEXT", help="explain an error message or a log; - reads standard input")
     parser.add_argument("--mistake", metavar="NAME", help="run a mistake, wrong form and right form, by its name")
     parser.add_argument("--list", action="store_true", help="name all mistakes")
-    parser.add_argument("script", type=Path, nargs="?", help="the file to run, as it would be run by python")
+    parser.add_argument("script", type=Path, nargs="?", help="the file to run, as by python; or a notebook (.ipynb)")
     # argparse, because of REMAINDER: everything after SCRIPT is the script's, also `--iterations`.
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own options")
     parser.error = refuse

@@ -3,6 +3,7 @@
 import re
 import weakref
 from collections import deque
+from functools import cache
 from itertools import zip_longest
 from types import CodeType, FrameType
 
@@ -29,12 +30,19 @@ def bit(kind: int, number: int) -> int:
 
 def of_kind(kind: int, sources: int) -> int:
     """Return the sources of one kind."""
-    return sources & (int("1" * (sources.bit_length() // 3 + 1), 8) << kind)
+    return sources and sources & (_every_third_bit(sources.bit_length() // 300 + 1) << kind)
+
+
+@cache
+def _every_third_bit(hundreds: int) -> int:
+    return int("1" * 100 * hundreds, 8)
 
 
 def numbers_in(kind: int, sources: int) -> list[int]:
     """Return the numbers of the sources of one kind."""
     bits = of_kind(kind, sources) >> kind
+    if not bits:
+        return []
     return [number for number in range(bits.bit_length() // 3 + 1) if bits >> (3 * number) & 1]
 
 
@@ -59,7 +67,9 @@ class Lineage:
         sources = self.sources_of(args)
         self.derive(result, sources)
         indices = written_arguments(function)
-        read = self.sources_of([x for index, x in enumerate(args) if index not in indices]) if indices else sources
+        read = sources
+        if indices and sources:
+            read = self.sources_of([x for index, x in enumerate(args) if index not in indices])
         if function is torch.ops.aten._local_scalar_dense.default:  # item()
             self.number_sources |= sources
         if torch.is_grad_enabled():
@@ -67,12 +77,8 @@ class Lineage:
             self.lines.setdefault(node, (frame.f_code, frame.f_lasti, frame.f_lineno))
             if function.overloadpacket in SUM_OPERATIONS:
                 self.constants.setdefault(node, tuple(self.constant(x, other) for x, other in _pairs(args[:2])))
-        if isinstance(result, Tensor) and not result.requires_grad and result.layout is torch.strided and sources:
-            storages = {storage_address(tensor) for tensor in tensors_in(args)}
-            for tensor in tensors_in(args):
-                if tensor.layout is torch.strided and (known := self.makers.get(tensor.untyped_storage())):
-                    storages |= known[1]
-            self.makers[result.untyped_storage()] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
+        if sources:
+            self.note_constant(args, result, frame)
         written = []
         for index in indices:
             for tensor in tensors_in(args[index] if index < len(args) else ()):
@@ -83,6 +89,15 @@ class Lineage:
                 self.writes.append(Write(storage, tensor._version, function.overloadpacket.__name__, place))
                 written.append(storage)
         return written, read
+
+    def note_constant(self, args: tuple, result: object, frame: FrameType) -> None:
+        """Note the line of a result that has no graph, and the memory of what it was computed from."""
+        tensors = [tensor for tensor in tensors_in(args) if tensor.layout is torch.strided]
+        has_graph = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        if isinstance(result, Tensor) and result.layout is torch.strided and not has_graph:
+            known = [self.makers.get(tensor.untyped_storage(), (None, ()))[1] for tensor in tensors]
+            storages = set().union(map(storage_address, tensors), *known)
+            self.makers[result.untyped_storage()] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
 
     def line_of(self, node) -> Place | None:
         """Return where a node of a graph was made, if that was seen."""
@@ -110,9 +125,9 @@ class Lineage:
                 sources |= bit(PARAMETER, self.accounts[id(tensor)].number)
             elif tensor.layout is torch.strided:
                 own = self.descent.get(tensor.untyped_storage(), 0)
-                sources |= (
-                    own if tensor.requires_grad else own & ~of_kind(FORWARD, own)
-                )  # a detached alias has no graph
+                if own and not tensor.requires_grad:  # a detached alias shares the storage, but has no graph
+                    own &= ~of_kind(FORWARD, own)
+                sources |= own
         return sources
 
     def derive(self, value: object, sources: int) -> None:

@@ -15,7 +15,7 @@ from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradient_audit.graph import nodes_of, parameters_of, storage_address, tensors_in
-from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in, of_kind
+from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_frames, current_place
 from gradient_audit.record import Event, Record
@@ -151,10 +151,10 @@ class Details:
             return
         frame, _ = current_frames()
         written, read = self.lineage.note(function, args, result, frame)
-        calls = [self.record.calls[number] for number in numbers_in(CALL, read)] if of_kind(CALL, read) else []
+        calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
         for call in calls:
             call.read = True
-        if torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
+        if read and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
             for number in numbers_in(FORWARD, read):
                 self.record.forwards[number].scalar = True
         for storage in written if calls and not self.starts else ():

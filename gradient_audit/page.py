@@ -3,6 +3,7 @@
 It shows what `GradientAudit.data()` of `common/gradient_audit.py` returns.
 """
 
+import linecache
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
@@ -195,15 +196,14 @@ def excerpts(places: list[dict]) -> Iterable[str]:
     for place in places:
         by_file.setdefault(place["file"], set()).add(place["line"])
     for file, numbers in by_file.items():
-        try:
-            lines = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
-        except (OSError, ValueError):
+        lines = linecache.getlines(file)
+        if not lines:
             continue
         around = {n + d for n in numbers for d in range(-CONTEXT, CONTEXT + 1) if 1 <= n + d <= len(lines)}
         yield f'<p class="dim">{escape(file)}</p><pre>'
         for n in sorted(around):
             gap = "" if n - 1 in around or n == min(around) else "...\n"
-            text = escape(f"{n:5}  {lines[n - 1]}")
+            text = escape(f"{n:5}  {lines[n - 1].rstrip()}")
             yield gap + (f"<b>{text}</b>" if n in numbers else text)
         yield "</pre>"
 

@@ -1,11 +1,15 @@
 """Audit a training script, without a change to it: run it as `__main__` until its optimizers have stepped."""
 
+import json
+import linecache
 import os
 import runpy
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 from torch import _compile
 from torch._dynamo import eval_frame
@@ -100,10 +104,31 @@ def audit_script(script: Path, arguments: list[str], iterations: int, limit: int
 
 
 def run_as_main(script: Path, arguments: list[str]) -> None:
-    """Run the script as `python script arguments` in its folder would."""
+    """Run the script as `python script arguments` in its folder would; of a notebook, the code cells in their order."""
     sys.path[0], sys.argv = str(script.parent), [str(script), *arguments]  # not the folder that this package came from
     os.chdir(script.parent)
-    runpy.run_path(str(script), run_name="__main__")
+    if script.suffix != ".ipynb":
+        runpy.run_path(str(script), run_name="__main__")
+        return
+    sys.modules["__main__"] = module = ModuleType("__main__")
+    for number, source in code_cells(script):
+        file = f"{script}[{number}]"
+        linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file  # for whoever shows its lines
+        exec(compile(source, file, "exec"), vars(module))
+
+
+def code_cells(notebook: Path) -> Iterator[tuple[int, str]]:
+    """Yield the code cells of a notebook, numbered from 1, without their magics, which are named on stderr."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    for number, cell in enumerate((cell for cell in cells if cell["cell_type"] == "code"), 1):
+        lines = "".join(cell["source"]).splitlines()
+        of_cell = "".join(lines[:1]).startswith("%%")  # a magic that takes the whole cell
+        for index, line in enumerate(lines):
+            if of_cell or line.lstrip().startswith(("%", "!")):
+                if index == 0 or not of_cell:
+                    print(f"note: {notebook.name}[{number}]: {line.strip()} is skipped", file=sys.stderr)
+                lines[index] = line[: len(line) - len(line.lstrip())] + "pass"
+        yield number, "\n".join(lines) + "\n"
 
 
 def report_of(audit: GradientAudit, ending: str, trace: str) -> str:

@@ -4,6 +4,7 @@ Most of these processes are forked after torch is imported. The first, and one w
 are started as a user starts them.
 """
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -255,3 +256,34 @@ def refused(monkeypatch, capsys, *arguments):
     assert exit.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     return line
+
+
+CELLS = [
+    "%matplotlib inline\nimport torch\n!pip install nothing\n",
+    "%%time\nnot python\n",
+    """model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(5):
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+""",
+]
+
+
+def test_a_notebook_is_its_code_cells_and_its_places_name_them(tmp_path):
+    cells = [{"cell_type": "markdown", "source": ["# A loop"]}]
+    cells += [{"cell_type": "code", "source": source.splitlines(keepends=True)} for source in CELLS]
+    (tmp_path / "loop.ipynb").write_text(json.dumps({"cells": cells}))
+    done = run("--output", tmp_path / "report.html", tmp_path / "loop.ipynb")
+    assert "**stale** (error): an optimizer of model stepped on gradients older" in done.stdout
+    assert "[loop.ipynb[3]:4, loop.ipynb[3]:5]" in done.stdout
+    assert "    4      model(torch.ones(1, 2)).sum().backward()" in (tmp_path / "report.html").read_text()
+    skipped = re.findall(r"note: loop\.ipynb\[(\d)\]: (.*) is skipped", done.stderr)
+    assert skipped == [("1", "%matplotlib inline"), ("1", "!pip install nothing"), ("2", "%%time")]
+
+
+def test_an_option_of_the_audit_after_the_script_is_the_scripts_and_is_noted(tmp_path):
+    (tmp_path / "train.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    done = run(tmp_path / "train.py", "--strict")
+    assert "['--strict']" in done.stdout
+    assert "note: --strict goes to the script" in done.stderr
