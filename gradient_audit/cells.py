@@ -65,6 +65,10 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
                 name: "used" if used & ids.keys() else word if event.reached & ids.keys() else "-"
                 for name, ids in numbers.items()
             }
+        through = {module() for module in event.through}
+        event.cells |= {
+            name: "read" for name, cell in event.cells.items() if cell == "-" and networks[name] in through
+        }  # a frozen network has no parameters there
         for term in event.terms:
             term.cells = {
                 name: "used" if used & of_term else "wasted" if event.reached & of_term else "-"

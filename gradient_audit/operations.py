@@ -28,6 +28,7 @@ class Running:
     passes: int = 0
     steps: int = 0
     thread: int | None = None  # None: the first one that trains
+    call: Event | None = None  # of autograd.grad, that runs
 
     def is_elsewhere(self) -> bool:
         """Return whether this is another thread, and not one of autograd's own at work on a watched pass."""
@@ -134,6 +135,8 @@ class Details:
 
             def note_need(*_: object, event=event) -> None:
                 event.needed = True
+                if self.running.call is not None and event.module:
+                    self.running.call.through.append(event.module)
 
             self.node_hooks.append(node.register_prehook(note_need))
             event.graph.append(weakref.ref(note_need))

@@ -57,6 +57,7 @@ class Event:
     in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass
     gone: bool = False  # whether that graph no longer exists
     needed: bool = False  # whether a backward pass came through that graph
+    through: list[weakref.ref] = field(default_factory=list, repr=False)  # modules whose output autograd.grad came to
 
     @property
     def where(self) -> str:

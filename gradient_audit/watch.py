@@ -296,7 +296,11 @@ class Watcher:
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.lineage.between(roots, ends)
         self.record.events.append(event)
-        gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
+        self.running.call = event
+        try:
+            gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
+        finally:
+            self.running.call = None
         if self.details.active:
             self.details.follow_graph(event, gradients)
             inputs_from = self.lineage.sources_of(ends)

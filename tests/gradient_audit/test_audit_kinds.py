@@ -298,3 +298,11 @@ def test_data_is_plain_and_in_order():
     assert data["severity"] == "error"
     assert data["findings"][0]["kind"] == "idle"
     assert data["findings"][0]["places"][0]["line"] == int(audit.findings[0].line.split(":")[1])
+
+
+def test_autograd_grad_goes_through_a_frozen_network_and_not_beyond_the_tensors_asked_for():
+    encoder, last, frozen = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 1).requires_grad_(False)
+    with GradientAudit(encoder=encoder, last=last, frozen=frozen) as audit:
+        torch.autograd.grad(frozen(last(encoder(torch.ones(1, 2)))).sum(), last.weight)
+    (event,) = (event for event in audit.events if event.kind == "grad")
+    assert event.cells == {"encoder": "-", "last": "read", "frozen": "read"}
