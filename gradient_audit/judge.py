@@ -85,6 +85,7 @@ class Judgement:
         passes = self.record.passes
         crossed = [list(self.groups_crossed(p)) for p in passes]
         mixed: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
+        proved: set[tuple[str, ...]] = set()
         mixed_places: set[Place] = set()
         for key, steps in self.record.steps.items():
             for summed, (numbers, place) in steps.sums.items():
@@ -97,12 +98,14 @@ class Judgement:
                         if mine and others:
                             mixed_places.add(passes[number].place)
                             mixed[tuple(group)] |= {passes[number].place: None, place: None}
+                            if not self.may_be_meant(passes[number], summed, mine, others):
+                                proved.add(tuple(group))
         for networks, places in mixed.items():
             text = (
                 f"one backward pass moved {joined(networks)}, which have different optimizers, and a step added its "
                 "gradients to those of another pass."
             )
-            yield _finding("mixed", networks, text, places)
+            yield replace(_finding("mixed", networks, text, places), doubtful=networks not in proved)
         meant: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
         for p, groups in zip(passes, crossed, strict=True):
             for group in groups if p.place not in mixed_places else ():
@@ -110,6 +113,29 @@ class Judgement:
         for networks, places in meant.items():
             text = f"one backward pass moved {joined(networks)}, which have different optimizers."
             yield _finding("meant?", networks, text, places)
+
+    def may_be_meant(self, p: Event, summed: frozenset, mine: set[str], others: list[str]) -> bool:
+        """Whether a loss may be for both players, and a step on the sum of it and another one meant, as in BicycleGAN.
+
+        It goes to the others through the player that stepped, as a decoder's does to the encoder. And none of the other
+        passes is of that player alone on what the others computed, without a graph to them, as D's on detached fakes.
+        """
+        alike = {
+            n: q if q.detailed else self.last_detailed.get(q.place) for n in summed for q in [self.record.passes[n]]
+        }
+        loss = alike[p.number]
+        if None in alike.values():
+            return False
+        theirs = set().union(*(self.numbers[name].keys() for name in others))
+        through = {id(module()) for module, reached in loss.outputs if reached & theirs}
+        if not any(id(self.networks[name]) in through for name in mine):
+            return False
+        inside = [{id(module()) for module, _ in q.outputs} for q in alike.values()]
+        return not any(
+            (q.values - q.reached) & self.numbers[name].keys() and id(self.networks[name]) not in modules
+            for q, modules in zip(alike.values(), inside, strict=True)
+            for name in others
+        )
 
     # Steps.
 

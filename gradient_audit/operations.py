@@ -142,11 +142,12 @@ class Details:
             event.graph.append(weakref.ref(note_need))
             self.outputs[node._sequence_nr()] = event
 
-    def note_roots(self, roots: list) -> None:
-        """Note which outputs are in the graph of a loss, whether or not its pass comes through them."""
-        for node in nodes_of(roots):
-            if event := self.outputs.get(node._sequence_nr()):
-                event.in_loss = True
+    def outputs_in(self, roots: list) -> list[tuple[weakref.ref, set[int]]]:
+        """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""
+        made = [(node, event) for node in nodes_of(roots) if (event := self.outputs.get(node._sequence_nr()))]
+        for _, event in made:
+            event.in_loss = True  # whether or not its pass comes through them
+        return [(event.module, self.lineage.reach([node])[0]) for node, event in made if event.module]
 
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""

@@ -52,6 +52,8 @@ class Event:
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
     number: int | None = None  # of a backward pass, or of autograd.grad if its result became a .grad: in `passes`
     filled: set[int] = field(default_factory=set, repr=False)  # leaves in no network that got a .grad, by id
+    values: set[int] = field(default_factory=set, repr=False)  # parameters behind its loss, with a graph or without
+    outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
     read: bool = False  # whether the script computed something from the gradients of a pass
     scalar: bool = False  # of a forward pass: whether a number with a graph was computed from its output
     in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass

@@ -261,7 +261,8 @@ class Watcher:
             leaves += [tensor for tensor in tensors_in(args or list(kwargs.values())) if tensor.is_leaf]
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             self.lineage.number_sources = 0
-            self.details.note_roots(roots)
+            event.outputs = self.details.outputs_in(roots)
+            event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(args or list(kwargs.values()))))
             self.record.calls.append(event)
         self.record.events.append(event)
         event.number = len(self.record.passes)

@@ -2,7 +2,7 @@
 
 https://github.com/ray-project/ray/pull/65125
 """
-# expects: error mixed at "policy_loss.backward()"
+# expects: question mixed at "policy_loss.backward()"
 
 import torch
 from torch import nn
