@@ -19,6 +19,7 @@ from functools import cache
 from importlib import import_module
 
 HELPERS = {"one_weight": "one_weight_gan", "one_rank": "one_rank"}  # files that are no mistakes: what they help with
+PARTS = ("WHY", "CURE", "MESSAGES", "HINTS", "NOT_RUN", "wrong", "right", "WRONG_RETURNS", "RIGHT_RETURNS")
 FREQUENT = ("step-between-backwards", "second-backward", "no-graph")  # likeliest of those that share a message
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 EXCEPTION = re.compile(
@@ -86,11 +87,9 @@ def load(name: str) -> Mistake:
         meant = f"did you mean {' or '.join(close)}?" if close else "--list names all of them"
         raise ValueError(f"there is no such mistake; {meant}")
     module = vars(import_module(f"{__name__}.{name.replace('-', '_')}"))
-    texts = {part.lower(): " ".join(module[part].split()) for part in ("WHY", "CURE", "NOT_RUN") if part in module}
-    others = ("MESSAGES", "HINTS", "wrong", "right", "WRONG_RETURNS", "RIGHT_RETURNS")
-    return Mistake(
-        name, module["__doc__"], **texts, **{part.lower(): module[part] for part in others if part in module}
-    )
+    parts = {part.lower(): module[part] for part in PARTS if part in module}
+    parts |= {part: " ".join(text.split()) for part, text in parts.items() if isinstance(text, str)}
+    return Mistake(name, module["__doc__"], **parts)
 
 
 def match(text: str) -> list[Mistake]:

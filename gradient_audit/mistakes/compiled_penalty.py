@@ -6,7 +6,7 @@ MESSAGES = ("torch.compile with aot_autograd does not currently support double b
 WHY = """torch.compile compiles a forward and a backward pass, but no derivative of the backward pass. Where the
 compiled backward pass uses donated buffers, the message is that of donated-buffers."""
 CURE = "The plain network for the penalty, compiled._orig_mod, which has the same weights; the compiled one elsewhere."
-RIGHT_RETURNS = 5.6
+RIGHT_RETURNS = 1.4
 
 
 def wrong():
@@ -14,7 +14,7 @@ def wrong():
 
     @torch.compile(backend="aot_eager")
     def judge(x):
-        return weight * x**2
+        return weight * x
 
     (slope,) = torch.autograd.grad(judge(x), x, create_graph=True)
     (slope**2).backward()
@@ -25,8 +25,8 @@ def right():
     x, weight = torch.tensor(1.0, requires_grad=True), torch.tensor(0.7, requires_grad=True)
 
     def judge(x):
-        return weight * x**2
+        return weight * x
 
     (slope,) = torch.autograd.grad(judge(x), x, create_graph=True)
-    (slope**2).backward()  # slope = 2 weight x
+    (slope**2).backward()  # slope = weight
     return weight.grad

@@ -11,6 +11,7 @@ MESSAGES = ("Expected to mark a variable ready only once", "has been marked as r
 WHY = """A checkpoint of the old form inside DDP, used twice on the same layer, has two backward passes; so has a
 parameter used outside the wrapped forward()."""
 CURE = "checkpoint(..., use_reentrant=False); and call the DDP object, not layers of its .module."
+RIGHT_RETURNS = [[1.0]]
 
 
 def wrong():
@@ -20,8 +21,10 @@ def wrong():
             return checkpoint(super().forward, once, use_reentrant=True)
 
     with one_rank():
-        network = DistributedDataParallel(Twice(1, 1), find_unused_parameters=True)
+        network = DistributedDataParallel(Twice(1, 1, bias=False), find_unused_parameters=True)
+        nn.init.constant_(network.module.weight, 0.5)
         network(torch.ones(1, 1, requires_grad=True)).backward()
+    return network.module.weight.grad
 
 
 def right():
@@ -31,5 +34,7 @@ def right():
             return checkpoint(super().forward, once, use_reentrant=False)
 
     with one_rank():
-        network = DistributedDataParallel(Twice(1, 1))
+        network = DistributedDataParallel(Twice(1, 1, bias=False))
+        nn.init.constant_(network.module.weight, 0.5)
         network(torch.ones(1, 1, requires_grad=True)).backward()
+    return network.module.weight.grad
