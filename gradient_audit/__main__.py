@@ -100,7 +100,7 @@ def explain(text: str) -> int:
         print("No mistake in the catalogue has this message. --list also names those that give no error.")
         return 1
     if len(matches) > 1:
-        print("Likeliest first:\n" + "\n".join(f"  {m.name:<24}{m.title}" for m in matches) + "\n")
+        print("Likeliest first:", *matches, sep="\n", end="\n\n")
     print(mistakes.describe(matches[0]), end="")
     return 0
 

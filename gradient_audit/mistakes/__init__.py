@@ -9,7 +9,6 @@ are no functions.
 
 import difflib
 import inspect
-import math
 import pkgutil
 import re
 import textwrap
@@ -20,15 +19,8 @@ from functools import cache
 from importlib import import_module
 
 HELPERS = {"one_weight": "one_weight_gan", "one_rank": "one_rank"}  # files that are no mistakes: what they help with
-FREQUENT = (
-    "step-between-backwards",
-    "second-backward",
-    "no-graph",
-    "leaf-in-place",
-    "labels-broadcast",
-    "unused-in-graph",
-)
-"""What is likeliest where a message alone leaves several mistakes open."""
+PARTS = ("WHY", "CURE", "MESSAGES", "HINTS", "NOT_RUN", "wrong", "right", "WRONG_RETURNS", "RIGHT_RETURNS")
+FREQUENT = ("step-between-backwards", "second-backward", "no-graph")  # likeliest of those that share a message
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 EXCEPTION = re.compile(
     r"^(?:\[rank\d+\]:|E\s|[^\w\n])*(?:\w+\.)*\w*(?:Error|Exception|Failed|Exit|Interrupt|Iteration|Unsupported)(?::|\s*$)",
@@ -37,13 +29,8 @@ EXCEPTION = re.compile(
 """The line with which the message of an exception begins, also in the log of a rank, of pytest, or in a frame."""
 TRACEBACK = re.compile(r"Traceback \(most recent call last\).*\n(?:(?:\[rank\d+\]: )?(?:[ \t].*)?\n)*")
 """A traceback with its frames; the line behind them names the exception, whatever its name."""
-WRAPPERS = (
-    "ChildFailedError",
-    "BackendCompilerFailed",
-    "Caught *Error in DataLoader worker",
-    "Caught *Error in replica",
-)
-"""Exceptions that only say that there was another one."""
+WRAPPER = re.compile(r"ChildFailedError|BackendCompilerFailed|Caught \w+ in (?:DataLoader worker|replica)")
+"""An exception that only says that there was another one."""
 AFTER = re.compile(
     r"^.*(?:\b\w*Warning:|Traceback \(most recent call last\)|During handling of|The above exception)", re.M
 )
@@ -58,13 +45,17 @@ class Mistake:
     title: str
     why: str
     cure: str
-    messages: tuple[str, ...]
-    hints: tuple[str, ...]
-    not_run: str
-    wrong: Callable[[], object] | None
-    right: Callable[[], object] | None
-    wrong_returns: object
-    right_returns: object
+    messages: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    not_run: str = ""
+    wrong: Callable[[], object] | None = None
+    right: Callable[[], object] | None = None
+    wrong_returns: object = None
+    right_returns: object = None
+
+    def __str__(self) -> str:
+        """Return its line in a list."""
+        return f"  {self.name:<24}{self.title}"
 
     @property
     def silent(self) -> bool:
@@ -95,20 +86,10 @@ def load(name: str) -> Mistake:
         close = difflib.get_close_matches(name.replace("_", "-"), names())
         meant = f"did you mean {' or '.join(close)}?" if close else "--list names all of them"
         raise ValueError(f"there is no such mistake; {meant}")
-    module = import_module(f"{__name__}.{name.replace('-', '_')}")
-    return Mistake(
-        name,
-        module.__doc__.strip(),
-        " ".join(module.WHY.split()),
-        " ".join(module.CURE.split()),
-        getattr(module, "MESSAGES", ()),
-        getattr(module, "HINTS", ()),
-        " ".join(getattr(module, "NOT_RUN", "").split()),
-        getattr(module, "wrong", None),
-        getattr(module, "right", None),
-        getattr(module, "WRONG_RETURNS", None),
-        getattr(module, "RIGHT_RETURNS", None),
-    )
+    module = vars(import_module(f"{__name__}.{name.replace('-', '_')}"))
+    parts = {part.lower(): module[part] for part in PARTS if part in module}
+    parts |= {part: " ".join(text.split()) for part, text in parts.items() if isinstance(text, str)}
+    return Mistake(name, module["__doc__"], **parts)
 
 
 def match(text: str) -> list[Mistake]:
@@ -125,8 +106,8 @@ def match(text: str) -> list[Mistake]:
         position = max((_last_position(phrase, letters) for phrase in mistake.messages), default=-1)
         if position >= 0:
             hints = sum(_last_position(hint, _squeeze(text)) >= 0 for hint in mistake.hints)
-            ranked.append((-position, -hints, mistake.name not in FREQUENT, mistake.name, mistake))
-    return [mistake for *_, mistake in sorted(ranked, key=lambda entry: entry[:4])]
+            ranked.append((-position, -hints, mistake.name not in FREQUENT, mistake.name))
+    return [load(name) for *_, name in sorted(ranked)]
 
 
 def _last_message(text: str) -> str:
@@ -139,7 +120,7 @@ def _last_message(text: str) -> str:
         message = f"{header}\n{following[: rest.start()] if rest else following}"
         if "device-side assert triggered" in message:
             return text  # the assertion that failed was printed before
-        if not any(_last_position(wrapper, _squeeze(message)) >= 0 for wrapper in WRAPPERS):
+        if not WRAPPER.search(message):
             return message
     return text
 
@@ -171,12 +152,12 @@ def observe(function: Callable[[], object]) -> Outcome:
 
 
 def does_as_described(mistake: Mistake, wrong: Outcome, right: Outcome) -> bool:
-    """Return whether both forms did what the file says."""
+    """Return whether both forms did what the file says; numbers are compared as they are printed, to four digits."""
     if mistake.silent:
-        as_described = not wrong.raised and _close(wrong.value, mistake.wrong_returns)
+        as_described = not wrong.raised and _show(wrong.value) == _show(mistake.wrong_returns)
     else:
         as_described = wrong.raised and mistake in match(wrong.message)
-    return as_described and not right.raised and _close(right.value, mistake.right_returns)
+    return as_described and not right.raised and _show(right.value) == _show(mistake.right_returns)
 
 
 def describe(mistake: Mistake) -> str:
@@ -186,32 +167,39 @@ def describe(mistake: Mistake) -> str:
         parts.append(_wrap("  not run here: ", mistake.not_run))
         parts += [_wrap("  message  ", f"... {phrase} ...") for phrase in mistake.messages]
     else:
-        wrong, right = observe(mistake.wrong), observe(mistake.right)
-        code = inspect.getsource(mistake.wrong) + inspect.getsource(mistake.right)
-        for file, helper in HELPERS.items():
-            if re.search(rf"\b{helper}\b", code):
-                parts.append(_wrap(f"  {helper}: ", getattr(import_module(f"{__name__}.{file}"), helper).__doc__))
-        for function, outcome in ((mistake.wrong, wrong), (mistake.right, right)):
-            lines = [textwrap.indent(inspect.getsource(function).rstrip(), "    "), ""]
-            if not outcome.raised:
-                lines.append(f"  returns {_show(outcome.value)}")
-            if outcome.message:
-                lines.append(_wrap("  ", re.sub(r" \(Triggered internally at .*\)", "", outcome.message), max_lines=8))
-            parts.append("\n".join(lines))
-        if not does_as_described(mistake, wrong, right):
-            parts.append("  note   This PyTorch does something else here than is described.")
+        parts += _describe_run(mistake)
     parts += [_wrap("  why   ", mistake.why), _wrap("  cure  ", mistake.cure)]
     return "\n\n".join(parts) + "\n"
+
+
+def _describe_run(mistake: Mistake) -> list[str]:
+    """Run both forms; return what their helpers are, the code, what happened, and whether it is as described."""
+    codes = [inspect.getsource(form).rstrip() for form in (mistake.wrong, mistake.right)]
+    outcomes = [observe(form) for form in (mistake.wrong, mistake.right)]
+    parts = []
+    for file, helper in HELPERS.items():
+        if f"{helper}()" in codes[0]:
+            parts.append(_wrap(f"  {helper}: ", getattr(import_module(f"{__name__}.{file}"), helper).__doc__))
+    for code, outcome in zip(codes, outcomes, strict=True):
+        lines = [textwrap.indent(code, "    "), ""]
+        if not outcome.raised:
+            lines.append(f"  returns {_show(outcome.value)}")
+        if outcome.message:
+            lines.append(_wrap("  ", re.sub(r" \(Triggered internally at .*\)", "", outcome.message), max_lines=8))
+        parts.append("\n".join(lines))
+    if not does_as_described(mistake, *outcomes):
+        parts.append("  note   This PyTorch does something else here than is described.")
+    return parts
 
 
 def listing() -> str:
     """Return the names and titles of all mistakes, in three groups."""
     groups: dict[str, list[str]] = {}
     for mistake in map(load, names()):
-        kind = "Errors" if not mistake.silent else "Silent: a wrong number, at best a warning"
+        kind = "Silent: a wrong number, at best a warning" if mistake.silent else "Errors"
         if mistake.not_run:
             kind = "Errors that are described, not run here"
-        groups.setdefault(kind, []).append(f"  {mistake.name:<24}{mistake.title}")
+        groups.setdefault(kind, []).append(str(mistake))
     return "\n\n".join("\n".join([kind, *groups[kind]]) for kind in sorted(groups))
 
 
@@ -225,15 +213,6 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return tuple(_plain(item) for item in value)
     return value.tolist() if hasattr(value, "tolist") else value
-
-
-def _close(a: object, b: object) -> bool:
-    """Return whether two values are the same, numbers to within 0.2 %."""
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_close, a, b))
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return math.isclose(a, b, rel_tol=2e-3, abs_tol=1e-7)
-    return a is b
 
 
 def _show(value: object) -> str:

@@ -9,22 +9,20 @@ HINTS = ("requires_grad = False",)
 WHY = """An output requires grad if a weight or an input does. With D frozen, only G's weights require grad, and
 detach() cuts off the graph to them."""
 CURE = "Detach the fakes in D's loss, never in G's. print(loss.requires_grad) tells whether there is a graph."
-RIGHT_RETURNS = ([[0.49]], None)
+RIGHT_RETURNS = [[0.49]]
 
 
 def wrong():
     generator, discriminator, _, _ = one_weight_gan()
     discriminator.requires_grad_(False)
     fake = generator(torch.ones(1, 1)).detach()
-    g_loss = discriminator(fake) ** 2
-    g_loss.backward()
-    return generator.weight.grad, discriminator.weight.grad
+    (discriminator(fake) ** 2).backward()
+    return generator.weight.grad
 
 
 def right():
     generator, discriminator, _, _ = one_weight_gan()
     discriminator.requires_grad_(False)
     fake = generator(torch.ones(1, 1))
-    g_loss = discriminator(fake) ** 2
-    g_loss.backward()
-    return generator.weight.grad, discriminator.weight.grad
+    (discriminator(fake) ** 2).backward()
+    return generator.weight.grad

@@ -4,12 +4,11 @@ import torch
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-WHY = """autocast keeps the half-precision copies of weights until its block ends. D's second forward pass uses
-the copies from before its step, so G is trained against the old D. Here D's score of 0.5 changes by 0.175, or not
-at all."""
+WHY = """autocast keeps the half-precision copies of weights until its block ends. D's second forward pass uses the
+copies from before its step, so G is trained against the old D: the score changes by 0 in place of 0.175."""
 CURE = "A block for each forward pass; or torch.autocast(..., cache_enabled=False) around the step."
-WRONG_RETURNS = 0.0
-RIGHT_RETURNS = 0.1748
+WRONG_RETURNS = [[0.0]]
+RIGHT_RETURNS = [[0.1748]]
 
 
 def wrong():
@@ -19,8 +18,7 @@ def wrong():
         before = discriminator(fake.detach())
         (before**2).backward()
         optimizer_d.step()
-        after = discriminator(fake)
-    return (before - after).abs().sum()
+        return before - discriminator(fake)
 
 
 def right():
@@ -30,5 +28,4 @@ def right():
         before = discriminator(fake.detach())
         (before**2).backward()
         optimizer_d.step()
-        after = discriminator(fake)
-    return (before - after).abs().sum()
+        return before - discriminator(fake)

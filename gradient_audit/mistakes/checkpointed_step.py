@@ -5,9 +5,9 @@ from torch.utils.checkpoint import checkpoint
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-WHY = """A checkpoint saves no weights and runs D again in backward(), with its current weights; they are not
-compared with those of the first run. The mistake of step-between-backwards gives no error, with any optimizer,
-and a mixed gradient. saved_tensors_hooks, such as save_on_cpu(), bypass the check as well."""
+WHY = """A checkpoint saves no weights and runs D again in backward(), with its current weights. So the mistake of
+step-between-backwards gives no error, but a mixed gradient, with any optimizer. saved_tensors_hooks, such as
+save_on_cpu(), bypass the check as well."""
 CURE = "After D's step, run D again on the same fakes."
 WRONG_RETURNS = [[0.245]]
 RIGHT_RETURNS = [[0.1225]]
@@ -25,12 +25,11 @@ def wrong():
 
 
 def right():
-    generator, discriminator, optimizer_g, optimizer_d = one_weight_gan()
+    generator, discriminator, _, optimizer_d = one_weight_gan()
     fake = generator(torch.ones(1, 1))
     score = checkpoint(discriminator, fake.detach(), use_reentrant=False)
     (score**2).backward()
     optimizer_d.step()
-    optimizer_g.zero_grad()
     score = checkpoint(discriminator, fake, use_reentrant=False)
     (score**2).backward()
     return generator.weight.grad

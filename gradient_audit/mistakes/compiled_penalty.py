@@ -1,38 +1,32 @@
 """A gradient penalty through a compiled network."""
 
 import torch
-import torch._functorch.config
 
 MESSAGES = ("torch.compile with aot_autograd does not currently support double backward",)
 WHY = """torch.compile compiles a forward and a backward pass, but no derivative of the backward pass. Where the
-compiled backward pass uses donated buffers, the message is that of donated-buffers, because create_graph=True
-keeps the graph."""
-CURE = """Use the plain network for the penalty, compiled._orig_mod, which has the same weights; the rest may use
-the compiled one."""
-RIGHT_RETURNS = [[2.744]]
+compiled backward pass uses donated buffers, the message is that of donated-buffers."""
+CURE = "The plain network for the penalty, compiled._orig_mod, which has the same weights; the compiled one elsewhere."
+RIGHT_RETURNS = 1.4
 
 
 def wrong():
-    x = torch.ones(1, 1, requires_grad=True)
-    weight = torch.full((1, 1), 0.7, requires_grad=True)
+    x, weight = torch.tensor(1.0, requires_grad=True), torch.tensor(0.7, requires_grad=True)
 
     @torch.compile(backend="aot_eager")
     def judge(x):
-        return (x @ weight) ** 2
+        return weight * x
 
-    with torch._functorch.config.patch(donated_buffer=False):
-        (slope,) = torch.autograd.grad(judge(x), x, create_graph=True)
-        (slope**2 / 2).backward()
+    (slope,) = torch.autograd.grad(judge(x), x, create_graph=True)
+    (slope**2).backward()
     return weight.grad
 
 
 def right():
-    x = torch.ones(1, 1, requires_grad=True)
-    weight = torch.full((1, 1), 0.7, requires_grad=True)
+    x, weight = torch.tensor(1.0, requires_grad=True), torch.tensor(0.7, requires_grad=True)
 
     def judge(x):
-        return (x @ weight) ** 2
+        return weight * x
 
     (slope,) = torch.autograd.grad(judge(x), x, create_graph=True)
-    (slope**2 / 2).backward()  # slope = 2 weight^2 x
+    (slope**2).backward()  # slope = weight
     return weight.grad

@@ -1,8 +1,10 @@
-"""A network compiled with CUDA graphs runs again before its first output is used."""
+"""What a network compiled with CUDA graphs has computed is overwritten by its next run."""
 
-MESSAGES = ("accessing tensor output of CUDAGraphs that has been overwritten",)
-NOT_RUN = "It needs a GPU. The message is that of PyTorch's torch/_inductor/cudagraph_trees.py."
+MESSAGES = ("tensor output of CUDAGraphs that has been overwritten",)  # "accessing" it, or "accessing gradient"
+NOT_RUN = "It needs a GPU. The messages are those of PyTorch's torch/_inductor/cudagraph_trees.py."
 WHY = """mode="reduce-overhead" replays a recorded graph, whose outputs lie at fixed addresses. D on the real and then
-on the fake images writes the second logits over the first, and a later backward() or .item() finds them gone."""
-CURE = """torch.compiler.cudagraph_mark_step_begin() before each iteration and one pass of D over both batches, or
-clone() of the first output, or the default mode of torch.compile."""
+on the fake images writes the second logits over the first; a second backward() that adds to .grad finds the first
+gradient gone."""
+CURE = """One pass of D over both batches, or clone() of the first output. For gradients, zero_grad() before each
+backward(); or, to accumulate, .grad that was allocated by an iteration without torch.compile, and zeroed in place.
+Or the default mode of torch.compile."""

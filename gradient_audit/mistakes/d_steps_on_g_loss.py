@@ -4,31 +4,27 @@ import torch
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-WHY = """backward() adds to .grad of every weight in the graph, and D's weights are in the graph of G's loss. D
-then steps on the sum of both losses."""
+WHY = """backward() adds to .grad of every weight in the graph, and D's weights are in the graph of G's loss. D then
+steps on the sum of both losses."""
 CURE = """Name the weights a loss is for: g_loss.backward(inputs=list(generator.parameters())). Or freeze D with
 requires_grad_(False) during G's backward(), or clear D's gradient before D's own loss."""
-WRONG_RETURNS = ([[0.7]], [[0.0]])
-RIGHT_RETURNS = ([[0.35]], [[0.35]])
+WRONG_RETURNS = [[0.7]]
+RIGHT_RETURNS = [[0.35]]
 
 
 def wrong():
     generator, discriminator, _, optimizer_d = one_weight_gan()
     fake = generator(torch.ones(1, 1))
-    d_loss = discriminator(fake.detach()) ** 2
-    g_loss = discriminator(fake) ** 2
-    d_loss.backward()
-    g_loss.backward()  # adds to D's gradient
+    (discriminator(fake.detach()) ** 2).backward()
+    (discriminator(fake) ** 2).backward()  # adds to D's gradient
     optimizer_d.step()
-    return discriminator.weight.grad, discriminator.weight
+    return discriminator.weight.grad
 
 
 def right():
     generator, discriminator, _, optimizer_d = one_weight_gan()
     fake = generator(torch.ones(1, 1))
-    d_loss = discriminator(fake.detach()) ** 2
-    g_loss = discriminator(fake) ** 2
-    d_loss.backward()
-    g_loss.backward(inputs=list(generator.parameters()))
+    (discriminator(fake.detach()) ** 2).backward()
+    (discriminator(fake) ** 2).backward(inputs=list(generator.parameters()))
     optimizer_d.step()
-    return discriminator.weight.grad, discriminator.weight
+    return discriminator.weight.grad

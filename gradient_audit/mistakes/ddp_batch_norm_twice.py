@@ -4,8 +4,7 @@ MESSAGES = ("variables needed for gradient computation", "modified by an inplace
 HINTS = ("DistributedDataParallel", "broadcast_buffers", "Tensor [#]] is at version #; expected version #")
 NOT_RUN = """It depends on the version: on the CPU PyTorch 2.6.0 raises it, also with one process, and 2.15.0 does
 not; for CUDA see https://github.com/pytorch/pytorch/issues/175024 and .../issues/22095."""
-WHY = """Before each forward pass DDP copies the buffers of process 0 into all, in place. This changes the buffers
-that the previous pass saved: D on real images, then D on fakes, then one backward(). The message names a tensor
-with one dimension, a running mean or variance, which no operation made."""
-CURE = """DistributedDataParallel(..., broadcast_buffers=False), or one pass over torch.cat((real, fake)), or a
-norm without running statistics."""
+WHY = """Before each forward pass DDP copies the buffers of process 0 into all, in place, and so changes those that
+the previous pass saved: D on real images, then D on fakes, then one backward(). The message names a tensor with one
+dimension, a running mean or variance, which no operation made."""
+CURE = "broadcast_buffers=False, or one pass over torch.cat((real, fake)), or a norm without running statistics."

@@ -20,13 +20,11 @@ def wrong():
             once = checkpoint(super().forward, x, use_reentrant=True)
             return checkpoint(super().forward, once, use_reentrant=True)
 
-    generator = Twice(1, 1, bias=False)
-    nn.init.constant_(generator.weight, 0.5)
     with one_rank():
-        options = {"find_unused_parameters": True}
-        network = DistributedDataParallel(generator, **options)
+        network = DistributedDataParallel(Twice(1, 1, bias=False), find_unused_parameters=True)
+        nn.init.constant_(network.module.weight, 0.5)
         network(torch.ones(1, 1, requires_grad=True)).backward()
-    return generator.weight.grad
+    return network.module.weight.grad
 
 
 def right():
@@ -35,9 +33,8 @@ def right():
             once = checkpoint(super().forward, x, use_reentrant=False)
             return checkpoint(super().forward, once, use_reentrant=False)
 
-    generator = Twice(1, 1, bias=False)
-    nn.init.constant_(generator.weight, 0.5)
     with one_rank():
-        network = DistributedDataParallel(generator)
+        network = DistributedDataParallel(Twice(1, 1, bias=False))
+        nn.init.constant_(network.module.weight, 0.5)
         network(torch.ones(1, 1, requires_grad=True)).backward()
-    return generator.weight.grad
+    return network.module.weight.grad

@@ -8,12 +8,10 @@ from gradient_audit.mistakes.one_rank import one_rank
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
 MESSAGES = ("Expected to have finished reduction in the prior iteration",)
-WHY = """DDP waits for the gradient of every parameter that requires one. For a layer that the loss does not reach
-it never comes, and the next forward pass raises the error: a second head, a label embedding, the weights named in
-no inputs=."""
-CURE = """Remove or freeze the layer before wrapping; else find_unused_parameters=True, which costs a search at
-each step."""
-RIGHT_RETURNS = [[0.49]]
+WHY = """DDP waits for the gradient of every parameter that requires one. For a layer that the loss does not reach it
+never comes, and the next forward pass raises: a second head, a label embedding, weights that inputs= leaves out."""
+CURE = "Remove or freeze the layer before wrapping; else find_unused_parameters=True, which costs a search each step."
+RIGHT_RETURNS = [[2.0]]
 
 
 def wrong():
@@ -22,7 +20,7 @@ def wrong():
     with one_rank():
         network = DistributedDataParallel(generator)
         for _ in range(2):
-            (network(torch.ones(1, 1)) * 0.49).backward()
+            network(torch.ones(1, 1)).backward()
     return generator.weight.grad
 
 
@@ -32,6 +30,5 @@ def right():
     with one_rank():
         network = DistributedDataParallel(generator)
         for _ in range(2):
-            generator.weight.grad = None
-            (network(torch.ones(1, 1)) * 0.49).backward()
+            network(torch.ones(1, 1)).backward()
     return generator.weight.grad

@@ -4,10 +4,10 @@ import torch
 
 MESSAGES = ("variables needed for gradient computation", "modified by an inplace operation")
 HINTS = ("expected version 0 instead", "CopySlices")
-WHY = """The gradient of b * b needs the value of b. Every tensor counts its in-place edits in _version: 0 when b
-* b saved it, 1 after the assignment, and the message says so."""
+WHY = """The gradient of b * b needs the value of b. Every tensor counts its in-place edits in _version: 0 when b * b
+saved it, 1 after the assignment, and the message says so."""
 CURE = "Edit a clone(), or edit after backward()."
-RIGHT_RETURNS = ([3.0, 5.0], 0)
+RIGHT_RETURNS = [3.0, 5.0]
 
 
 def wrong():
@@ -16,7 +16,7 @@ def wrong():
     loss = (b * b).mean()
     b[0] = 1000.0  # the gradient of b * b needs b as it was
     loss.backward()
-    return a.grad, b._version
+    return a.grad
 
 
 def right():
@@ -26,4 +26,4 @@ def right():
     edited = b.clone()
     edited[0] = 1000.0
     loss.backward()
-    return a.grad, b._version
+    return a.grad

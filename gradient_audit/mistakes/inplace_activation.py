@@ -4,18 +4,10 @@ import torch
 from torch import nn
 
 MESSAGES = ("variables needed for gradient computation", "modified by an inplace operation")
-HINTS = (
-    "expected version 0 instead",
-    "inplace=True",
-    "output 0 of Sigmoid",
-    "output 0 of Tanh",
-    "output 0 of Softmax",
-    "output 0 of Exp",
-)
-WHY = """Sigmoid computes its gradient from its output, s (1 - s), and so saves the output. The activation after
-it writes into that tensor. The message names the layer whose output was lost."""
-CURE = """inplace=False there. After a layer that does not need its output (Linear, Conv2d, BatchNorm), an
-in-place activation is safe."""
+HINTS = ("expected version 0 instead", "inplace=True", "output 0 of Sigmoid", "output 0 of Tanh", "output 0 of Softmax")
+WHY = """Sigmoid computes its gradient from its output, s (1 - s), and so saves the output. The activation after it
+writes into that tensor. The message names the layer whose output was lost."""
+CURE = "inplace=False there. After Linear, Conv2d or BatchNorm, which do not need their output, in place is safe."
 RIGHT_RETURNS = [0.25, 0.19661]
 
 

@@ -4,9 +4,8 @@ import torch
 import torch.nn.functional as F
 
 MESSAGES = ("is different to the input size", "must be the same as input size")
-HINTS = ("incorrect results due to broadcasting", "UserWarning")
-WHY = """(N, 1) against (N,) broadcasts to a table of N x N differences, every score against every label. A
-perfect D gets the loss 0.5, with only a warning."""
+WHY = """(N, 1) against (N,) broadcasts to a table of N x N differences, every score against every label. A perfect D
+gets the loss 0.5, with only a warning."""
 CURE = "label.view_as(score) or torch.ones_like(score). In tests, warnings.simplefilter('error')."
 WRONG_RETURNS = 0.5
 RIGHT_RETURNS = 0.0
@@ -20,5 +19,5 @@ def wrong():
 
 def right():
     score = torch.tensor([[1.0], [0.0]])
-    label = torch.tensor([[1.0], [0.0]])
-    return F.mse_loss(score, label)
+    label = torch.tensor([1.0, 0.0])
+    return F.mse_loss(score, label.view_as(score))

@@ -3,22 +3,22 @@
 import torch
 
 MESSAGES = ("leaf Variable that requires grad",)
-WHY = """A leaf is a tensor that no operation made, such as a weight; gradients are kept in leaves. After a
-recorded edit it would be the result of that edit, and no leaf."""
+WHY = """A leaf is a tensor that no operation made, such as a weight; gradients are kept in leaves. After a recorded
+edit it would be the result of that edit, and no leaf."""
 CURE = "Change weights under torch.no_grad(), as optimizers do, and before the forward pass that uses them."
-RIGHT_RETURNS = [10.0, 7.5, 6.0, 6.5]
+RIGHT_RETURNS = 26.0
 
 
 def wrong():
-    a = torch.tensor([10.0, 5.0, 2.0, 3.0], requires_grad=True)
+    a = torch.tensor(3.0, requires_grad=True)
     a.add_(10)
-    (a * a).mean().backward()
+    (a * a).backward()
     return a.grad
 
 
 def right():
-    a = torch.tensor([10.0, 5.0, 2.0, 3.0], requires_grad=True)
+    a = torch.tensor(3.0, requires_grad=True)
     with torch.no_grad():
         a.add_(10)
-    (a * a).mean().backward()
+    (a * a).backward()
     return a.grad

@@ -4,8 +4,8 @@ import torch
 
 MESSAGES = ("backward through the graph a second time",)
 HINTS = ("running", "hidden", "total_loss")
-WHY = """The second step adds to a tensor that still refers to the graph of the first, which backward() has freed.
-An image pool of past fakes, or the hidden state of an LSTM, does the same."""
+WHY = """The second step adds to a tensor that still refers to the graph of the first, which backward() has freed. An
+image pool of past fakes, or the hidden state of an LSTM, does the same."""
 CURE = "detach() whatever is kept from one step to the next. For a number to print, .item() or .detach()."
 RIGHT_RETURNS = 2.0
 
@@ -16,15 +16,14 @@ def wrong():
     for _ in range(2):
         total = total + weight**2
         total.backward()  # the second time also through the first step
-    return weight.grad
+    return total
 
 
 def right():
     weight = torch.tensor(1.0, requires_grad=True)
     total = torch.zeros(())
     for _ in range(2):
-        weight.grad = None
         loss = weight**2
         loss.backward()
         total = total + loss.detach()
-    return weight.grad
+    return total

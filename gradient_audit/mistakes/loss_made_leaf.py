@@ -2,9 +2,8 @@
 
 import torch
 
-WHY = """requires_grad_() on a loss, or Variable(loss.data, requires_grad=True), stops the error "element 0 of
-tensors does not require grad", but the loss is then a leaf that depends on nothing: backward() gives a gradient
-to the loss itself, and the weights are not trained."""
+WHY = """requires_grad_() on a loss, or Variable(loss.data, requires_grad=True), stops the error "element 0 of tensors
+does not require grad", but the loss is then a leaf that depends on nothing: the weights are not trained."""
 CURE = "Find where the graph was lost: no-graph, step-function and loss-rebuilt show how."
 RIGHT_RETURNS = 2.0
 

@@ -1,11 +1,11 @@
-"""A loss is rebuilt from numbers: torch.tensor(...)."""
+"""A loss is rebuilt from numbers: loss.item(), torch.tensor(...)."""
 
 import torch
 
-MESSAGES = ("does not require grad and does not have a grad_fn",)
+MESSAGES = ("does not require grad and does not have a grad_fn", "'float' object has no attribute 'backward'")
 HINTS = ("loss.item()", "torch.tensor(loss", "from_numpy")
-WHY = """.item(), .numpy(), .tolist(), and torch.tensor() of a tensor copy values, without the graph behind them.
-The new tensor is a leaf that depends on nothing."""
+WHY = """.item(), float(), .numpy(), .tolist(), and torch.tensor() of a tensor copy values, without the graph behind
+them. The new tensor is a leaf that depends on nothing; a number has no backward() at all."""
 CURE = "Join losses with + or torch.stack(losses).mean(), and use the numbers only for logging."
 RIGHT_RETURNS = 1.0
 

@@ -8,7 +8,7 @@ MESSAGES = ("does not require grad and does not have a grad_fn",)
 HINTS = ("no_grad()",)
 WHY = "Under no_grad() nothing is recorded, even if the weights require grad. The loss has no graph for backward()."
 CURE = "Use no_grad() only for what gets no gradient: here the fakes that D is trained on."
-RIGHT_RETURNS = (None, [[0.35]])
+RIGHT_RETURNS = [[0.35]]
 
 
 def wrong():
@@ -16,7 +16,7 @@ def wrong():
     with torch.no_grad():
         d_loss = discriminator(generator(torch.ones(1, 1))) ** 2
     d_loss.backward()
-    return generator.weight.grad, discriminator.weight.grad
+    return discriminator.weight.grad
 
 
 def right():
@@ -25,4 +25,4 @@ def right():
         fake = generator(torch.ones(1, 1))
     d_loss = discriminator(fake) ** 2
     d_loss.backward()
-    return generator.weight.grad, discriminator.weight.grad
+    return discriminator.weight.grad

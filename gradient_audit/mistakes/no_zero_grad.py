@@ -2,8 +2,7 @@
 
 import torch
 
-WHY = """backward() adds to .grad. Without zero_grad() each step uses the sum of all gradients so far: 2, 4, 6 in
-place of 2, 2, 2."""
+WHY = "backward() adds to .grad. Without zero_grad() each step uses the sum of all gradients so far: 2, 4, 6."
 CURE = "optimizer.zero_grad() before every backward() that starts a step."
 WRONG_RETURNS = (6.0, -0.2)
 RIGHT_RETURNS = (2.0, 0.4)

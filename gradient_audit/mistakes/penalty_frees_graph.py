@@ -4,15 +4,14 @@ import torch
 
 MESSAGES = ("backward through the graph a second time",)
 HINTS = ("create_graph=True", "penalty")
-WHY = """create_graph=True keeps the graph, because retain_graph follows it. retain_graph=False beside it frees
-the graph at once, and backward() of neither the penalty nor D's loss can use it."""
+WHY = """create_graph=True keeps the graph, because retain_graph follows it. retain_graph=False beside it frees the
+graph at once, and backward() of neither the penalty nor D's loss can use it."""
 CURE = "torch.autograd.grad(..., create_graph=True), and no retain_graph."
 RIGHT_RETURNS = 57.0
 
 
 def wrong():
-    x = torch.tensor(1.0, requires_grad=True)
-    weight = torch.tensor(1.0, requires_grad=True)
+    x, weight = torch.tensor(1.0, requires_grad=True), torch.tensor(1.0, requires_grad=True)
     d = (weight * x) ** 3
     (slope,) = torch.autograd.grad(d, x, create_graph=True, retain_graph=False)
     (d + slope**2).backward()
@@ -20,8 +19,7 @@ def wrong():
 
 
 def right():
-    x = torch.tensor(1.0, requires_grad=True)
-    weight = torch.tensor(1.0, requires_grad=True)
+    x, weight = torch.tensor(1.0, requires_grad=True), torch.tensor(1.0, requires_grad=True)
     d = (weight * x) ** 3
     (slope,) = torch.autograd.grad(d, x, create_graph=True)
     (d + slope**2).backward()  # slope = 3 weight^3 x^2

@@ -4,9 +4,9 @@ import torch
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-WHY = """A graph records the weights that require grad during the forward pass. If D is still frozen from G's step
-when it scores the images of the penalty, the slope has a graph, but D's weights are not in it: the penalty goes
-backward without an error and changes nothing. Unfreezing D before backward() comes too late."""
+WHY = """A graph records the weights that require grad during the forward pass. If D is still frozen from G's step when
+it scores the images, its weights are not in the slope's graph: the penalty goes backward and changes nothing.
+Unfreezing D before backward() comes too late."""
 CURE = "discriminator.requires_grad_(True) before D's forward pass."
 RIGHT_RETURNS = [[-0.112]]
 
@@ -24,7 +24,7 @@ def wrong():
 
 def right():
     _, discriminator, _, _ = one_weight_gan()
-    discriminator.requires_grad_(False)
+    discriminator.requires_grad_(False)  # for the step of G
     discriminator.requires_grad_(True)
     images = torch.ones(1, 1, requires_grad=True)
     score = discriminator(images) ** 2

@@ -5,10 +5,11 @@ import torch
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
 MESSAGES = ("No inf checks were recorded", "_scale is None", "_growth_tracker is None")
-WHY = """The scaler found no gradients for this optimizer: backward() of its loss was not called, reached other
-weights, or the loss was not scaled. Calling update() in a step without step() gives a similar message."""
-CURE = """scaler.scale(g_loss).backward() before scaler.step(optimizer_g); one scaler and one update() a step for
-both optimizers."""
+WHY = """The scaler found no gradients for this optimizer: backward() of its loss was not called, reached other weights,
+or the loss was not scaled. Calling update() in a step without step() gives a similar message."""
+CURE = (
+    "scaler.scale(g_loss).backward() before scaler.step(optimizer_g); one scaler and one update() for both optimizers."
+)
 RIGHT_RETURNS = [[0.01]]
 
 
@@ -27,9 +28,8 @@ def right():
     generator, discriminator, optimizer_g, optimizer_d = one_weight_gan()
     scaler = torch.amp.GradScaler("cpu")
     fake = generator(torch.ones(1, 1))
-    d_loss, g_loss = discriminator(fake.detach()) ** 2, discriminator(fake) ** 2
-    scaler.scale(d_loss).backward()
-    scaler.scale(g_loss).backward(inputs=list(generator.parameters()))
+    scaler.scale(discriminator(fake.detach()) ** 2).backward()
+    scaler.scale(discriminator(fake) ** 2).backward(inputs=list(generator.parameters()))
     scaler.step(optimizer_d)
     scaler.step(optimizer_g)
     scaler.update()

@@ -7,9 +7,8 @@ from gradient_audit.mistakes.one_weight import one_weight_gan
 MESSAGES = ("backward through the graph a second time",)
 WHY = """backward() frees the graph it went through, to save memory. Both losses here depend on G, so the first
 backward() frees the graph that the second needs."""
-CURE = """Use fake.detach() in the loss that is not for G. If both losses are for the same weights, add them and
-call backward() once. retain_graph=True also silences the error, but computes a gradient of D's loss for G, which
-must then be cleared."""
+CURE = """fake.detach() in the loss that is not for G. If both losses are for the same weights, add them and call
+backward() once. retain_graph=True also silences the error, but leaves a gradient of D's loss in G, to be cleared."""
 RIGHT_RETURNS = [[-0.91]]
 
 

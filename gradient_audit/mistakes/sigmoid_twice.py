@@ -6,18 +6,18 @@ import torch.nn.functional as F
 WHY = """The loss treats D's probabilities as logits and applies a second sigmoid. D's sigmoid is flat where D is
 confident (logit -10): G gets almost no gradient where it should be largest."""
 CURE = "No sigmoid in D; binary_cross_entropy_with_logits on its output. A sigmoid only to print D(x)."
-WRONG_RETURNS = [-7.566e-06, -0.03146, -4.07e-06]
-RIGHT_RETURNS = [-0.3333, -0.1667, -1.513e-05]
+WRONG_RETURNS = [-1.135e-05, -0.04719]
+RIGHT_RETURNS = [-0.5, -0.25]
 
 
 def wrong():
-    logits = torch.tensor([-10.0, 0.0, 10.0], requires_grad=True)
+    logits = torch.tensor([-10.0, 0.0], requires_grad=True)
     score = torch.sigmoid(logits)
-    F.binary_cross_entropy_with_logits(score, torch.ones(3)).backward()
+    F.binary_cross_entropy_with_logits(score, torch.ones(2)).backward()
     return logits.grad
 
 
 def right():
-    logits = torch.tensor([-10.0, 0.0, 10.0], requires_grad=True)
-    F.binary_cross_entropy_with_logits(logits, torch.ones(3)).backward()
+    logits = torch.tensor([-10.0, 0.0], requires_grad=True)
+    F.binary_cross_entropy_with_logits(logits, torch.ones(2)).backward()
     return logits.grad

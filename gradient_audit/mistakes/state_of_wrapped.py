@@ -1,4 +1,4 @@
-"""A network loads the weights of a wrapped one."""
+"""The names of a wrapped network: module., _orig_mod."""
 
 from torch import nn
 
@@ -9,11 +9,13 @@ MESSAGES = (
     'Unexpected key(s) in state_dict: "_orig_mod.',
     'Missing key(s) in state_dict: "module.',
     'Missing key(s) in state_dict: "_orig_mod.',
+    "'DistributedDataParallel' object has no attribute",
+    "'DataParallel' object has no attribute",
 )
-WHY = """torch.compile() stores names with the prefix _orig_mod., DistributedDataParallel and DataParallel with
-module.; the plain network has neither."""
-CURE = """Store the network itself: compiled._orig_mod.state_dict(), ddp.module.state_dict(); or
-network.compile(), which changes no names."""
+WHY = """DistributedDataParallel and DataParallel hold the network as .module and forward only forward(); they store
+names with the prefix module., torch.compile() with _orig_mod.; the plain network has neither."""
+CURE = """Store the network itself: ddp.module.state_dict(), compiled._orig_mod.state_dict(); or network.compile(),
+which changes no names. An attribute is wrapped.module.weight; its layers alone do not average gradients."""
 RIGHT_RETURNS = [[0.5]]
 
 

@@ -6,13 +6,10 @@ from gradient_audit.mistakes.one_weight import one_weight_gan
 
 MESSAGES = ("variables needed for gradient computation", "modified by an inplace operation")
 HINTS = ("Tensor [#]] is at version 2; expected version 1",)
-WHY = """G's gradient depends on D's weights as they were in the forward pass; step() has overwritten them in
-place. The tensor that the message names is a weight of D: compare its shape with your layers. It also names the
-operation that made the tensor, AsStridedBackward0 in PyTorch 2.6 and AsStrided in 2.13 and later. Before PyTorch
-1.5 this gave no error and a gradient mixed from old and new weights."""
+WHY = """G's gradient depends on D's weights as they were in the forward pass; step() has overwritten them in place. The
+tensor that the message names is a weight of D: compare its shape with your layers."""
 CURE = """After D's step, run D again on the same fakes. Or call backward() of both losses before either optimizer
-steps, each with inputs=list(network.parameters()) of its own network. inplace=False on activations does not help
-here."""
+steps, each with inputs=list(network.parameters()) of its own network. inplace=False on activations does not help."""
 RIGHT_RETURNS = [[-0.5775]]
 
 
@@ -28,12 +25,11 @@ def wrong():
 
 
 def right():
-    generator, discriminator, optimizer_g, optimizer_d = one_weight_gan()
+    generator, discriminator, _, optimizer_d = one_weight_gan()
     fake = generator(torch.ones(1, 1))
     d_loss = discriminator(fake.detach()) ** 2
     d_loss.backward()
     optimizer_d.step()
     g_loss = (discriminator(fake) - 1) ** 2  # D as it is now
-    optimizer_g.zero_grad()
     g_loss.backward()
     return generator.weight.grad

@@ -5,8 +5,8 @@ import torch.nn.functional as F
 
 MESSAGES = ("does not require grad and does not have a grad_fn",)
 HINTS = ("argmax", "argmin", "multinomial", "accuracy")
-WHY = """argmax, comparisons, sampling, and casts to integers give steps: no small change of a score changes them,
-so they have no gradient. round() and sign() have one, which is zero."""
+WHY = """argmax, comparisons, sampling, and casts to integers give steps: no small change of a score changes them, so
+they have no gradient. round() and sign() have one, which is zero."""
 CURE = "A loss of the scores themselves, such as BCE with logits. Accuracy is only for printing."
 RIGHT_RETURNS = [-0.25, 0.2]
 

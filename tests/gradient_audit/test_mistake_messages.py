@@ -1,226 +1,86 @@
 """The text of an error or a log finds the mistake that explains it, and no other first."""
 
+import math
+
 import pytest
+import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from gradient_audit.mistakes import load, match, names, observe
+from gradient_audit.mistakes.one_rank import one_rank
 
+NO_GRAPH = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
+SECOND_TIME = "RuntimeError: Trying to backward through the graph a second time"
 IN_PLACE = (
     "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"
 )
-HINT = "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd."
+
+
+def in_place(tensor, version):
+    """The message of an in-place edit; tensor: its type and shape, or with what made it."""
+    return (
+        f"{IN_PLACE}: [torch.{tensor}, is at version {version}; expected version {version - 1} instead. Hint: enable "
+        "anomaly detection to find the operation that failed to compute its gradient, with torch.autograd."
+    )
+
 
 # As PyTorch 1.2 to 2.14 print them, on the CPU and on CUDA.
-MESSAGES = {
-    "all-frozen": [
-        "p.requires_grad = False\nelement 0 of tensors does not require grad and does not have a grad_fn",
-    ],
-    "backward-one": [
-        (
-            "D_real.backward(mone)\nRuntimeError: Mismatch in shape: grad_output[0] has a shape of torch.Size([1])"
-            " and output[0] has a shape of torch.Size([])."
-        ),
-        "D_real.backward(one)\nRuntimeError: invalid gradient at index 0 - expected shape [] but got [1]",
-    ],
-    "bce-under-autocast": [
-        (
-            "RuntimeError: binary_cross_entropy and BCELoss are unsafe to autocast.\nMany models use a sigmoid lay"
-            "er right before the binary cross entropy layer."
-        ),
-    ],
-    "checkpoint-and-grad": [
-        (
-            "RuntimeError: Checkpointing is not compatible with .grad() or when an `inputs` parameter is passed t"
-            "o .backward(). Please use .backward() and do not pass its `inputs` argument."
-        ),
-    ],
-    "ddp-attribute": [
-        "AttributeError: 'DistributedDataParallel' object has no attribute 'generator'",
-    ],
-    "ddp-batch-norm-twice": [
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.cuda.FloatTensor [64]], is at version 3; expected version 2 instead. Hint: enable a"
-            "nomaly detection to find the operation that failed to compute its gradient, with torch.autograd."
-        ),
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.cuda.HalfTensor [512]], is at version 5; expected version 4 instead. Hint: enable a"
-            "nomaly detection to find the operation that failed to compute its gradient, with torch.autograd."
-        ),
-        (
-            "network = DistributedDataParallel(network)\nRuntimeError: one of the variables needed for gradient co"
-            "mputation has been modified by an inplace operation: [torch.cuda.FloatTensor [768]], is at version 3"
-            "; expected version 2 instead. Hint: enable anomaly detection to find the operation that failed to co"
-            "mpute its gradient, with torch.autograd."
-        ),
-    ],
-    "ddp-unused-parameters": [
-        (
-            "[rank0]: RuntimeError: Expected to have finished reduction in the prior iteration before starting a "
-            "new one. This error indicates that your module has parameters that were not used in producing loss."
-        ),
-    ],
-    "derivative-missing": [
-        "RuntimeError: derivative for aten::grid_sampler_2d_backward is not implemented",
-        "NotImplementedError: the derivative for '_cdist_backward' is not implemented.",
-    ],
-    "edit-after-use": [
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of ReluBackward0, is at version "
-            "1; expected version 0 instead. Hint: enable anomaly detection to find the operation that failed to c"
-            "ompute its gradient, with torch.autograd."
-        ),
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.FloatTensor [2]], which is output 0 of CopySlices, is at version 1; expected versio"
-            "n 0 instead. Hint: enable anomaly detection to find the operation that failed to compute its gradien"
-            "t, with torch.autograd."
-        ),
-    ],
-    "edit-one-of-many-views": [
-        (
-            "RuntimeError: Output 0 of UnbindBackward0 is a view and is being modified inplace. This view is the "
-            "output of a function that returns multiple views. Such functions do not allow the output views to be"
-            " modified inplace. You should replace the inplace operation by an out-of-place one."
-        ),
-        "RuntimeError: Output 0 of UnbindBackward is a view and is being modified inplace.",
-    ],
-    "grad-of-non-leaf": [
-        "UserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is being accessed.",
-    ],
-    "inference-tensor": [
-        (
-            "RuntimeError: Inference tensors cannot be saved for backward. To work around you can make a clone to"
-            " get a normal tensor and use it in autograd."
-        ),
-    ],
-    "inplace-activation": [
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of SigmoidBackward0, is at versi"
-            "on 1; expected version 0 instead. Hint: enable anomaly detection to find the operation that failed t"
-            "o compute its gradient, with torch.autograd."
-        ),
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of TanhBackward, is at version 1"
-            "; expected version 0 instead. Hint: enable anomaly detection to find the operation that failed to co"
-            "mpute its gradient, with torch.autograd."
-        ),
-    ],
-    "labels-broadcast": [
-        "ValueError: Target size (torch.Size([64])) must be the same as input size (torch.Size([64, 1]))",
-        (
-            "ValueError: Using a target size (torch.Size([4])) that is different to the input size (torch.Size([4"
-            ", 1])) is deprecated. Please ensure they have the same size."
-        ),
-        (
-            "train.py:40: UserWarning: Using a target size (torch.Size([4])) that is different to the input size "
-            "(torch.Size([4, 1])). This will likely lead to incorrect results due to broadcasting."
-        ),
-    ],
-    "leaf-in-place": [
-        "a leaf Variable that requires grad has been used in an in-place operation.",
-        "a view of a leaf Variable that requires grad is being used in an in-place operation.",
-    ],
-    "logits-to-bce": [
-        (
-            "../aten/src/ATen/native/cuda/Loss.cu:94: operator(): block: [0,0,0], thread: [31,0,0] Assertion `inp"
-            "ut_val >= zero && input_val <= one` failed.\nRuntimeError: CUDA error: device-side assert triggered"
-        ),
-    ],
-    "loss-kept-with-graph": [
-        "total_loss += loss\nRuntimeError: Trying to backward through the graph a second time",
-    ],
-    "nan-gradient": [
-        "RuntimeError: Function 'MulBackward0' returned nan values in its 1th output.",
-    ],
-    "no-graph": [
-        "element 0 of variables does not require grad and does not have a grad_fn",
-    ],
-    "non-scalar-loss": [
-        "grad can be implicitly created only for scalar outputs",
-    ],
-    "numpy-of-grad": [
-        "Can't call numpy() on Variable that requires grad. Use var.detach().numpy() instead.",
-        "RuntimeError: Can\u2019t call numpy() on Tensor that requires grad.",
-    ],
-    "penalty-frees-graph": [
-        (
-            "(g,) = autograd.grad(s, x, create_graph=True, retain_graph=False)\nRuntimeError: Trying to backward t"
-            "hrough the graph a second time"
-        ),
-    ],
-    "penalty-without-graph": [
-        "penalty.backward()\nelement 0 of tensors does not require grad and does not have a grad_fn",
-    ],
-    "second-backward": [
-        (
-            "Trying to backward through the graph a second time, but the buffers have already been freed. Specify"
-            " retain_graph=True when calling backward the first time."
-        ),
-        (
-            "Trying to backward through the graph a second time, but the saved intermediate results have already "
-            "been freed. Specify retain_graph=True when calling .backward() or autograd.grad() the first time."
-        ),
-    ],
-    "state-of-wrapped": [
-        (
-            'RuntimeError: Error(s) in loading state_dict for Generator:\n\tMissing key(s) in state_dict: "0.weight'
-            '".\n\tUnexpected key(s) in state_dict: "_orig_mod.0.weight".'
-        ),
-    ],
-    "step-between-backwards": [
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration"
-        ),
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.FloatTensor [128, 1]], which is output 0 of TBackward, is at version 2; expected ve"
-            "rsion 1 instead. Hint: enable anomaly detection to find the operation that failed to compute its gra"
-            "dient, with torch.autograd."
-        ),
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.FloatTensor [512, 1]], which is output 0 of AsStridedBackward0, is at version 2; ex"
-            "pected version 1 instead. Hint: enable anomaly detection to find the operation that failed to comput"
-            "e its gradient, with torch.autograd."
-        ),
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.cuda.FloatTensor [1, 1024, 1, 1]], is at version 2; expected version 1 instead. Hin"
-            "t: enable anomaly detection to find the operation that failed to compute its gradient, with torch.au"
-            "tograd."
-        ),
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.cuda.FloatTensor [64]], is at version 2; expected version 1 instead. Hint: enable a"
-            "nomaly detection to find the operation that failed to compute its gradient, with torch.autograd."
-        ),
-        (
-            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace o"
-            "peration: [torch.cuda.FloatTensor [512, 64]], is at version 3; expected version 2 instead. Hint: ena"
-            "ble anomaly detection to find the operation that failed to compute its gradient, with torch.autograd"
-            "."
-        ),
-    ],
-    "step-function": [
-        (
-            "loss = scores.argmax(1).float().mean()\nelement 0 of tensors does not require grad and does not have "
-            "a grad_fn"
-        ),
-    ],
-    "unused-in-graph": [
-        "One of the differentiated Tensors appears to not have been used in the graph.",
-    ],
-}
+MESSAGES = [
+    ("all-frozen", f"p.requires_grad = False\n{NO_GRAPH}"),
+    ("backward-one", "RuntimeError: invalid gradient at index 0 - expected shape [] but got [1]"),
+    (
+        "cudagraph-overwritten",
+        "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run.",
+    ),
+    (
+        "cudagraph-overwritten",
+        "Error: accessing gradient tensor output of CUDAGraphs that has been overwritten by a subsequent run. Stack",
+    ),
+    ("ddp-batch-norm-twice", in_place("cuda.FloatTensor [64]]", 3)),
+    ("ddp-batch-norm-twice", in_place("cuda.HalfTensor [512]]", 5)),
+    ("ddp-batch-norm-twice", f"net = DistributedDataParallel(net)\n{in_place('cuda.FloatTensor [768]]', 3)}"),
+    ("derivative-missing", "RuntimeError: derivative for aten::grid_sampler_2d_backward is not implemented"),
+    ("derivative-missing", "NotImplementedError: the derivative for '_cdist_backward' is not implemented."),
+    ("edit-after-use", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of ReluBackward0", 1)),
+    ("edit-after-use", in_place("FloatTensor [2]], which is output 0 of CopySlices", 1)),
+    (
+        "fsdp-mixed-frozen",
+        "ValueError: Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`",
+    ),
+    ("inplace-activation", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of SigmoidBackward0", 1)),
+    ("inplace-activation", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of TanhBackward", 1)),
+    ("leaf-in-place", "a leaf Variable that requires grad has been used in an in-place operation."),
+    (
+        "logits-to-bce",
+        "Loss.cu:94: operator(): block: [0,0,0], thread: [31,0,0] Assertion `input_val >= zero && input_val <= one` "
+        "failed.\nRuntimeError: CUDA error: device-side assert triggered",
+    ),
+    ("loss-kept-with-graph", f"total_loss += loss\n{SECOND_TIME}"),
+    ("loss-rebuilt", f"loss = torch.tensor(loss.item())\n{NO_GRAPH}"),
+    ("nan-gradient", "RuntimeError: Function 'MulBackward0' returned nan values in its 1th output."),
+    ("no-graph", NO_GRAPH),
+    ("no-graph", "element 0 of variables does not require grad and does not have a grad_fn"),
+    ("numpy-of-grad", "Can't call numpy() on Variable that requires grad. Use var.detach().numpy() instead."),
+    ("numpy-of-grad", "RuntimeError: Can\u2019t call numpy() on Tensor that requires grad."),
+    ("penalty-frees-graph", f"(g,) = grad(s, x, create_graph=True, retain_graph=False)\n{SECOND_TIME}"),
+    ("penalty-without-graph", f"penalty.backward()\n{NO_GRAPH}"),
+    ("second-backward", f"{SECOND_TIME}, but the buffers have already been freed. Specify retain_graph=True"),
+    ("second-backward", f"{SECOND_TIME} (or directly access saved tensors after they have already been freed)."),
+    ("step-between-backwards", IN_PLACE),
+    ("step-between-backwards", in_place("FloatTensor [128, 1]], which is output 0 of TBackward", 2)),
+    ("step-between-backwards", in_place("FloatTensor [512, 1]], which is output 0 of AsStridedBackward0", 2)),
+    ("step-between-backwards", in_place("cuda.FloatTensor [1, 1024, 1, 1]]", 2)),
+    ("step-between-backwards", in_place("cuda.FloatTensor [64]]", 2)),
+    ("step-between-backwards", in_place("cuda.FloatTensor [512, 64]]", 3)),
+    ("step-function", f"loss = scores.argmax(1).float().mean()\n{NO_GRAPH}"),
+]
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in MESSAGES.items() for text in texts])
+@pytest.mark.parametrize(("name", "text"), MESSAGES)
 def test_messages_of_old_and_new_versions_find_their_mistake(name, text):
     assert match(text)[0].name == name
 
@@ -233,13 +93,61 @@ def test_a_phrase_alone_finds_a_mistake_that_has_it(name):
         assert phrase in matches[0].messages
 
 
+def leaf():
+    return torch.tensor((1.0, 3.0), requires_grad=True)
+
+
+def optimizer():
+    return torch.optim.SGD([leaf()], lr=0.1)
+
+
+def unscaled():
+    """A scaler whose loss is scaled, but of other weights than those of the optimizers above."""
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(leaf().sum()).backward()
+    return scaler
+
+
+def attribute_of_ddp():
+    with one_rank():
+        return DistributedDataParallel(nn.Linear(1, 1)).weight
+
+
+LIVE = [
+    ("backward-one", lambda: torch.autograd.grad(leaf() * 2, leaf(), torch.ones(3))),
+    ("backward-one", lambda: (leaf() * 2).backward(torch.FloatTensor([1]))),
+    ("derivative-missing", lambda: torch.igamma(leaf(), torch.ones(2)).sum().backward()),
+    ("labels-broadcast", lambda: F.binary_cross_entropy_with_logits(torch.ones(4, 1), torch.ones(4))),
+    ("leaf-in-place", lambda: leaf()[0].fill_(1)),
+    ("logits-to-bce", lambda: F.binary_cross_entropy(torch.tensor([math.nan]), torch.ones(1))),
+    ("logits-to-bce", lambda: F.binary_cross_entropy(torch.tensor([0.5]), torch.tensor([1.2]))),
+    ("loss-rebuilt", lambda: leaf().sum().item().backward()),
+    ("optimize-result", lambda: (leaf() * 2).requires_grad_(False)),
+    ("parameter-twice", lambda: torch.optim.SGD([leaf()] * 2, lr=0.1)),
+    ("scaler-no-gradients", lambda: torch.amp.GradScaler("cpu").step(optimizer())),
+    ("scaler-no-gradients", lambda: torch.amp.GradScaler("cpu").update()),
+    ("scaler-no-gradients", lambda: unscaled().update()),
+    ("state-of-wrapped", lambda: nn.Linear(1, 1).load_state_dict(torch.compile(nn.Linear(1, 1)).state_dict())),
+    ("state-of-wrapped", lambda: nn.DataParallel(nn.Linear(1, 1)).load_state_dict(nn.Linear(1, 1).state_dict())),
+    ("state-of-wrapped", lambda: nn.DataParallel(nn.Linear(1, 1)).weight),
+    ("state-of-wrapped", attribute_of_ddp),
+    ("unused-in-graph", lambda: torch.autograd.grad(leaf().sum(), torch.ones(2))),
+]
+
+
+@pytest.mark.parametrize(("name", "make"), LIVE)
+def test_a_message_made_here_finds_its_mistake(name, make):
+    message = observe(make).message
+    assert message
+    assert [mistake.name for mistake in match(message)][:1] == [name], message
+
+
 TRACEBACK = f"""Traceback (most recent call last):
   File "train.py", line 65, in <module>
     g_loss.backward()
   File "/usr/lib/python3/site-packages/torch/_tensor.py", line 255, in backward
     torch.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-{IN_PLACE}: [torch.FloatTensor [512, 1]], which is output 0 of AsStridedBackward0, is at version 2; expected version 1
-instead. {HINT}set_detect_anomaly(True).
+{in_place("FloatTensor [512, 1]], which is output 0 of AsStridedBackward0", 2)}
 """
 
 
@@ -256,8 +164,6 @@ def test_wrapping_colours_frames_and_case_do_not_matter(places, noise, case):
     assert match(text) == match(TRACEBACK) != []
 
 
-NO_GRAPH = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
-SECOND_TIME = "RuntimeError: Trying to backward through the graph a second time"
 BROADCAST = f"{observe(load('labels-broadcast').wrong).message}\n"
 
 
@@ -265,7 +171,7 @@ def traceback(error, line="g_loss.backward()"):
     return f'Traceback (most recent call last):\n  File "train.py", line 65, in <module>\n    {line}\n{error}\n'
 
 
-STEP = f"{IN_PLACE}: [torch.FloatTensor [512, 1]], is at version 2; expected version 1 instead. {HINT}"
+STEP = in_place("FloatTensor [512, 1]]", 2)
 CUDA_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"
 BAR = "  3%|\u258e         | 12/400 [00:05<02:40,  2.41it/s]"
 CHILD = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n===\ntrain.py FAILED\n===\n"
@@ -331,15 +237,11 @@ def test_the_last_exception_of_a_log_counts(log, name):
         "RuntimeError: CUDA error: device-side assert triggered",
         "RuntimeError: Given groups=1, weight of size [64, 3, 4, 4], expected input[32, 1, 28, 28] to have 3 channels",
         "IndexError: index 10 is out of bounds for dimension 0 with size 10",
-        "IndexError: index 10 is out of bounds for axis 0 with size 10",
         "AttributeError: 'NoneType' object has no attribute 'zero_grad'",
         "AttributeError: 'Generator' object has no attribute 'module'",
-        "RuntimeError: Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: copying a "
-        "param with shape "
-        "torch.Size([1, 2]) from checkpoint, the shape in current model is torch.Size([1, 1]).",
+        "RuntimeError: Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: copying a param",
         "TypeError: forward() missing 1 required positional argument: 'labels'",
         "KeyError: 'grad'",
-        "KeyError: 'betas'",
     ],
 )
 def test_other_errors_match_nothing(text):
