@@ -18,6 +18,7 @@ are not audited.
 import argparse
 import io
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -82,7 +83,9 @@ def audit(options: argparse.Namespace) -> int:
         print(f"\n{report}", flush=True)
     finally:  # also where the reader of stdout has left
         if options.output is not None:
-            save(options.output, {"script": str(options.script), "ending": ending, **audit.data()}, report)
+            command = shlex.join(["python", "-m", "gradient_audit", *sys.argv[1:]])
+            about = {"script": str(options.script), "ending": ending, "command": command}
+            save(options.output, about | audit.data(), report)
     if trace:
         print(f"\n{trace}", end="", file=sys.stderr)
     if options.output is not None:

@@ -1,6 +1,6 @@
 """The audit's result as one HTML page that needs no network and no script: verdict, picture of a step, findings.
 
-It shows what `GradientAudit.data()` of `common/gradient_audit.py` returns.
+It shows what `GradientAudit.data()` returns.
 """
 
 import linecache
@@ -53,7 +53,7 @@ p { margin: .3rem 0; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem; }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: left; font-weight: 600; font-size: .85rem; padding: .5rem .6rem; background: var(--card);
-  vertical-align: bottom; overflow-wrap: anywhere; }
+  vertical-align: bottom; }
 td { padding: .15rem .6rem; vertical-align: middle; }
 td.where, td.what { white-space: nowrap; font-size: .85rem; }
 td.where { color: var(--dim); }
@@ -83,18 +83,20 @@ pre b { background: var(--mark); font-weight: inherit; display: inline-block; mi
 def page(data: dict) -> str:
     """Return the page for what `GradientAudit.data()` returned.
 
-    data: may also have `script` and `ending`, two texts for its head. The source around the findings' lines is read
+    data: may also have the texts `script`, `ending` and `command`. The source around the findings' lines is read
     from the files that they name; a file that cannot be read is left out.
     """
     title = f"Gradient audit of {Path(str(data.get('script', 'a training loop'))).name}"
     tone = data["severity"] or "ok"
+    command = f"<br><code>{escape(data['command'])}</code>" if "command" in data else ""
     body = [
         f"<h1>{escape(title)}</h1>",
         f'<div class="verdict {tone}">{answer(data)}</div>',
-        f'<p class="dim">{escape(str(data.get("ending", "")))} PyTorch {escape(data["torch"])}.</p>',
+        f'<p class="dim">{escape(str(data.get("ending", "")))}</p>',
         *picture(data),
         *findings(data["findings"]),
         *optimizers(data["optimizers"]),
+        f'<p class="dim">{escape(data["made_with"])}{command}</p>',
     ]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     content = "\n".join(body)

@@ -1,5 +1,6 @@
 """The report of an audit: verdict, table and findings, as Markdown and as plain data."""
 
+import platform
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -102,11 +103,11 @@ class Report:
     def data(self) -> dict:
         """Return all of it as what `json.dump` takes.
 
-        Keys: `torch`, the version; `severity` and `verdict`; `networks` and `optimizers`; `events` in order and
+        Keys: `made_with`, the versions; `severity` and `verdict`; `networks` and `optimizers`; `events` in order and
         `findings`, with places of file, line, function, code and the library's line. A cell is explained by `Event`.
         """
         return {
-            "torch": torch.__version__,
+            "made_with": f"PyTorch {torch.__version__}, Python {platform.python_version()}",
             "severity": self.severity,
             "verdict": self.verdict,
             "networks": [
