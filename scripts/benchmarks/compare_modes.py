@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
@@ -37,11 +37,11 @@ sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from an
 
 from common.errors import BadInput, Stopped
 from common.run.command_line import launch
-from common.run.folder import check_new_file, write_whole
+from common.run.folder import check_new_file
 from common.run.markdown import table
 from common.run.option_values import Count, check_numbers
 from common.run.options import GanOptions, pick_device
-from scripts.benchmarks.harness import conditions, environment, spread
+from scripts.benchmarks.harness import conditions, spread, write_result
 from scripts.tools import evaluate
 
 PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
@@ -176,10 +176,7 @@ def main(options: Options) -> None:
             entry = evaluation(checkpoint, options)
             runs[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
         floors.append(entry["floor"])
-    choices = {name: value for name, value in asdict(options).items() if name not in ("runs_dir", "output")}
-    result = {"environment": environment(device), "options": choices, "runs": runs, "real images": floors}
-    if options.output:
-        write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
+    result = write_result(options, device, {"runs": runs, "real images": floors})
     print(
         f"{conditions(result['environment'])}\n\n`{options.dataset}`, `{options.model}`: noise of {options.z_dim} "
         f"values, {options.seconds:g} seconds of training, medians of {options.seeds} seeds, smallest and largest in "

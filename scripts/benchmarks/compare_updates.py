@@ -2,7 +2,6 @@
 
     orders      the update orders; "textbook" is an order as it is usually written, with plain `backward()`
     settings    memory format, form of Adam, bfloat16, compilation: the step of `gan_detach.py`, one setting at a time
-    cyclegan    CycleGAN's step beside its plain arrangement
     audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
 
 All contenders of a comparison train copies of the same networks on the same data and noise; they take turns within one
@@ -14,81 +13,45 @@ run. Figures are medians over the turns, with quartiles in brackets.
 Fused Adam as shipped raises the version counters of the weights (`common/optimizers.py`); the setting "without version
 counters" is plain `torch.optim.Adam(fused=True)`, so the difference is the cost of that check.
 
-The table gives FLOPs as multiples of a forward pass of the generator (G) and the discriminator (D) over a batch. g and
-d are the parts of G and D that their first layers take. In the backward pass a layer costs its forward pass once for
-the gradient of its weights and once for that of its input. Noise and images need no gradient, so a first layer fed
-with them saves the second. "needed" is what an order costs if it computes no gradient that no optimizer uses.
+`ORDERS` has the FLOPs of each order as multiples of a forward pass of the generator (G) and the discriminator (D) over
+a batch. g and d are the parts of G and D that their first layers take. In the backward pass a layer costs its forward
+pass once for the gradient of its weights and once for that of its input. Noise and images need no gradient, so a first
+layer fed with them saves the second.
 
 Where D's gradient at its input is itself differentiated, l and s come in. Back through D to the input costs D; back
 through that, 2D less l, the part of D's last layer, whose incoming gradient is constant; then, together with D's loss,
 through D's forward pass, or without a loss from D's last activation on: less 2l. (For a D of linear layers and
 LeakyReLU this last pass gives zeros, computed all the same.) s is what PyTorch's second derivative of a convolution
 computes and cuts off: where the filters of 3x3 leave the last row out, the gradient of 4x4. Nobody needs it.
-`wgan_gp` and `r3, every 5th` are means over five steps, of which one trains G, or takes the penalties.
-
-    update order               forward     back through D    back through G    sum                  needed
-    retain_graph                G + 3D     6D -  d           4G - 2g           5G + 9D - 2g -  d    detach's
-    detach, textbook            G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
-    detach                      G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
-    generator_first             G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
-    resample                   2G + 3D     5D - 2d           2G -  g           4G + 8D -  g - 2d    the sum
-    simultaneous                G + 2D     5D - 2d           2G -  g           3G + 7D -  g - 2d    the sum
-    one_stage                   G + 2D     4D -  d           2G -  g           3G + 6D -  g -  d    the sum
-    wgan_gp, no penalty   G + 2.2D   4.2D - 2d                 0.4G - 0.2g   1.4G + 6.4D - 0.2g - 2d             the sum
-    wgan_gp               G + 3.2D   9.2D - 3d - 3l + s        0.4G - 0.2g   1.4G + 12.4D - 0.2g - 3d - 3l + s   less s
-    r3, no penalty        G + 4D     5D - 2d                   2G - g        3G + 9D - g - 2d                    the sum
-    r3, every 5th         G + 4D     6.2D - 2d - 0.4l + 0.4s   2G - g        3G + 10.2D - g - 2d - 0.4l + 0.4s   less s
-    r3                    G + 4D     11D - 2d - 2l + 2s        2G - g        3G + 15D - g - 2d - 2l + 2s         less s
-
-CycleGAN's plain arrangement computes translation, identity and cycle in separate passes, and D's real images and fakes,
-too. Its plain `backward()` leaves gradients of the generators' loss in the discriminators. `cyclegan.py` does not
-compute those, and inputs share passes, which saves no FLOPs. Real images need no gradient.
-
-    arrangement              forward      back through D    back through G    sum                        needed
-    plain                    6G + 6D      12D - 4d          12G - 4g          18G + 18D - 4g - 4d        the next
-    plain, nothing wasted    6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d        the sum
-    cyclegan.py              6G + 6D      10D - 4d          12G - 4g          18G + 16D - 4g - 4d        the sum
 """
 
 import copy
-import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain, cycle, islice, repeat
+from itertools import chain, cycle, islice
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Literal
 
 import torch
-import torch.nn.functional as F
 from annotated_types import Ge, Le
 from torch import Tensor, nn
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
-from common.cyclegan_models import cyclegan_networks
-from common.data import batches
-from common.images.load import load_images
-from common.images.pool import ImagePool
-from common.losses import (
-    discriminator_loss,
-    generator_loss,
-    least_squares_discriminator_loss,
-    least_squares_generator_loss,
-)
+from common.data import batches, load_mnist5k
+from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.compiled import compile_in_place
-from common.run.folder import check_new_file, write_whole
-from common.run.option_values import Count, Pixels, check_numbers
+from common.run.folder import check_new_file
+from common.run.option_values import Count, check_numbers
 from common.run.options import GanOptions, pick_device
 from gradient_audit import GradientAudit
 from scripts import (
-    cyclegan,
     gan_detach,
     gan_generator_first,
     gan_one_stage,
@@ -99,15 +62,14 @@ from scripts import (
     gan_wgan_gp,
 )
 from scripts.benchmarks.harness import (
-    clock,
     conditions,
-    environment,
     seconds_in_turns,
     seconds_per_call,
     timing_table,
     timings,
+    write_result,
 )
-from scripts.benchmarks.step_cost import PHASES, Flops, count_flops, layer_flops, phases
+from scripts.benchmarks.step_cost import count_flops, layer_flops
 
 STEPS_PER_TURN = 5
 DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail
@@ -118,15 +80,13 @@ LATER_STEPS = 20
 class Options:
     """Options of the comparison."""
 
-    what: Literal["orders", "settings", "cyclegan", "audit"] = "orders"
-    """The contenders: update orders, settings (memory format, form of Adam, bfloat16, compilation), arrangements of
-    CycleGAN's step, or a step under an audit."""
+    what: Literal["orders", "settings", "audit"] = "orders"
+    """The contenders: update orders, settings (memory format, form of Adam, bfloat16, compilation), or a step under an
+    audit."""
     model: Literal["conv", "mlp"] = "conv"
-    """Convolutional networks, or fully connected ones; CycleGAN has its own."""
-    image_size: Pixels = 28
-    """Pixels a side of the shipped digits."""
+    """Convolutional networks, or fully connected ones."""
     batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
-    """Images per step; of each domain for CycleGAN."""
+    """Images per step."""
     repeats: Count = 20
     """Turns of each contender."""
     device: str | None = None
@@ -179,14 +139,15 @@ def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z)
 
 @dataclass(frozen=True)
 class Order:
-    """An update order: its step, and the multiples of (G, D, g, d, l, s) that it costs and that it needs.
+    """An update order: its step, and what a step costs and needs, in multiples of (G, D, g, d, l, s).
 
-    Zeros at the end may be left out. All are means over `period` steps, after which the order repeats itself.
+    needed: the cost without the gradients that no optimizer uses; None where that is all but s. period: steps after
+    which the order repeats itself; the multiples are means over them. Zeros at the end are left out.
     """
 
     train_step: Callable
     cost: tuple[float, ...]
-    needed: tuple[float, ...]
+    needed: tuple[float, ...] | None = None
     period: int = 1
 
 
@@ -207,20 +168,16 @@ DETACH = (3, 8, -1, -2)
 ORDERS = {
     "retain_graph": Order(gan_retain_graph.train_step, (5, 9, -2, -1), DETACH),
     BASELINE: Order(textbook_detach, (3, 9, -1, -2), DETACH),
-    "detach": Order(gan_detach.train_step, DETACH, DETACH),
-    "generator_first": Order(gan_generator_first.train_step, DETACH, DETACH),
-    "resample": Order(gan_resample.train_step, (4, 8, -1, -2), (4, 8, -1, -2)),
-    "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2), (3, 7, -1, -2)),
-    "one_stage": Order(gan_one_stage.train_step, (3, 6, -1, -1), (3, 6, -1, -1)),
-    "wgan_gp, no penalty": Order(
-        in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), (1.4, 6.4, -0.2, -2), (1.4, 6.4, -0.2, -2), period=5
-    ),
-    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3, 1), (1.4, 12.4, -0.2, -3, -3), period=5),
-    "r3, no penalty": Order(PLAIN_R3, (3, 9, -1, -2), (3, 9, -1, -2)),
-    "r3, every 5th": Order(
-        in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4, 0.4), (3, 10.2, -1, -2, -0.4), period=5
-    ),
-    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2, 2), (3, 15, -1, -2, -2)),
+    "detach": Order(gan_detach.train_step, DETACH),
+    "generator_first": Order(gan_generator_first.train_step, DETACH),
+    "resample": Order(gan_resample.train_step, (4, 8, -1, -2)),
+    "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2)),
+    "one_stage": Order(gan_one_stage.train_step, (3, 6, -1, -1)),
+    "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), (1.4, 6.4, -0.2, -2), period=5),
+    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3, 1), period=5),
+    "r3, no penalty": Order(PLAIN_R3, (3, 9, -1, -2)),
+    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4, 0.4), period=5),
+    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2, 2)),
 }
 
 
@@ -241,42 +198,21 @@ def digits_and_networks(
 ) -> tuple[Iterator[tuple[Tensor, Tensor]], list[nn.Module]]:
     """Return a stream of batches, (real, z), and new networks G and D."""
     torch.manual_seed(0)
-    size = options.image_size
-    networks = [network.to(device) for network in MODELS[options.model]((1, size, size), GanOptions.z_dim)]
-    reals = batches(load_images("mnist5k", size).to(device), options.batch_size, seed=0)
+    networks = [network.to(device) for network in MODELS[options.model]((1, 28, 28), GanOptions.z_dim)]
+    reals = batches(load_mnist5k()[0].to(device), options.batch_size, seed=0)
     return ((real, torch.randn(len(real), GanOptions.z_dim, device=device)) for real in reals), networks
 
 
 def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the rows of the update orders, with the parts that `phases` tells apart.
-
-    The milliseconds of the parts are from turns of their own.
-    """
+    """Return the rows of the update orders."""
     stream, networks = digits_and_networks(options, device)
     batch = next(stream)
     forward = forward_costs(*networks, *batch)
     contenders = {}
     for name, order in ORDERS.items():
         contenders[name] = gan_contender(order.train_step, networks)
-        contenders[name].needed, contenders[name].period = dot(order.needed, forward), order.period
-    rows = compare(contenders, chain([batch], stream), BASELINE, options, device)
-
-    parts = {name: [] for name in contenders}
-    for _ in range(options.repeats):
-        for name, contender in contenders.items():
-            parts[name].append(step_phases(contender, batch, partial(clock, device)))
-    for name, contender in contenders.items():
-        with Flops() as counter:
-            rows[name]["flops_by_phase"] = step_phases(contender, batch, lambda counter=counter: counter.total)
-        rows[name]["ms_by_phase"] = {phase: 1e3 * median(part[phase] for part in parts[name]) for phase in PHASES}
-    return rows
-
-
-def step_phases(contender: Contender, batch: tuple[Tensor, ...], meter: Callable[[], float]) -> dict[str, float]:
-    """Return what each phase of a step takes by `meter`, the mean over a period."""
-    with phases(*contender.networks.values(), meter) as amounts:
-        contender.run_period(batch)
-    return {phase: amount / contender.period for phase, amount in amounts.items()}
+        contenders[name].needed, contenders[name].period = dot(order.needed or order.cost[:5], forward), order.period
+    return compare(contenders, chain([batch], stream), BASELINE, options, device)
 
 
 def compare_settings(options: Options, device: torch.device) -> dict[str, dict]:
@@ -305,56 +241,6 @@ def settings(networks: list[nn.Module], device_type: str) -> dict[str, Contender
     for network in contenders["--compile"].networks.values():
         compile_in_place(network)
     return contenders
-
-
-def plain_cyclegan(a_to_b, b_to_a, d_a, d_b, optimizer_g, optimizer_d, pool_a, pool_b, real_a, real_b, waste=True):
-    """Update as `cyclegan.py`, as usually written; without `waste`, D gets no gradient of the generators' loss."""
-    fake_b, fake_a = a_to_b(real_a), b_to_a(real_b)
-    identity_loss = F.l1_loss(a_to_b(real_b), real_b) + F.l1_loss(b_to_a(real_a), real_a)
-    adversarial_loss = least_squares_generator_loss(d_b(fake_b)) + least_squares_generator_loss(d_a(fake_a))
-    cycle_loss = F.l1_loss(b_to_a(fake_b), real_a) + F.l1_loss(a_to_b(fake_a), real_b)
-    optimizer_g.zero_grad()
-    loss = adversarial_loss + 10 * cycle_loss + 5 * identity_loss
-    trained = None if waste else [*a_to_b.parameters(), *b_to_a.parameters()]
-    loss.backward(inputs=trained)
-    optimizer_g.step()
-
-    optimizer_d.zero_grad()
-    least_squares_discriminator_loss(d_a(real_a), d_a(pool_a.exchange(fake_a.detach()))).backward()
-    least_squares_discriminator_loss(d_b(real_b), d_b(pool_b.exchange(fake_b.detach()))).backward()
-    optimizer_d.step()
-
-
-ARRANGEMENTS = {
-    "plain": plain_cyclegan,
-    "plain, nothing wasted": partial(plain_cyclegan, waste=False),
-    "cyclegan.py": partial(cyclegan.train_step, cycle_weight=10.0, identity_weight=5.0),
-}
-
-
-def cyclegan_contender(train_step: Callable, networks: list[nn.Module], real: Tensor) -> Contender:
-    """Return a contender that trains copies of the four networks; real: a batch of either domain."""
-    a_to_b, b_to_a, d_a, d_b = networks = copy.deepcopy(networks)
-    optimizers = [
-        fused_adam([*one.parameters(), *other.parameters()], 2e-4, (0.5, 0.999))
-        for one, other in ((a_to_b, b_to_a), (d_a, d_b))
-    ]
-    forward = forward_costs(a_to_b, d_a, real, real)
-    return Contender(
-        partial(train_step, *networks, *optimizers, ImagePool(), ImagePool()),
-        dict(zip(("a_to_b", "b_to_a", "discriminator_a", "discriminator_b"), networks, strict=True)),
-        needed=dot((18, 16, -4, -4), forward),
-    )
-
-
-def compare_cyclegan(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the rows of CycleGAN's arrangements, with the networks of a default run."""
-    torch.manual_seed(0)
-    shape, sizes = (1, options.image_size, options.image_size), cyclegan.Options
-    networks = [n.to(device) for n in cyclegan_networks(shape, sizes.width, sizes.blocks, sizes.halvings)]
-    reals = torch.rand(2, options.batch_size, *shape, device=device) * 2 - 1
-    contenders = {name: cyclegan_contender(step, networks, reals[0]) for name, step in ARRANGEMENTS.items()}
-    return compare(contenders, repeat(tuple(reals)), "plain", options, device)
 
 
 def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
@@ -411,11 +297,8 @@ def count(contender: Contender, batch: tuple[Tensor, ...]) -> dict:
 COMPARISONS = {
     "orders": (compare_orders, "update order", BASELINE),
     "settings": (compare_settings, "setting", "as shipped"),
-    "cyclegan": (compare_cyclegan, "arrangement", "plain"),
     "audit": (compare_audit, "step", "no audit"),
 }
-
-
 COUNTED = {
     "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
     "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}",
@@ -426,17 +309,15 @@ COUNTED = {
 def report(result: dict) -> str:
     """Return the result as Markdown."""
     options, rows = result["options"], result["rows"]
-    what, size, batch = options["what"], options["image_size"], options["batch_size"]
-    _, head, baseline = COMPARISONS[what]
-    networks = "CycleGAN" if what == "cyclegan" else f"`{options['model']}`"
+    _, head, baseline = COMPARISONS[options["what"]]
     lines = [
-        f"{networks}, {size}x{size} pixels, batches of {batch}: a step, medians over {options['repeats']} turns,",
+        f"`{options['model']}`, batches of {options['batch_size']}: a step, medians over {options['repeats']} turns,",
         f'quartiles in brackets. Speed is in multiples of "{baseline}".',
     ]
     counted = "flops" in rows[baseline]
     if counted:
         lines.append("GFLOPs are counted, not timed; wasted is the share of them that the step does not need.")
-    figures = timing_table(head, rows, batch, COUNTED if counted else None)
+    figures = timing_table(head, rows, options["batch_size"], COUNTED if counted else None)
     return "\n\n".join([conditions(result["environment"]), "\n".join(lines), figures])
 
 
@@ -447,11 +328,7 @@ def main(options: Options) -> None:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
     rows = COMPARISONS[options.what][0](options, device)
-    choices = {name: value for name, value in asdict(options).items() if name != "output"}
-    result = {"environment": environment(device), "options": choices, "rows": rows}
-    if options.output:
-        write_whole(options.output, lambda file: file.write(json.dumps(result, indent=2).encode()))
-    print(report(result))
+    print(report(write_result(options, device, {"rows": rows})))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Draw what the comparisons measured as pictures for a page: cost, modes, and quality over seconds of training.
 
-Each of the three files comes from a command; a file that is not there is left out. Needs matplotlib.
+Each of the three files comes from a command. Needs matplotlib.
 
     mkdir figures
     python scripts/benchmarks/compare_updates.py --output figures/cost.json
@@ -9,8 +9,8 @@ Each of the three files comes from a command; a file that is not there is left o
         --orders detach retain_graph generator_first simultaneous resample one_stage --output figures/quality.json
     python scripts/benchmarks/plot_results.py --folder figures
 
-The measurements take an hour on two cores. The pictures are SVG files beside the measured files, without
-a background, in colours that can be seen on white and on black. Without --folder, those of the README are drawn again.
+The measurements take an hour on two cores. The pictures are SVG files beside the measured files, without a background,
+in colours that can be seen on white and on black. Without --folder, those of the README are drawn again.
 """
 
 import json
@@ -23,7 +23,6 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import BadInput
 from common.run.command_line import launch
 from common.run.folder import write_whole
 
@@ -45,7 +44,6 @@ STYLE = {
     "savefig.transparent": True,
     "figure.constrained_layout.use": True,
 }
-SEGMENTS = {"forward": BLUE, "back through D": ORANGE, "back through G": GREEN, "the rest": PURPLE, "wasted": RED}
 LINES = {
     "detach": (BLUE, "-"),
     "retain_graph": (BLUE, ":"),
@@ -64,44 +62,21 @@ class Options:
     """Where cost.json, modes.json and quality.json are, and where the pictures are written."""
 
 
-def segments(orders: dict[str, dict], name: str, total: str) -> dict[str, float]:
-    """Return what an order's bar consists of, by the names in SEGMENTS; they add up to its `total`.
-
-    orders: as compare_updates.py measures them. total: `flops` or `ms`. The milliseconds of the phases were measured
-    apart from those of the step, and are scaled to them. Wasted, which no other segment contains, is what
-    the order takes beyond the first of those that make its update and waste nothing. Where there is none, as for R3,
-    it is the arithmetic that nobody needs, which is all in D's backward pass; how long that takes was not measured.
-    """
-    order, parts = orders[name], f"{total}_by_phase"
-    lean = next((one for one in orders.values() if one["flops"] == one["needed"] == order["needed"]), order)
-    lean = order if lean[total] > order[total] else lean
-    scale = lean[total] / sum(lean[parts].values())
-    parts = {phase: amount * scale for phase, amount in lean[parts].items()}
-    wasted = order[total] - lean[total]
-    if lean is order and total == "flops":
-        wasted = order["flops"] - order["needed"]
-        parts["back through D"] -= wasted
-    return parts | {"wasted": wasted}
-
-
 def draw_cost(result: dict, figure) -> None:
-    """Draw two bars for each update order: the arithmetic and the time of a step."""
+    """Draw two bars for each update order: the arithmetic of a step, needed and wasted, and its time."""
     orders = result["rows"]
     left, right = figure.subplots(1, 2, sharey=True)
-    for axes, total, unit in ((left, "flops", 1e9), (right, "ms", 1)):
-        for place, name in enumerate(orders):
-            start = 0
-            for phase, amount in segments(orders, name, total).items():
-                axes.barh(place, amount / unit, left=start, color=SEGMENTS[phase], height=0.7)
-                start += amount / unit
-            if total == "ms":
-                axes.plot(orders[name]["quartiles"], [place, place], color=GREY, linewidth=1.5)
-    left.set_yticks(range(len(orders)), orders)
+    needed = [order["needed"] / 1e9 for order in orders.values()]
+    wasted = [(order["flops"] - order["needed"]) / 1e9 for order in orders.values()]
+    left.barh([*orders], needed, color=BLUE, height=0.7, label="needed")
+    left.barh([*orders], wasted, left=needed, color=RED, height=0.7, label="wasted")
+    right.barh([*orders], [order["ms"] for order in orders.values()], color=BLUE, height=0.7)
+    for name, order in orders.items():
+        right.plot(order["quartiles"], [name, name], color=ORANGE, linewidth=1.5)
     left.invert_yaxis()
+    left.legend()
     left.set_xlabel("GFLOPs a step, counted")
     right.set_xlabel("ms a step: median, and quartiles as a line")
-    handles = [right.barh(0, 0, color=color, label=phase) for phase, color in SEGMENTS.items()]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(SEGMENTS))
 
 
 def draw_modes(result: dict, figure) -> None:
@@ -164,28 +139,18 @@ PICTURES = {"cost": (draw_cost, (8.6, 3.8)), "modes": (draw_modes, (8.6, 2.9)), 
 
 
 def main(options: Options) -> None:
-    """Draw a picture of every file that is there."""
-    files = {name: options.folder / f"{name}.json" for name in PICTURES}
-    measured = {name: path for name, path in files.items() if path.is_file()}
-    if not measured:
-        names = ", ".join(path.name for path in files.values())
-        raise BadInput(f"--folder {options.folder}: has none of {names}; measure one, by the command in {__file__}")
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise BadInput("matplotlib is missing; pip install matplotlib") from error
-    for name, path in measured.items():
-        draw, inches = PICTURES[name]
+    """Draw the pictures."""
+    import matplotlib as mpl  # not for --help, which needs no matplotlib
+    from matplotlib.figure import Figure
+
+    for name, (draw, inches) in PICTURES.items():
+        measured = json.loads((options.folder / f"{name}.json").read_text())
+        picture = options.folder / f"{name}.svg"
         with mpl.rc_context(STYLE):
             figure = Figure(inches)
-            try:
-                draw(json.loads(path.read_text()), figure)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise BadInput(f"{path}: is not what the comparison writes; measure it again") from error
-            save = partial(figure.savefig, format="svg", metadata={"Date": None})
-            write_whole(path.with_suffix(".svg"), save)
-        print(f"Written: {path.with_suffix('.svg')}")
+            draw(measured, figure)
+            write_whole(picture, partial(figure.savefig, format="svg", metadata={"Date": None}))
+        print(f"Written: {picture}")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,13 @@
-"""What a training step costs in floating-point operations, counted, and which part of it takes what."""
+"""What a training step costs in floating-point operations, counted."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from fractions import Fraction
-from unittest.mock import patch
 
-import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 LAYERS = nn.Linear | nn.modules.conv._ConvNd
-PHASES = "forward", "back through D", "back through G", "the rest"
 
 
 class Flops(TorchDispatchMode):
@@ -68,45 +64,3 @@ def layer_flops(network: nn.Module, inputs: Tensor) -> list[tuple[int, int]]:
         for hook in hooks:
             hook.remove()
     return counts
-
-
-@contextmanager
-def phases(generator: nn.Module, discriminator: nn.Module, meter: Callable[[], float]) -> Iterator[dict[str, float]]:
-    """Yield a dict that has, after the block, what each part of a GAN's training steps in it took, by any meter.
-
-    meter: returns a number that grows, such as seconds, or the FLOPs so far. The keys are PHASES: the forward passes of
-    both networks; the backward passes, up to the moment when the gradient reaches G's output, and from then on; and all
-    else, such as the losses and the optimizers.
-    """
-    amounts = dict.fromkeys(PHASES, 0)
-    phase, since = "the rest", meter()
-
-    def begin(name: str) -> None:
-        nonlocal phase, since
-        now = meter()
-        amounts[phase] += now - since
-        phase, since = name, now
-
-    def end_forward(network: nn.Module, _: tuple, output: Tensor) -> None:
-        begin("the rest")
-        if network is generator and output.requires_grad:
-            output.register_hook(lambda _: begin("back through G"))
-
-    def in_phases(backward: Callable) -> Callable:
-        def metered(*args, **kwargs):
-            begin("back through D")
-            try:
-                return backward(*args, **kwargs)
-            finally:
-                begin("the rest")
-
-        return metered
-
-    with ExitStack() as hooks:
-        for network in (generator, discriminator):
-            hooks.callback(network.register_forward_pre_hook(lambda *_: begin("forward")).remove)
-            hooks.callback(network.register_forward_hook(end_forward).remove)
-        for name in ("backward", "grad"):  # every backward pass calls one of these two functions
-            hooks.enter_context(patch.object(torch.autograd, name, in_phases(getattr(torch.autograd, name))))
-        yield amounts
-        begin("the rest")
