@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from helpers import call
 from PIL import Image
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -80,12 +79,3 @@ def test_an_interruption_leaves_whole_files(finished, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         publish_runs.publish(finished, tmp_path, strip=True)
     assert contents(tmp_path) == before
-
-
-def test_what_cannot_be_published_is_refused_in_one_line(tmp_path, refusal, monkeypatch, capsys):
-    assert "--scripts gan: not one of gan_detach, " in refusal("publish_runs", "--scripts", "gan")
-    monkeypatch.setattr(publish_runs.subprocess, "run", None)
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit, match="1"):
-        call("publish_runs", "--scripts", "gan_detach", "--output", tmp_path / "file")
-    assert str(tmp_path / "file" / "gan_detach") in capsys.readouterr().err
