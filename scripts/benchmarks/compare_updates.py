@@ -30,9 +30,9 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, cycle, islice
+from itertools import cycle, islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from annotated_types import Ge, Le
@@ -95,31 +95,18 @@ class Options:
     """New .json file for the figures."""
 
 
-@dataclass
-class Contender:
-    """A step, called with a batch, and the networks that it trains.
-
-    needed: the FLOPs of a step without the gradients that no optimizer uses. period: steps after which it repeats
-    itself.
-    """
+class Contender(NamedTuple):
+    """A step, called with a batch (real, z), and the networks that it trains."""
 
     step: Callable[..., object]
     networks: dict[str, nn.Module]
-    needed: int = 0
-    period: int = 1
-
-    def run_period(self, batch: tuple[Tensor, ...]) -> None:
-        """Do the steps of one period, all on the same batch."""
-        for _ in range(self.period):
-            self.step(*batch)
 
 
 def gan_contender(train_step: Callable, networks: list[nn.Module], adam: Callable = fused_adam) -> Contender:
     """Return a contender that trains copies of the networks G and D with `train_step`, by Adam as `adam` makes it."""
     networks = copy.deepcopy(networks)
     optimizers = [adam(network.parameters(), lr=1e-3, betas=(0.5, 0.999)) for network in networks]
-    step = partial(train_step, *networks, *optimizers)
-    return Contender(step, dict(zip("GD", networks, strict=True)))
+    return Contender(partial(train_step, *networks, *optimizers), dict(zip("GD", networks, strict=True)))
 
 
 def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -207,37 +194,61 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the update orders."""
     stream, networks = digits_and_networks(options, device)
     batch = next(stream)
-    forward = forward_costs(*networks, *batch)
-    contenders = {}
-    for name, order in ORDERS.items():
-        contenders[name] = gan_contender(order.train_step, networks)
-        contenders[name].needed, contenders[name].period = dot(order.needed or order.cost[:5], forward), order.period
-    return compare(contenders, chain([batch], stream), BASELINE, options, device)
+    counts = {name: count(order, networks, batch) for name, order in ORDERS.items()}
+    contenders = {name: gan_contender(order.train_step, networks) for name, order in ORDERS.items()}
+    rows = compare(contenders, stream, BASELINE, options, device)
+    return {name: counts[name] | row for name, row in rows.items()}
+
+
+def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor]) -> dict:
+    """Return the figures of a step that do not depend on the machine: `flops`, how many are `needed`, and `wasted`.
+
+    That names the networks whose gradients no optimizer used, with the code that computed them.
+    """
+    contender = gan_contender(order.train_step, networks)
+    run_period = partial(repeat_step, contender, batch, order.period)
+    with GradientAudit(**contender.networks) as audit:
+        run_period()
+    wasted = [
+        f"{name} by `{event['place']['code']}`"
+        for event in audit.data()["events"]
+        for name, cell in event["cells"].items()
+        if cell == "wasted"
+    ]
+    return {
+        "needed": dot(order.needed or order.cost[:5], forward_costs(*networks, *batch)),
+        "flops": round(count_flops(run_period) / order.period),
+        "wasted": ", ".join(wasted),
+    }
+
+
+def repeat_step(contender: Contender, batch: tuple[Tensor, Tensor], times: int) -> None:
+    """Do a contender's step on one batch several times."""
+    for _ in range(times):
+        contender.step(*batch)
 
 
 def compare_settings(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` with one setting at a time."""
     stream, networks = digits_and_networks(options, device)
-    contenders = settings(networks, device.type)
-    return compare(contenders, stream, "as shipped", options, device)
+    return compare(settings(networks, device.type), stream, "as shipped", options, device)
 
 
 def settings(networks: list[nn.Module], device_type: str) -> dict[str, Contender]:
     """Return the contenders of `compare_settings`, the first as shipped."""
     new = partial(gan_contender, gan_detach.train_step, networks)
+    bfloat16 = torch.autocast(device_type, torch.bfloat16, cache_enabled=False)
     contenders = {
         "as shipped": new(),
         "contiguous": new(),
         "without version counters": new(partial(torch.optim.Adam, fused=True)),
         "foreach Adam": new(partial(torch.optim.Adam, foreach=True)),
         "for-loop Adam": new(partial(torch.optim.Adam, foreach=False)),
-        "--precision bf16": new(),
+        "--precision bf16": gan_contender(bfloat16(gan_detach.train_step), networks),
         "--compile": new(),
     }
     for network in contenders["contiguous"].networks.values():
         network.to(memory_format=torch.contiguous_format)
-    bfloat16 = contenders["--precision bf16"]
-    bfloat16.step = torch.autocast(device_type, torch.bfloat16, cache_enabled=False)(bfloat16.step)
     for network in contenders["--compile"].networks.values():
         compile_in_place(network)
     return contenders
@@ -247,7 +258,7 @@ def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` without an audit, at the beginning of one, and later."""
     stream, networks = digits_and_networks(options, device)
     contender, batch = gan_contender(gan_detach.train_step, networks), next(stream)
-    contender.run_period(batch)  # the first one is slow
+    contender.step(*batch)  # the first one is slow
     plain, first, later = names = "no audit", f"first {DETAILED_STEPS} steps of an audit", "later steps of an audit"
     seconds = {name: [] for name in names}
     for _ in tqdm(range(options.repeats), options.what, unit="turn", leave=False):
@@ -261,37 +272,14 @@ def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
 def compare(
     contenders: dict[str, Contender], stream: Iterator[tuple], baseline: str, options: Options, device: torch.device
 ) -> dict[str, dict]:
-    """Return what a step of each contender costs; all get the same batches of `stream`, in turns.
-
-    The times are those of `timings`. `flops` and `needed` are counted, but not for settings, which do not change them;
-    `wasted` has the networks whose gradients no optimizer used, with the code that computed them.
-    """
-    batch, counts = next(stream), {}
-    for name, contender in tqdm(contenders.items(), "first steps", leave=False):
-        contender.run_period(batch)  # the first steps are slow
-        counts[name] = count(contender, batch) if contender.needed else {}
+    """Return what `timings` says of a step of each contender; all get the same batches of `stream`, in turns."""
+    batch = next(stream)
+    for contender in tqdm(contenders.values(), "first steps", leave=False):
+        repeat_step(contender, batch, STEPS_PER_TURN)  # the first ones are slow
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
     bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
     steps = {name: contender.step for name, contender in contenders.items()}
-    rows = timings(seconds_in_turns(steps, bar, device), baseline)
-    return {name: counts[name] | row for name, row in rows.items()}
-
-
-def count(contender: Contender, batch: tuple[Tensor, ...]) -> dict:
-    """Return the figures of a step that do not depend on the machine."""
-    with GradientAudit(**contender.networks) as audit:
-        contender.run_period(batch)
-    wasted = [
-        f"{name} by `{event['place']['code']}`"
-        for event in audit.data()["events"]
-        for name, cell in event["cells"].items()
-        if cell == "wasted"
-    ]
-    return {
-        "needed": contender.needed,
-        "flops": round(count_flops(partial(contender.run_period, batch)) / contender.period),
-        "wasted": ", ".join(wasted),
-    }
+    return timings(seconds_in_turns(steps, bar, device), baseline)
 
 
 COMPARISONS = {
