@@ -45,7 +45,7 @@ from common.run.markdown import table
 from common.run.option_values import Seed, check_numbers
 from common.run.options import pick_device
 from scripts.tools import digit_classifier as digits
-from scripts.tools.finished_run import GeneratorOptions, generate, import_networks, is_cyclegan, load_generator
+from scripts.tools.finished_run import GeneratorOptions, generate, is_cyclegan, load_generator
 from scripts.tools.modes import measure_modes
 
 COUNT = 5000
@@ -215,14 +215,13 @@ def main(options: Options) -> None:
     check_numbers(options)
     if options.count is not None and options.count <= NEIGHBOURS:
         raise BadInput(f"--count {options.count}: must be at least {NEIGHBOURS + 1}")
-    networks = None if options.networks is None else import_networks(options.networks)
     checkpoint = load_checkpoint(options.run)
     if is_cyclegan(checkpoint):
         raise BadInput(f"{options.run}: a CycleGAN translates images and takes no noise; see scripts/tools/sample.py")
+    generator = load_generator(checkpoint, options, options.weights)
     if "average" not in checkpoint:
         options = replace(options, weights="last")
     with refusing(options.run):
-        generator = load_generator(checkpoint, options.weights, networks)
         own_dataset, z_dim = os.fspath(checkpoint["options"]["dataset"]), checkpoint["options"]["z_dim"]
     folder, name = (options.run, "checkpoint.pt") if options.run.is_dir() else (options.run.parent, options.run.name)
     path = folder / "evaluation.json"

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 from common.data import to_float, to_uint8
 from common.errors import BadInput, Stopped
 from common.images.files import IMAGE_SUFFIXES, image_paths, read_image
-from common.run.checkpoint import load_checkpoint, refusing
+from common.run.checkpoint import load_checkpoint
 from common.run.command_line import launch, one_line
 from common.run.folder import short_path, write_whole
 from common.run.options import pick_device
@@ -118,8 +118,7 @@ def main(options: Options) -> None:
         raise BadInput(f"{options.run}: a run of {checkpoint['script']}.py; name one of cyclegan.py")
     device = pick_device(options.device)
     targets = list_targets(options)
-    with refusing(options.run):
-        generator = load_translator(checkpoint, options.direction).to(device)
+    generator = load_translator(checkpoint, options.run, options.direction).to(device)
     mode = "L" if checkpoint["data_shapes"][0][1] == 1 else "RGB"
     try:
         options.output.mkdir(parents=True, exist_ok=True)

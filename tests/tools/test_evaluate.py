@@ -202,7 +202,7 @@ def test_the_average_and_the_last_weights_are_told_apart(run):
         network.load_state_dict({name: checkpoint[part][prefix + name] for name in network.state_dict()})
         with torch.no_grad():
             expected = torch.cat([to_uint8(network(chunk)) for chunk in z.split(256)])
-        assert generate(load_generator(checkpoint, weights), z, CPU).equal(expected)
+        assert generate(load_generator(checkpoint, Options(run), weights), z, CPU).equal(expected)
 
 
 def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):
