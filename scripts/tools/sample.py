@@ -10,7 +10,6 @@ CycleGAN, which takes no noise, they are translations of its test images, from d
 """
 
 import math
-import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from common.errors import BadInput
 from common.images.domains import load_domains
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch
-from common.run.folder import short_path, write_whole
+from common.run.folder import check_new_file, short_path, write_whole
 from common.run.option_values import Count, Seed, check_numbers
 from common.run.options import pick_device
 from common.run.pictures import grid, png
@@ -110,14 +109,8 @@ def output_path(options: Options) -> Path:
     """Return where to write; raises BadInput if that cannot work, before any time is spent on images."""
     if options.output is None:
         return (options.run if options.run.is_dir() else options.run.parent) / "samples.png"
-    output = options.output
-    if output.suffix not in (".png", ".npz", ""):
-        raise BadInput(f"--output {output}: must end in .png for a grid, in .npz for an array, or be a folder's name")
-    if os.path.lexists(output):
-        raise BadInput(f"--output {output}: exists already; name a new {'file' if output.suffix else 'folder'}")
-    if not output.parent.is_dir():
-        raise BadInput(f"--output {output}: there is no folder {output.parent}; make it first")
-    return output
+    check_new_file(options.output, *([".png", ".npz"] if options.output.suffix else [""]))
+    return options.output
 
 
 def main(options: Options) -> None:

@@ -120,26 +120,17 @@ def main(options: Options) -> None:
     targets = list_targets(options)
     generator = load_translator(checkpoint, options.run, options.direction).to(device)
     mode = "L" if checkpoint["data_shapes"][0][1] == 1 else "RGB"
-    try:
-        options.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"--output {options.output}: cannot be made ({error.strerror or error})") from error
+    options.output.mkdir(parents=True, exist_ok=True)
 
     failures = []
-    for done, (path, target) in enumerate(tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True)):
+    for path, target in tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True):
         try:
             content = translate_file(generator, path, mode)
         except BadInput as error:
             failures.append(str(error))
             continue
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, lambda file, content=content: file.write(content))
-        except OSError as error:
-            raise Stopped(
-                f"{target}: cannot be written ({error.strerror or error}); the {done - len(failures)} images before it "
-                "are written, and --existing skip continues after them"
-            ) from error
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, lambda file, content=content: file.write(content))
     print(f"{len(targets) - len(failures)} images: {short_path(options.output)}")
     if failures:
         print(*map(one_line, failures), sep="\n", file=sys.stderr)

@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from common.cyclegan_models import resnet_generator
 from common.data import to_float, to_uint8
-from common.errors import BadInput, Stopped
+from common.errors import BadInput
 from scripts.cyclegan import Options as Training
 from scripts.cyclegan import main as train
 from scripts.tools import translate as translate_module
@@ -128,7 +128,7 @@ def test_bad_input_is_refused_by_name_before_anything_is_written(run, images, tm
 
 def test_a_folder_that_cannot_be_written_is_named(run, images, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="--output"):
+    with pytest.raises(NotADirectoryError, match="file/out"):  # of which `launch` makes one line
         main(Options(run, images, tmp_path / "file" / "out"))
 
 
@@ -166,7 +166,7 @@ def test_images_that_are_there_are_kept_unless_one_says_otherwise(run, images, t
     assert Image.open(mine).size == FILES["sub/d.pgm"]
 
 
-def test_a_full_disk_ends_the_translation_and_says_how_to_go_on(run, images, tmp_path, monkeypatch):
+def test_a_translation_that_a_full_disk_ended_continues_with_skip(run, images, tmp_path, monkeypatch):
     output, write = tmp_path / "out", translate_module.write_whole
 
     def full(path, content):
@@ -175,9 +175,7 @@ def test_a_full_disk_ends_the_translation_and_says_how_to_go_on(run, images, tmp
         write(path, content)
 
     monkeypatch.setattr(translate_module, "write_whole", full)
-    with pytest.raises(
-        Stopped, match=r"c\.webp: cannot be written \(No space left.*3 images before it are written.*skip"
-    ):
+    with pytest.raises(OSError, match=r"No space left.*c\.webp"):
         main(Options(run, images, output))
     monkeypatch.undo()
     main(Options(run, images, output, existing="skip"))
