@@ -70,14 +70,11 @@ def list_targets(options: Options) -> dict[Path, Path]:
     """Return the files to translate, each with the file to write; raises BadInput for paths that cannot work."""
     if options.input.is_dir():
         folder, paths = options.input, [Path(path) for path in image_paths(options.input)]
-    elif options.input.is_file():
-        folder, paths = options.input.parent, [options.input]
     else:
-        raise BadInput(f"{options.input}: there is no such file or folder")
+        is_image = options.input.is_file() and options.input.suffix.lower() in IMAGE_SUFFIXES
+        folder, paths = options.input.parent, [options.input] if is_image else []
     if not paths:
-        raise BadInput(f"{options.input}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
-    if paths[0].suffix.lower() not in IMAGE_SUFFIXES:  # in a folder, only images are found
-        raise BadInput(f"{paths[0]}: no image that can be written again under its name ({' '.join(IMAGE_SUFFIXES)})")
+        raise BadInput(f"{options.input}: no image, and no folder with images in it ({' '.join(IMAGE_SUFFIXES)})")
     output, within = options.output.resolve(), folder.resolve()
     if output == within or (options.input.is_dir() and output.is_relative_to(within)):
         raise BadInput(f"--output {options.output}: lies in the folder of the input, {within}; choose another")
