@@ -57,12 +57,11 @@ def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path,
 
 
 @pytest.mark.tools
-def test_a_script_that_ends_by_itself_is_told_with_its_last_line(tmp_path, capsys):
+def test_a_script_that_ends_by_itself_is_told_with_its_last_line(tmp_path, outcome):
     (tmp_path / "stacked-digits").touch()
-    with pytest.raises(SystemExit, match="1"):
-        call("compare_modes", *SHORT.split(), "--runs-dir", tmp_path)
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert "gan_r3.py ended by itself, with status 2: error: --runs-dir" in last
+    status, _, err = outcome("compare_modes", *SHORT.split(), "--runs-dir", tmp_path)
+    assert status == 1
+    assert "gan_r3.py ended by itself, with status 2: error: --runs-dir" in err.splitlines()[-1]
 
 
 def test_medians_and_ranges_are_those_of_the_ends_of_the_runs():
@@ -75,9 +74,3 @@ def test_medians_and_ranges_are_those_of_the_ends_of_the_runs():
     assert rows[2] == ["detach", "990 (900-1,000)", "1.000 (1.000-1.000)", confident, "10 (10-10)", "2.0 (2.0-2.0)"]
     assert rows[3][:2] == ["real images", "1,000 (1,000-1,000)"]
     assert rows[3][4:] == ["", ""]
-
-
-def test_a_file_that_exists_is_refused_before_anything_is_trained(monkeypatch, tmp_path, refusal):
-    monkeypatch.setattr(compare_modes, "train", None)
-    (tmp_path / "mine.json").touch()
-    assert "exists already" in refusal("compare_modes", "--output", tmp_path / "mine.json")
