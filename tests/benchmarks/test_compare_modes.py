@@ -46,14 +46,8 @@ def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path,
     seconds = [point["seconds"] for point in points]
     assert seconds == sorted(seconds)
     assert 0 < seconds[0] < 4 <= seconds[-1]
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
-    head, row = (next(cells for cells in lines if cells and cells[0] == name) for name in ("update order", "r3_lazy"))
-    cells = dict(zip(head, row, strict=True))
-    assert cells["modes"] == "{0} ({0}-{0})".format(found["modes"])
-    assert cells["reverse KL"] == "{0:.3f} ({0:.3f}-{0:.3f})".format(found["reverse_kl"])
-    assert cells["steps"] == "{0:,} ({0:,}-{0:,})".format(checkpoint["step"])
-    assert float(cells["seconds"].split()[0]) >= 4
-    assert any(cells and cells[0] == "real images" for cells in lines)
+    assert points[-1]["reverse_kl"] == found["reverse_kl"]
+    assert compare_modes.report(result) in capsys.readouterr().out
 
 
 @pytest.mark.tools

@@ -66,16 +66,3 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(finished, tmp_p
         is_published = name in ("config.json", "events.out.tfevents.0", "samples.png")
         assert (before[name] != after[name]) == is_published
     assert users.read_text() == "precious"
-
-
-def test_an_interruption_leaves_whole_files(finished, tmp_path, monkeypatch):
-    publish_runs.publish(finished, tmp_path, strip=True)
-    before = contents(tmp_path)
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(publish_runs.RecordWriter, "write", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        publish_runs.publish(finished, tmp_path, strip=True)
-    assert contents(tmp_path) == before
