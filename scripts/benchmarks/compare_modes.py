@@ -15,15 +15,12 @@ A row has medians over the seeds, with the smallest and the largest in brackets.
 what `evaluate.py` has written, stay in `--runs-dir`. With nine orders and three seeds it takes 27 minutes on two cores.
 """
 
-import io
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -131,10 +128,7 @@ def link_checkpoint(checkpoint: Path) -> None:
 
 def evaluation(checkpoint: Path, options: Options) -> dict:
     """Return what `evaluate.py` says of a checkpoint; the figures are in `samples`, those of real images in `floor`."""
-    with redirect_stdout(io.StringIO()):
-        evaluate.main(evaluate.Options(checkpoint, features="digits", device=options.device))
-    entries = json.loads((checkpoint.parent / "evaluation.json").read_text())
-    (entry,) = [entry for entry in entries if entry["checkpoint"] == checkpoint.name]
+    entry, _ = evaluate.evaluate_run(evaluate.Options(checkpoint, features="digits", device=options.device))
     for part in ("samples", "floor"):
         shares = [value for name, value in entry[part].items() if name.startswith("share_of_")]
         entry[part] |= {"rarest": min(shares)} if shares else {}

@@ -10,10 +10,7 @@ All runs together take some five minutes on two cores. The names are those of `p
 mistake is in both.
 """
 
-import contextlib
-import io
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -27,13 +24,12 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import Stopped
 from common.run.command_line import launch
 from common.run.folder import write_whole
 from common.run.markdown import table
 from common.run.option_values import Count, check_numbers
 from common.run.options import GanOptions
-from scripts.benchmarks.publish_runs import publish
+from scripts.benchmarks.publish_runs import ENVIRONMENT, FRAME, publish, run_script
 from scripts.tools import evaluate
 
 CURVES = {
@@ -42,8 +38,6 @@ CURVES = {
     "D(x)": "probability/real",
     "D(G(z))": "probability/fake",
 }
-TILE = 4 * 58 + 2  # pixels of four digits in a sample grid
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # the copies are not in scripts/
 
 
 REAL = "real_logits, fake_logits = discriminator(real), discriminator(fake.detach())"
@@ -160,17 +154,6 @@ class Options:
     """Steps of each run."""
 
 
-def train(mistake: Mistake, script: Path, steps: int) -> Path:
-    """Train `script`, a copy of gan_detach.py with `mistake`, beside it; return the run."""
-    often = ["--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2), "--checkpoint-every", steps]
-    command = [sys.executable, script, "--runs-dir", "runs", "--steps", steps, *often, *mistake.arguments]
-    done = subprocess.run([*map(str, command)], cwd=script.parent, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
-    if done.returncode:
-        raise Stopped(f"{mistake.name} failed with the message above; the runs published before stay")
-    (run,) = (script.parent / "runs" / mistake.name).iterdir()
-    return run
-
-
 def audit_findings(mistake: Mistake, script: Path) -> str:
     """Return the kinds of what the audit finds in three steps of `script`, or a dash."""
     report = script.with_suffix(".json")
@@ -179,13 +162,6 @@ def audit_findings(mistake: Mistake, script: Path) -> str:
     subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     findings = json.loads(report.read_text())["findings"]
     return ", ".join(dict.fromkeys(finding["kind"] for finding in findings)) or "-"
-
-
-def fid(run: Path) -> float:
-    """Return the FID of 1,000 samples of a run, with the features of the digit classifier."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        evaluate.main(evaluate.Options(run, count=1000))
-    return json.loads((run / "evaluation.json").read_text())[0]["samples"]["fid"]
 
 
 def late_means(run: Path, steps: int) -> list[float]:
@@ -198,9 +174,9 @@ def late_means(run: Path, steps: int) -> list[float]:
 def gallery(tiles: dict[str, Image.Image]) -> Image.Image:
     """Return samples of the runs side by side, four to a row, each under its name."""
     rows = -(-len(tiles) // 4)
-    sheet = Image.new("L", (4 * (TILE + 12) - 12, rows * (TILE + 30)), 255)
+    sheet = Image.new("L", (4 * (FRAME + 12) - 12, rows * (FRAME + 30)), 255)
     for number, (name, tile) in enumerate(tiles.items()):
-        left, top = number % 4 * (TILE + 12), number // 4 * (TILE + 30)
+        left, top = number % 4 * (FRAME + 12), number // 4 * (FRAME + 30)
         sheet.paste(tile, (left, top + 20))
         ImageDraw.Draw(sheet).text((left, top + 4), name, fill=0, font_size=13)
     return sheet
@@ -209,15 +185,17 @@ def gallery(tiles: dict[str, Image.Image]) -> Image.Image:
 def main(options: Options) -> None:
     """Make each mistake, publish its run, and print the table."""
     check_numbers(options)
-    rows, tiles = [], {}
+    rows, tiles, steps = [], {}, options.steps
     for mistake in tqdm(MISTAKES, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, f"{mistake.name}.py")
             script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
-            run = train(mistake, script, options.steps)
+            arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
+            run = run_script(script, [*arguments, "--checkpoint-every", steps, *mistake.arguments], folder)
             publish(run, options.output / mistake.name, strip=False)
-            tiles[mistake.name] = Image.open(max((run / "samples").iterdir())).convert("L").crop((0, 0, TILE, TILE))
-            numbers = [*late_means(run, options.steps), fid(run)]
+            tiles[mistake.name] = Image.open(max((run / "samples").iterdir())).convert("L").crop((0, 0, FRAME, FRAME))
+            evaluation, _ = evaluate.evaluate_run(evaluate.Options(run, count=1000))
+            numbers = [*late_means(run, steps), evaluation["samples"]["fid"]]
             rows.append(
                 [f"`{mistake.name}`", mistake.text, *(f"{n:.2f}" for n in numbers), audit_findings(mistake, script)]
             )

@@ -9,6 +9,7 @@ together take some seven minutes on two cores.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ from common.run.option_values import Count, check_numbers
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 GANS += ["gan_wgan_gp", "gan_r3"]
 SCRIPTS = [*GANS, "cyclegan"]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
 
@@ -98,16 +100,22 @@ def publish(run: Path, folder: Path, strip: bool) -> None:
         write_whole(folder / "samples.png", lambda file: filmstrip(run).save(file, "png"))
 
 
+def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
+    """Run a training script in `folder`, and return its run there; raises Stopped if it fails."""
+    command = [sys.executable, script, "--runs-dir", "runs", *arguments]
+    if subprocess.run([*map(str, command)], cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL).returncode:
+        raise Stopped(f"{script.name} failed with the message above; the runs published before stay")
+    (run,) = Path(folder, "runs", script.stem).iterdir()
+    return run
+
+
 def main(options: Options) -> None:
     """Run the scripts one by one and publish each as it ends."""
     check_numbers(options)
-    steps = [] if options.steps is None else ["--steps", str(options.steps)]
+    steps = [] if options.steps is None else ["--steps", options.steps]
     for script in tqdm(dict.fromkeys(options.scripts), "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, ROOT / "scripts" / f"{script}.py", "--runs-dir", "runs", *steps]
-            if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL).returncode:
-                raise Stopped(f"{script}.py failed with the message above; the runs published before stay")
-            (run,) = Path(folder, "runs", script).iterdir()
+            run = run_script(ROOT / "scripts" / f"{script}.py", steps, folder)
             publish(run, options.output / script, strip=script in GANS)
     print(f"TensorBoard: tensorboard --logdir {options.output}")
 

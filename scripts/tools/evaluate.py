@@ -171,9 +171,9 @@ def read_evaluations(path: Path) -> list[dict]:
     return entries
 
 
-def write_evaluation(path: Path, settings: dict[str, str | int], outcome: dict, curve: str) -> None:
+def write_evaluation(path: Path, entry: dict, settings: dict[str, str | int], curve: str) -> None:
     """Add an entry to `evaluation.json`, in place of one of the same settings, and its points to TensorBoard."""
-    entry, earlier = settings | outcome, read_evaluations(path)
+    earlier = read_evaluations(path)
     if entry not in earlier:  # else TensorBoard has these points already
         with events(path.parent, None) as board:
             for group, figures in (("evaluation", entry["samples"]), ("evaluation_floor", entry["floor"])):
@@ -184,9 +184,8 @@ def write_evaluation(path: Path, settings: dict[str, str | int], outcome: dict, 
     write_whole(path, lambda file: file.write(json.dumps([*others, entry], indent=2).encode()))
 
 
-def main(options: Options) -> None:
-    """Measure, print the figures and add them to the run."""
-    check_numbers(options)
+def evaluate_run(options: Options) -> tuple[dict, str]:
+    """Measure, and add the figures to the run; return their entry in `evaluation.json`, and a text with its table."""
     checkpoint = load_checkpoint(options.run)
     if is_cyclegan(checkpoint):
         raise BadInput(f"{options.run}: a CycleGAN translates images and takes no noise; see scripts/tools/sample.py")
@@ -227,8 +226,6 @@ def main(options: Options) -> None:
         outcome["classifier_accuracy"] = accuracy = digits.digit_classifier()[1]
         title += f" (the classifier's accuracy is {accuracy:.1%} on 1,000 held-out digits)"
     rows = [table_row(figure, value, floor[figure]) for figure, value in figures.items()]
-    print(f"{title}\n\n{table(['', 'samples', 'real images'], rows)}\n")
-
     settings = {
         "features": features,
         "count": count,
@@ -238,8 +235,15 @@ def main(options: Options) -> None:
         "step": checkpoint["step"],
     }
     curve = curve_name(settings)
-    write_evaluation(path, settings, outcome, curve)
-    print(f"Written to {short_path(path)}\nTensorBoard: evaluation/{curve}")
+    write_evaluation(path, settings | outcome, settings, curve)
+    text = f"{title}\n\n{table(['', 'samples', 'real images'], rows)}\n\nWritten to {short_path(path)}"
+    return settings | outcome, f"{text}\nTensorBoard: evaluation/{curve}"
+
+
+def main(options: Options) -> None:
+    """Measure, print the figures and add them to the run."""
+    check_numbers(options)
+    print(evaluate_run(options)[1])
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ def test_with_detached_fakes_the_generator_never_changes(tmp_path):
 
 @pytest.mark.tools
 def test_the_tool_publishes_curves_samples_and_a_table(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(gallery, "fid", lambda run: 1.5)  # evaluate.py has tests of its own
+    figures = {"samples": {"fid": 1.5}}, ""  # evaluate.py has tests of its own
+    monkeypatch.setattr(gallery.evaluate, "evaluate_run", lambda options: figures)
     monkeypatch.setattr(gallery, "MISTAKES", (BY_NAME["no-zero-grad"],))
     gallery.main(gallery.Options(tmp_path / "out", steps=2))
     table = (tmp_path / "out" / "table.md").read_text()
