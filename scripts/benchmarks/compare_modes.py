@@ -4,8 +4,7 @@ Every script trains on stacked digits, which have 1,000 modes, with its own defa
 that is stopped when its seconds are over. `evaluate.py` then counts the modes among 26,000 samples and gives their
 reverse KL divergence to the data's. The scripts take turns, with one seed after the other, so that a slow phase of the
 machine meets them all. With `--dataset mnist5k` it is the quality of single digits that is compared: FID, precision,
-recall, the share of confident digits and that of the rarest. With `--evaluate-every` it judges checkpoints on the way,
-too, for a plot of quality over seconds. A thousand modes want a longer noise vector than ten digits: `--z-dim 64`.
+recall, the share of confident digits and that of the rarest.
 
     python scripts/benchmarks/compare_modes.py --z-dim 64
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --orders detach wgan_gp r3 r3_lazy

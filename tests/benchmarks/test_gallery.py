@@ -30,7 +30,7 @@ def test_a_mistake_trains_without_an_error(name, tmp_path):
 
 
 def one_step(name, folder):
-    """Return each network's gradients after two steps, and its change of weights, by a fixed pair of networks."""
+    """Return the change of weights of a fixed G and D in two steps."""
     torch.manual_seed(0)
     pair = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
     optimizers = [torch.optim.SGD(network.parameters(), 0.1) for network in pair]
