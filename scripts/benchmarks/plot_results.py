@@ -20,6 +20,9 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
@@ -62,7 +65,7 @@ class Options:
     """Where cost.json, modes.json and quality.json are, and where the pictures are written."""
 
 
-def draw_cost(result: dict, figure) -> None:
+def draw_cost(result: dict, figure: Figure) -> None:
     """Draw two bars for each update order: the arithmetic of a step, needed and wasted, and its time."""
     orders = result["rows"]
     left, right = figure.subplots(1, 2, sharey=True)
@@ -79,7 +82,7 @@ def draw_cost(result: dict, figure) -> None:
     right.set_xlabel("ms a step: median, and quartiles as a line")
 
 
-def draw_modes(result: dict, figure) -> None:
+def draw_modes(result: dict, figure: Figure) -> None:
     """Draw a point for each run: its modes, and the reverse KL divergence of its samples."""
     runs = result["runs"]
     left, right = figure.subplots(1, 2, sharey=True)
@@ -101,7 +104,7 @@ def common_steps(runs: list[list[dict]]) -> list[int]:
     return sorted(set.intersection(*({point["steps"] for point in run[:-1]} for run in runs)))
 
 
-def draw_quality(result: dict, figure) -> None:
+def draw_quality(result: dict, figure: Figure) -> None:
     """Draw a line for each update order: the median over the seeds, in a band from the smallest to the largest.
 
     The points are the steps that all seeds reached, and the end of the runs.
@@ -140,9 +143,6 @@ PICTURES = {"cost": (draw_cost, (8.6, 3.8)), "modes": (draw_modes, (8.6, 2.9)), 
 
 def main(options: Options) -> None:
     """Draw the pictures."""
-    import matplotlib as mpl  # not for --help, which needs no matplotlib
-    from matplotlib.figure import Figure
-
     for name, (draw, inches) in PICTURES.items():
         measured = json.loads((options.folder / f"{name}.json").read_text())
         picture = options.folder / f"{name}.svg"
