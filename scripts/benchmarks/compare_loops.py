@@ -1,14 +1,13 @@
-"""How fast whole training loops are: `gan_detach.py` beside a loop as it is usually written, and beside its own step.
+"""How fast whole training loops are: `gan_detach.py` beside a loop as it is usually written.
 
-All train the same networks on the shipped digits and take turns within one run; times include the start. The usual loop
-reads PIL images through a DataLoader, and calls `.item()` on each loss at every step. `gan_detach.py` runs in full,
-with curves, samples and checkpoints.
+Both train the same networks on the shipped digits and take turns within one run; times include the start. The usual
+loop reads PIL images through a DataLoader, and calls `.item()` on each loss at every step. `gan_detach.py` runs in
+full, with curves, samples and checkpoints.
 
     python scripts/benchmarks/compare_loops.py
     python scripts/benchmarks/compare_loops.py --model mlp --steps 2500
 """
 
-import copy
 import io
 import sys
 import tempfile
@@ -22,7 +21,6 @@ from typing import Annotated, Literal
 import torch
 from annotated_types import Ge, Le
 from PIL import Image
-from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import Compose, Normalize, ToTensor
 from tqdm import tqdm
@@ -35,7 +33,7 @@ from common.run.command_line import launch
 from common.run.option_values import Count, checked
 from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
-from scripts.benchmarks.compare_updates import gan_contender, textbook_detach
+from scripts.benchmarks.compare_updates import textbook_detach
 from scripts.benchmarks.harness import conditions, environment, seconds_in_turns, timing_table, timings
 
 USUAL = "as usually written"
@@ -74,11 +72,12 @@ class Digits(Dataset):
         return self.transform(Image.fromarray(self.images[index, 0].numpy())), int(self.labels[index])
 
 
-def usual_loop(options: Options, device: torch.device, networks: list[nn.Module]) -> None:
+def usual_loop(options: Options, device: torch.device) -> None:
     """Train as most repositories do, with our networks and losses."""
     transform = Compose([ToTensor(), Normalize([0.5], [0.5])])
     loader = DataLoader(Digits(transform), options.batch_size, shuffle=True, drop_last=True)
-    generator, discriminator = copy.deepcopy(networks)
+    networks = MODELS[options.model]((1, 28, 28), GanOptions.z_dim)
+    generator, discriminator = (network.to(device) for network in networks)
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=1e-3, betas=(0.5, 0.999))
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=1e-3, betas=(0.5, 0.999))
     for real, _ in islice(chain.from_iterable(repeat(loader)), options.steps):
@@ -95,25 +94,11 @@ def whole_script(options: Options, device: torch.device) -> None:
         gan_detach.main(GanOptions(**settings, device=str(device), runs_dir=Path(runs)))
 
 
-def step_alone(options: Options, device: torch.device, networks: list[nn.Module]) -> None:
-    """Repeat the step of `gan_detach.py` on one batch."""
-    contender = gan_contender(gan_detach.train_step, networks)
-    real = torch.rand(options.batch_size, 1, 28, 28, device=device) * 2 - 1
-    z = torch.randn(options.batch_size, GanOptions.z_dim, device=device)
-    for _ in range(options.steps):
-        contender.step(real, z)
-
-
 def main(options: Options) -> None:
     """Measure and print the table."""
     options = checked(options)
     device = pick_device(options.device)
-    networks = [network.to(device) for network in MODELS[options.model]((1, 28, 28), GanOptions.z_dim)]
-    loops = {
-        USUAL: partial(usual_loop, options, device, networks),
-        "gan_detach.py": partial(whole_script, options, device),
-        "the step of gan_detach.py alone": partial(step_alone, options, device, networks),
-    }
+    loops = {USUAL: partial(usual_loop, options, device), "gan_detach.py": partial(whole_script, options, device)}
     bar = tqdm([[()]] * options.repeats, "whole loops", unit="turn", leave=False)
     seconds = seconds_in_turns(loops, bar, device, untimed=0)
 

@@ -4,8 +4,7 @@ Every script trains on stacked digits, which have 1,000 modes, with its own defa
 that is stopped when its seconds are over. `evaluate.py` then counts the modes among 26,000 samples and gives their
 reverse KL divergence to the data's. The scripts take turns, with one seed after the other, so that a slow phase of the
 machine meets them all. With `--dataset mnist5k` it is the quality of single digits that is compared: FID, precision,
-recall, the share of confident digits and that of the rarest. With `--evaluate-every` it judges checkpoints on the way,
-too, for a plot of quality over seconds. A thousand modes want a longer noise vector than ten digits: `--z-dim 64`.
+recall, the share of confident digits and that of the rarest.
 
     python scripts/benchmarks/compare_modes.py --z-dim 64
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --orders detach wgan_gp r3 r3_lazy
@@ -15,16 +14,13 @@ A row has medians over the seeds, with the smallest and the largest in brackets.
 what `evaluate.py` has written, stay in `--runs-dir`. With nine orders and three seeds it takes 27 minutes on two cores.
 """
 
-import io
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
@@ -35,13 +31,13 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
-from common.errors import BadInput, Stopped
+from common.errors import Stopped
 from common.run.command_line import launch
-from common.run.folder import check_new_file, write_whole
+from common.run.folder import check_new_file
 from common.run.markdown import table
 from common.run.option_values import Count, checked
 from common.run.options import GanOptions, pick_device
-from scripts.benchmarks.harness import conditions, environment, spread
+from scripts.benchmarks.harness import conditions, spread, write_result
 from scripts.tools import evaluate
 
 PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
@@ -59,7 +55,7 @@ class Options:
 
     dataset: Literal["stacked-digits", "mnist5k"] = "stacked-digits"
     """Stacked digits, or single ones."""
-    orders: Annotated[tuple[str, ...], MinLen(1)] = tuple(ORDERS)
+    orders: Annotated[tuple[Literal[tuple(ORDERS)], ...], MinLen(1)] = tuple(ORDERS)
     """The scripts, without gan_; r3_lazy is gan_r3.py --penalty-every 4."""
     seconds: Annotated[float, Gt(0), Le(10**6)] = 40.0
     """Training time of each run, from its first step on."""
@@ -69,8 +65,6 @@ class Options:
     """Convolutional networks, or fully connected ones."""
     z_dim: Annotated[int, Ge(1), Le(2**16)] = GanOptions.z_dim
     """Length of the noise vector; a thousand modes want a longer one than ten digits."""
-    count: Annotated[int, Ge(4), Le(30_000)] | None = None
-    """Samples, and real images, to evaluate a run with. None: as many as evaluate.py takes."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
     runs_dir: Path = ROOT / "runs" / "compare_modes"
@@ -133,10 +127,7 @@ def link_checkpoint(checkpoint: Path) -> None:
 
 def evaluation(checkpoint: Path, options: Options) -> dict:
     """Return what `evaluate.py` says of a checkpoint; the figures are in `samples`, those of real images in `floor`."""
-    with redirect_stdout(io.StringIO()):
-        evaluate.main(evaluate.Options(checkpoint, count=options.count, features="digits", device=options.device))
-    entries = json.loads((checkpoint.parent / "evaluation.json").read_text())
-    (entry,) = [entry for entry in entries if entry["checkpoint"] == checkpoint.name]
+    entry, _ = evaluate.evaluate_run(evaluate.Options(checkpoint, features="digits", device=options.device))
     for part in ("samples", "floor"):
         shares = [value for name, value in entry[part].items() if name.startswith("share_of_")]
         entry[part] |= {"rarest": min(shares)} if shares else {}
@@ -162,8 +153,6 @@ def report(result: dict) -> str:
 def main(options: Options) -> None:
     """Train, evaluate, and print the table."""
     options = checked(options)
-    if unknown := set(options.orders) - set(ORDERS):
-        raise BadInput(f"--orders {min(unknown)}: must be some of {', '.join(ORDERS)}")
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
@@ -176,10 +165,7 @@ def main(options: Options) -> None:
             entry = evaluation(checkpoint, options)
             runs[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
         floors.append(entry["floor"])
-    choices = {name: value for name, value in asdict(options).items() if name not in ("runs_dir", "output")}
-    result = {"environment": environment(device), "options": choices, "runs": runs, "real images": floors}
-    if options.output:
-        write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
+    result = write_result(options, device, {"runs": runs, "real images": floors})
     print(
         f"{conditions(result['environment'])}\n\n`{options.dataset}`, `{options.model}`: noise of {options.z_dim} "
         f"values, {options.seconds:g} seconds of training, medians of {options.seeds} seeds, smallest and largest in "

@@ -13,42 +13,26 @@ run. Figures are medians over the turns, with quartiles in brackets.
 Fused Adam as shipped raises the version counters of the weights (`common/optimizers.py`); the setting "without version
 counters" is plain `torch.optim.Adam(fused=True)`, so the difference is the cost of that check.
 
-The table gives FLOPs as multiples of a forward pass of the generator (G) and the discriminator (D) over a batch. g and
-d are the parts of G and D that their first layers take. In the backward pass a layer costs its forward pass once for
-the gradient of its weights and once for that of its input. Noise and images need no gradient, so a first layer fed
-with them saves the second. "needed" is what an order costs if it computes no gradient that no optimizer uses.
+`ORDERS` has the FLOPs of each order as multiples of a forward pass of the generator (G) and the discriminator (D) over
+a batch. g and d are the parts of G and D that their first layers take. In the backward pass a layer costs its forward
+pass once for the gradient of its weights and once for that of its input. Noise and images need no gradient, so a first
+layer fed with them saves the second.
 
 Where D's gradient at its input is itself differentiated, l and s come in. Back through D to the input costs D; back
 through that, 2D less l, the part of D's last layer, whose incoming gradient is constant; then, together with D's loss,
 through D's forward pass, or without a loss from D's last activation on: less 2l. (For a D of linear layers and
 LeakyReLU this last pass gives zeros, computed all the same.) s is what PyTorch's second derivative of a convolution
 computes and cuts off: where the filters of 3x3 leave the last row out, the gradient of 4x4. Nobody needs it.
-`wgan_gp` and `r3, every 5th` are means over five steps, of which one trains G, or takes the penalties.
-
-    update order               forward     back through D    back through G    sum                  needed
-    retain_graph                G + 3D     6D -  d           4G - 2g           5G + 9D - 2g -  d    detach's
-    detach, textbook            G + 3D     6D - 2d           2G -  g           3G + 9D -  g - 2d    detach's
-    detach                      G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
-    generator_first             G + 3D     5D - 2d           2G -  g           3G + 8D -  g - 2d    the sum
-    resample                   2G + 3D     5D - 2d           2G -  g           4G + 8D -  g - 2d    the sum
-    simultaneous                G + 2D     5D - 2d           2G -  g           3G + 7D -  g - 2d    the sum
-    one_stage                   G + 2D     4D -  d           2G -  g           3G + 6D -  g -  d    the sum
-    wgan_gp, no penalty   G + 2.2D   4.2D - 2d                 0.4G - 0.2g   1.4G + 6.4D - 0.2g - 2d             the sum
-    wgan_gp               G + 3.2D   9.2D - 3d - 3l + s        0.4G - 0.2g   1.4G + 12.4D - 0.2g - 3d - 3l + s   less s
-    r3, no penalty        G + 4D     5D - 2d                   2G - g        3G + 9D - g - 2d                    the sum
-    r3, every 5th         G + 4D     6.2D - 2d - 0.4l + 0.4s   2G - g        3G + 10.2D - g - 2d - 0.4l + 0.4s   less s
-    r3                    G + 4D     11D - 2d - 2l + 2s        2G - g        3G + 15D - g - 2d - 2l + 2s         less s
 """
 
 import copy
-import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain, cycle, islice
+from itertools import cycle, islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from annotated_types import Ge, Le
@@ -57,16 +41,14 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
-from common.data import batches
-from common.errors import blame
-from common.images.load import load_images
+from common.data import batches, load_mnist5k
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.compiled import compile_in_place
-from common.run.folder import check_new_file, write_whole
-from common.run.option_values import Count, Pixels, checked
+from common.run.folder import check_new_file
+from common.run.option_values import Count, checked
 from common.run.options import GanOptions, pick_device
 from gradient_audit import GradientAudit
 from scripts import (
@@ -81,11 +63,11 @@ from scripts import (
 )
 from scripts.benchmarks.harness import (
     conditions,
-    environment,
     seconds_in_turns,
     seconds_per_call,
     timing_table,
     timings,
+    write_result,
 )
 from scripts.benchmarks.step_cost import count_flops, layer_flops
 
@@ -103,8 +85,6 @@ class Options:
     audit."""
     model: Literal["conv", "mlp"] = "conv"
     """Convolutional networks, or fully connected ones."""
-    image_size: Pixels = 28
-    """Pixels a side of the shipped digits."""
     batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
     """Images per step."""
     repeats: Count = 20
@@ -115,31 +95,18 @@ class Options:
     """New .json file for the figures."""
 
 
-@dataclass
-class Contender:
-    """A step, called with a batch, and the networks that it trains.
-
-    needed: the FLOPs of a step without the gradients that no optimizer uses. period: steps after which it repeats
-    itself.
-    """
+class Contender(NamedTuple):
+    """A step, called with a batch (real, z), and the networks that it trains."""
 
     step: Callable[..., object]
     networks: dict[str, nn.Module]
-    needed: int = 0
-    period: int = 1
-
-    def run_period(self, batch: tuple[Tensor, ...]) -> None:
-        """Do the steps of one period, all on the same batch."""
-        for _ in range(self.period):
-            self.step(*batch)
 
 
 def gan_contender(train_step: Callable, networks: list[nn.Module], adam: Callable = fused_adam) -> Contender:
     """Return a contender that trains copies of the networks G and D with `train_step`, by Adam as `adam` makes it."""
     networks = copy.deepcopy(networks)
     optimizers = [adam(network.parameters(), lr=1e-3, betas=(0.5, 0.999)) for network in networks]
-    step = partial(train_step, *networks, *optimizers)
-    return Contender(step, dict(zip("GD", networks, strict=True)))
+    return Contender(partial(train_step, *networks, *optimizers), dict(zip("GD", networks, strict=True)))
 
 
 def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -159,14 +126,15 @@ def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z)
 
 @dataclass(frozen=True)
 class Order:
-    """An update order: its step, and the multiples of (G, D, g, d, l, s) that it costs and that it needs.
+    """An update order: its step, and what a step costs and needs, in multiples of (G, D, g, d, l, s).
 
-    Zeros at the end may be left out. All are means over `period` steps, after which the order repeats itself.
+    needed: the cost without the gradients that no optimizer uses; None where that is all but s. period: steps after
+    which the order repeats itself; the multiples are means over them. Zeros at the end are left out.
     """
 
     train_step: Callable
     cost: tuple[float, ...]
-    needed: tuple[float, ...]
+    needed: tuple[float, ...] | None = None
     period: int = 1
 
 
@@ -187,20 +155,16 @@ DETACH = (3, 8, -1, -2)
 ORDERS = {
     "retain_graph": Order(gan_retain_graph.train_step, (5, 9, -2, -1), DETACH),
     BASELINE: Order(textbook_detach, (3, 9, -1, -2), DETACH),
-    "detach": Order(gan_detach.train_step, DETACH, DETACH),
-    "generator_first": Order(gan_generator_first.train_step, DETACH, DETACH),
-    "resample": Order(gan_resample.train_step, (4, 8, -1, -2), (4, 8, -1, -2)),
-    "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2), (3, 7, -1, -2)),
-    "one_stage": Order(gan_one_stage.train_step, (3, 6, -1, -1), (3, 6, -1, -1)),
-    "wgan_gp, no penalty": Order(
-        in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), (1.4, 6.4, -0.2, -2), (1.4, 6.4, -0.2, -2), period=5
-    ),
-    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3, 1), (1.4, 12.4, -0.2, -3, -3), period=5),
-    "r3, no penalty": Order(PLAIN_R3, (3, 9, -1, -2), (3, 9, -1, -2)),
-    "r3, every 5th": Order(
-        in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4, 0.4), (3, 10.2, -1, -2, -0.4), period=5
-    ),
-    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2, 2), (3, 15, -1, -2, -2)),
+    "detach": Order(gan_detach.train_step, DETACH),
+    "generator_first": Order(gan_generator_first.train_step, DETACH),
+    "resample": Order(gan_resample.train_step, (4, 8, -1, -2)),
+    "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2)),
+    "one_stage": Order(gan_one_stage.train_step, (3, 6, -1, -1)),
+    "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), (1.4, 6.4, -0.2, -2), period=5),
+    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3, 1), period=5),
+    "r3, no penalty": Order(PLAIN_R3, (3, 9, -1, -2)),
+    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4, 0.4), period=5),
+    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2, 2)),
 }
 
 
@@ -221,10 +185,8 @@ def digits_and_networks(
 ) -> tuple[Iterator[tuple[Tensor, Tensor]], list[nn.Module]]:
     """Return a stream of batches, (real, z), and new networks G and D."""
     torch.manual_seed(0)
-    size = options.image_size
-    with blame("--image-size"):
-        networks = [network.to(device) for network in MODELS[options.model]((1, size, size), GanOptions.z_dim)]
-    reals = batches(load_images("mnist5k", size).to(device), options.batch_size, seed=0)
+    networks = [network.to(device) for network in MODELS[options.model]((1, 28, 28), GanOptions.z_dim)]
+    reals = batches(load_mnist5k()[0].to(device), options.batch_size, seed=0)
     return ((real, torch.randn(len(real), GanOptions.z_dim, device=device)) for real in reals), networks
 
 
@@ -232,37 +194,62 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the update orders."""
     stream, networks = digits_and_networks(options, device)
     batch = next(stream)
-    forward = forward_costs(*networks, *batch)
-    contenders = {}
-    for name, order in ORDERS.items():
-        contenders[name] = gan_contender(order.train_step, networks)
-        contenders[name].needed, contenders[name].period = dot(order.needed, forward), order.period
-    return compare(contenders, chain([batch], stream), BASELINE, options, device)
+    counts = {name: count(order, networks, batch) for name, order in ORDERS.items()}
+    contenders = {name: gan_contender(order.train_step, networks) for name, order in ORDERS.items()}
+    rows = compare(contenders, stream, BASELINE, options, device)
+    return {name: counts[name] | row for name, row in rows.items()}
+
+
+def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor]) -> dict:
+    """Return the figures of a step that do not depend on the machine: `flops`, how many are `needed`, and `wasted`.
+
+    That names the networks whose gradients no optimizer used, with the code that computed them.
+    """
+    contender = gan_contender(order.train_step, networks)
+    run_period = partial(repeat_step, contender, batch, order.period)
+    with GradientAudit(**contender.networks) as audit:
+        run_period()
+    run_period()  # the next one has none of the steps 1, 2, 4 and 8, at which some orders check D
+    wasted = [
+        f"{name} by `{event['place']['code']}`"
+        for event in audit.data()["events"]
+        for name, cell in event["cells"].items()
+        if cell == "wasted"
+    ]
+    return {
+        "needed": dot(order.needed or order.cost[:5], forward_costs(*networks, *batch)),
+        "flops": round(count_flops(run_period) / order.period),
+        "wasted": ", ".join(wasted),
+    }
+
+
+def repeat_step(contender: Contender, batch: tuple[Tensor, Tensor], times: int) -> None:
+    """Do a contender's step on one batch several times."""
+    for _ in range(times):
+        contender.step(*batch)
 
 
 def compare_settings(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` with one setting at a time."""
     stream, networks = digits_and_networks(options, device)
-    contenders = settings(networks, device.type)
-    return compare(contenders, stream, "as shipped", options, device)
+    return compare(settings(networks, device.type), stream, "as shipped", options, device)
 
 
 def settings(networks: list[nn.Module], device_type: str) -> dict[str, Contender]:
     """Return the contenders of `compare_settings`, the first as shipped."""
     new = partial(gan_contender, gan_detach.train_step, networks)
+    bfloat16 = torch.autocast(device_type, torch.bfloat16, cache_enabled=False)
     contenders = {
         "as shipped": new(),
         "contiguous": new(),
         "without version counters": new(partial(torch.optim.Adam, fused=True)),
         "foreach Adam": new(partial(torch.optim.Adam, foreach=True)),
         "for-loop Adam": new(partial(torch.optim.Adam, foreach=False)),
-        "--precision bf16": new(),
+        "--precision bf16": gan_contender(bfloat16(gan_detach.train_step), networks),
         "--compile": new(),
     }
     for network in contenders["contiguous"].networks.values():
         network.to(memory_format=torch.contiguous_format)
-    bfloat16 = contenders["--precision bf16"]
-    bfloat16.step = torch.autocast(device_type, torch.bfloat16, cache_enabled=False)(bfloat16.step)
     for network in contenders["--compile"].networks.values():
         compile_in_place(network)
     return contenders
@@ -272,7 +259,7 @@ def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` without an audit, at the beginning of one, and later."""
     stream, networks = digits_and_networks(options, device)
     contender, batch = gan_contender(gan_detach.train_step, networks), next(stream)
-    contender.run_period(batch)  # the first one is slow
+    contender.step(*batch)  # the first one is slow
     plain, first, later = names = "no audit", f"first {DETAILED_STEPS} steps of an audit", "later steps of an audit"
     seconds = {name: [] for name in names}
     for _ in tqdm(range(options.repeats), options.what, unit="turn", leave=False):
@@ -286,37 +273,14 @@ def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
 def compare(
     contenders: dict[str, Contender], stream: Iterator[tuple], baseline: str, options: Options, device: torch.device
 ) -> dict[str, dict]:
-    """Return what a step of each contender costs; all get the same batches of `stream`, in turns.
-
-    The times are those of `timings`. `flops` and `needed` are counted, but not for settings, which do not change them;
-    `wasted` has the networks whose gradients no optimizer used, with the code that computed them.
-    """
-    batch, counts = next(stream), {}
-    for name, contender in tqdm(contenders.items(), "first steps", leave=False):
-        contender.run_period(batch)  # the first steps are slow
-        counts[name] = count(contender, batch) if contender.needed else {}
+    """Return what `timings` says of a step of each contender; all get the same batches of `stream`, in turns."""
+    batch = next(stream)
+    for contender in tqdm(contenders.values(), "first steps", leave=False):
+        repeat_step(contender, batch, STEPS_PER_TURN)  # the first ones are slow
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
     bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
     steps = {name: contender.step for name, contender in contenders.items()}
-    rows = timings(seconds_in_turns(steps, bar, device), baseline)
-    return {name: counts[name] | row for name, row in rows.items()}
-
-
-def count(contender: Contender, batch: tuple[Tensor, ...]) -> dict:
-    """Return the figures of a step that do not depend on the machine."""
-    with GradientAudit(**contender.networks) as audit:
-        contender.run_period(batch)
-    wasted = [
-        f"{name} by `{event['place']['code']}`"
-        for event in audit.data()["events"]
-        for name, cell in event["cells"].items()
-        if cell == "wasted"
-    ]
-    return {
-        "needed": contender.needed,
-        "flops": round(count_flops(partial(contender.run_period, batch)) / contender.period),
-        "wasted": ", ".join(wasted),
-    }
+    return timings(seconds_in_turns(steps, bar, device), baseline)
 
 
 COMPARISONS = {
@@ -324,8 +288,6 @@ COMPARISONS = {
     "settings": (compare_settings, "setting", "as shipped"),
     "audit": (compare_audit, "step", "no audit"),
 }
-
-
 COUNTED = {
     "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
     "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}",
@@ -336,17 +298,15 @@ COUNTED = {
 def report(result: dict) -> str:
     """Return the result as Markdown."""
     options, rows = result["options"], result["rows"]
-    what, size, batch = options["what"], options["image_size"], options["batch_size"]
-    _, head, baseline = COMPARISONS[what]
-    repeats, networks = options["repeats"], options["model"]
+    _, head, baseline = COMPARISONS[options["what"]]
     lines = [
-        f"`{networks}`, {size}x{size} pixels, batches of {batch}: a step, medians over {repeats} turns,",
+        f"`{options['model']}`, batches of {options['batch_size']}: a step, medians over {options['repeats']} turns,",
         f'quartiles in brackets. Speed is in multiples of "{baseline}".',
     ]
     counted = "flops" in rows[baseline]
     if counted:
         lines.append("GFLOPs are counted, not timed; wasted is the share of them that the step does not need.")
-    figures = timing_table(head, rows, batch, COUNTED if counted else None)
+    figures = timing_table(head, rows, options["batch_size"], COUNTED if counted else None)
     return "\n\n".join([conditions(result["environment"]), "\n".join(lines), figures])
 
 
@@ -357,11 +317,7 @@ def main(options: Options) -> None:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
     rows = COMPARISONS[options.what][0](options, device)
-    choices = {name: value for name, value in asdict(options).items() if name != "output"}
-    result = {"environment": environment(device), "options": choices, "rows": rows}
-    if options.output:
-        write_whole(options.output, lambda file: file.write(json.dumps(result, indent=2).encode()))
-    print(report(result))
+    print(report(write_result(options, device, {"rows": rows})))
 
 
 if __name__ == "__main__":

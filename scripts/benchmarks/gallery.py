@@ -10,18 +10,13 @@ All runs together take some five minutes on two cores. The names are those of `p
 mistake is in both.
 """
 
-import contextlib
-import io
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from annotated_types import MinLen
 from PIL import Image, ImageDraw
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tqdm import tqdm
@@ -29,13 +24,12 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import BadInput, Stopped
 from common.run.command_line import launch
 from common.run.folder import write_whole
 from common.run.markdown import table
 from common.run.option_values import Count, checked
 from common.run.options import GanOptions
-from scripts.benchmarks.publish_runs import publish
+from scripts.benchmarks.publish_runs import ENVIRONMENT, FRAME, publish, run_script
 from scripts.tools import evaluate
 
 CURVES = {
@@ -44,8 +38,6 @@ CURVES = {
     "D(x)": "probability/real",
     "D(G(z))": "probability/fake",
 }
-TILE = 4 * 58 + 2  # pixels of four digits in a sample grid
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # the copies are not in scripts/
 
 
 REAL = "real_logits, fake_logits = discriminator(real), discriminator(fake.detach())"
@@ -56,7 +48,6 @@ G_ZERO = "    optimizer_g.zero_grad()\n"
 D_BACKWARD = "d_loss.backward()"
 G_BACKWARD = "g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])"
 MAKE_D = "optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)"
-PLACED = "generator, discriminator = (run.place(network) for network in networks)"
 
 
 @dataclass(frozen=True)
@@ -89,20 +80,6 @@ def penalty(keep: str) -> tuple[tuple[str, str], ...]:
     d_loss = d_loss + 5 * slope.square().sum((1, 2, 3)).mean()"""
     return ((D_LOSS, added),)
 
-
-def batch_norm(then: str = "") -> tuple[tuple[str, str], ...]:
-    """Return the edits that give G batch normalisation; then: a statement to add once the networks are placed."""
-    return (("def train_step(", MAKE_NETWORKS + "\n\ndef train_step("), MODEL, (PLACED, PLACED + then))
-
-
-MODEL = ("MODELS[options.model](", "make_networks(")
-MAKE_NETWORKS = """def make_networks(image_shape, z_dim):
-    generator, discriminator = MODELS["conv"](image_shape, z_dim)
-    for name, layer in list(generator.named_modules()):
-        if isinstance(layer, torch.nn.GroupNorm):
-            generator.set_submodule(name, torch.nn.BatchNorm2d(layer.num_channels))
-    return generator, discriminator
-"""
 
 MISTAKES = (
     Mistake("healthy", "none: gan_detach.py as it is"),
@@ -164,37 +141,17 @@ MISTAKES = (
         "real images in [0, 1], G's output in [-1, 1]",
         (("    fake = generator(z)\n", "    fake, real = generator(z), (real + 1) / 2\n"),),
     ),
-    Mistake("batch-norm", "none: batch normalisation in G", batch_norm()),
-    Mistake(
-        "eval-left-on",
-        "G with batch normalisation is in evaluation mode while it trains",
-        batch_norm("\n    generator.eval()"),
-    ),
 )
-NAMES = tuple(mistake.name for mistake in MISTAKES)
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of the gallery."""
 
-    mistakes: Annotated[tuple[str, ...], MinLen(1)] = NAMES
-    """Mistakes to make, by name."""
     output: Path = ROOT / "runs" / "mistakes"
     """Where each run has its folder. Files published there before are replaced, others stay."""
     steps: Count = 600
     """Steps of each run."""
-
-
-def train(mistake: Mistake, script: Path, steps: int) -> Path:
-    """Train `script`, a copy of gan_detach.py with `mistake`, beside it; return the run."""
-    often = ["--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2), "--checkpoint-every", steps]
-    command = [sys.executable, script, "--runs-dir", "runs", "--steps", steps, *often, *mistake.arguments]
-    done = subprocess.run([*map(str, command)], cwd=script.parent, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
-    if done.returncode:
-        raise Stopped(f"{mistake.name} failed with the message above; the runs published before stay")
-    (run,) = (script.parent / "runs" / mistake.name).iterdir()
-    return run
 
 
 def audit_findings(mistake: Mistake, script: Path) -> str:
@@ -207,14 +164,6 @@ def audit_findings(mistake: Mistake, script: Path) -> str:
     return ", ".join(dict.fromkeys(finding["kind"] for finding in findings)) or "-"
 
 
-def fid(script: Path, run: Path) -> float:
-    """Return the FID of 1,000 samples of a run of `script`, with the features of the digit classifier."""
-    networks = f"{script}:make_networks" if "def make_networks" in script.read_text() else None
-    with contextlib.redirect_stdout(io.StringIO()):
-        evaluate.main(evaluate.Options(run, count=1000, networks=networks))
-    return json.loads((run / "evaluation.json").read_text())[0]["samples"]["fid"]
-
-
 def late_means(run: Path, steps: int) -> list[float]:
     """Return the mean of each of CURVES over the last 100 steps."""
     events = EventAccumulator(str(run)).Reload()
@@ -225,9 +174,9 @@ def late_means(run: Path, steps: int) -> list[float]:
 def gallery(tiles: dict[str, Image.Image]) -> Image.Image:
     """Return samples of the runs side by side, four to a row, each under its name."""
     rows = -(-len(tiles) // 4)
-    sheet = Image.new("L", (4 * (TILE + 12) - 12, rows * (TILE + 30)), 255)
+    sheet = Image.new("L", (4 * (FRAME + 12) - 12, rows * (FRAME + 30)), 255)
     for number, (name, tile) in enumerate(tiles.items()):
-        left, top = number % 4 * (TILE + 12), number // 4 * (TILE + 30)
+        left, top = number % 4 * (FRAME + 12), number // 4 * (FRAME + 30)
         sheet.paste(tile, (left, top + 20))
         ImageDraw.Draw(sheet).text((left, top + 4), name, fill=0, font_size=13)
     return sheet
@@ -236,18 +185,17 @@ def gallery(tiles: dict[str, Image.Image]) -> Image.Image:
 def main(options: Options) -> None:
     """Make each mistake, publish its run, and print the table."""
     options = checked(options)
-    if unknown := set(options.mistakes) - set(NAMES):
-        raise BadInput(f"--mistakes {min(unknown)}: not one of {', '.join(NAMES)}")
-    rows, tiles = [], {}
-    chosen = [mistake for mistake in MISTAKES if mistake.name in options.mistakes]
-    for mistake in tqdm(chosen, "runs", unit="run"):
+    rows, tiles, steps = [], {}, options.steps
+    for mistake in tqdm(MISTAKES, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, f"{mistake.name}.py")
             script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
-            run = train(mistake, script, options.steps)
+            arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
+            run = run_script(script, [*arguments, "--checkpoint-every", steps, *mistake.arguments], folder)
             publish(run, options.output / mistake.name, strip=False)
-            tiles[mistake.name] = Image.open(max((run / "samples").iterdir())).convert("L").crop((0, 0, TILE, TILE))
-            numbers = [*late_means(run, options.steps), fid(script, run)]
+            tiles[mistake.name] = Image.open(max((run / "samples").iterdir())).convert("L").crop((0, 0, FRAME, FRAME))
+            evaluation, _ = evaluate.evaluate_run(evaluate.Options(run, count=1000))
+            numbers = [*late_means(run, steps), evaluation["samples"]["fid"]]
             rows.append(
                 [f"`{mistake.name}`", mistake.text, *(f"{n:.2f}" for n in numbers), audit_findings(mistake, script)]
             )

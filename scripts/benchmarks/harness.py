@@ -1,16 +1,20 @@
 """What the comparisons share: contenders timed in turns, a table of medians with quartiles, the machine in words."""
 
+import json
 import platform
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import torch
 
+from common.run.folder import write_whole
 from common.run.markdown import table
 
 
@@ -113,3 +117,15 @@ def environment(device: torch.device) -> dict[str, str]:
 def conditions(surroundings: dict[str, str]) -> str:
     """Return the result of `environment` as a sentence to print above the figures."""
     return "Measured on " + ", ".join(f"{name} {value}" for name, value in surroundings.items()) + "."
+
+
+def write_result(options: Any, device: torch.device, figures: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a comparison with its environment and options; write them to `options.output`, if given.
+
+    Options that name paths of this machine are left out.
+    """
+    choices = {name: value for name, value in asdict(options).items() if name not in ("runs_dir", "output")}
+    result = {"environment": environment(device), "options": choices} | figures
+    if options.output:
+        write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
+    return result

@@ -1,6 +1,6 @@
 """Draw what the comparisons measured as pictures for a page: cost, modes, and quality over seconds of training.
 
-Each of the three files comes from a command; a file that is not there is left out. Needs matplotlib.
+Each of the three files comes from a command. Needs matplotlib.
 
     mkdir figures
     python scripts/benchmarks/compare_updates.py --output figures/cost.json
@@ -9,8 +9,8 @@ Each of the three files comes from a command; a file that is not there is left o
         --orders detach retain_graph generator_first simultaneous resample one_stage --output figures/quality.json
     python scripts/benchmarks/plot_results.py --folder figures
 
-The measurements take an hour on two cores. The pictures are SVG files beside the measured files, without
-a background, in colours that can be seen on white and on black. Without --folder, those of the README are drawn again.
+The measurements take an hour on two cores. The pictures are SVG files beside the measured files, without a background,
+in colours that can be seen on white and on black. Without --folder, those of the README are drawn again.
 """
 
 import json
@@ -20,10 +20,12 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import BadInput
 from common.run.command_line import launch
 from common.run.folder import write_whole
 
@@ -63,22 +65,24 @@ class Options:
     """Where cost.json, modes.json and quality.json are, and where the pictures are written."""
 
 
-def draw_cost(result: dict, figure) -> None:
-    """Draw two bars for each update order: the arithmetic and the time of a step."""
+def draw_cost(result: dict, figure: Figure) -> None:
+    """Draw two bars for each update order: the arithmetic of a step, needed and wasted, and its time."""
     orders = result["rows"]
     left, right = figure.subplots(1, 2, sharey=True)
-    for place, row in enumerate(orders.values()):
-        left.barh(place, row["needed"] / 1e9, color=BLUE, height=0.7)
-        left.barh(place, (row["flops"] - row["needed"]) / 1e9, left=row["needed"] / 1e9, color=RED, height=0.7)
-        right.barh(place, row["ms"], color=BLUE, height=0.7)
-        right.plot(row["quartiles"], [place, place], color=GREY, linewidth=1.5)
-    left.set_yticks(range(len(orders)), orders)
+    needed = [order["needed"] / 1e9 for order in orders.values()]
+    wasted = [(order["flops"] - order["needed"]) / 1e9 for order in orders.values()]
+    left.barh([*orders], needed, color=BLUE, height=0.7, label="needed")
+    left.barh([*orders], wasted, left=needed, color=RED, height=0.7, label="wasted")
+    right.barh([*orders], [order["ms"] for order in orders.values()], color=BLUE, height=0.7)
+    for name, order in orders.items():
+        right.plot(order["quartiles"], [name, name], color=ORANGE, linewidth=1.5)
     left.invert_yaxis()
-    left.set_xlabel("GFLOPs a step, counted; in red for gradients that no optimizer uses")
+    left.legend()
+    left.set_xlabel("GFLOPs a step, counted")
     right.set_xlabel("ms a step: median, and quartiles as a line")
 
 
-def draw_modes(result: dict, figure) -> None:
+def draw_modes(result: dict, figure: Figure) -> None:
     """Draw a point for each run: its modes, and the reverse KL divergence of its samples."""
     runs = result["runs"]
     left, right = figure.subplots(1, 2, sharey=True)
@@ -100,7 +104,7 @@ def common_steps(runs: list[list[dict]]) -> list[int]:
     return sorted(set.intersection(*({point["steps"] for point in run[:-1]} for run in runs)))
 
 
-def draw_quality(result: dict, figure) -> None:
+def draw_quality(result: dict, figure: Figure) -> None:
     """Draw a line for each update order: the median over the seeds, in a band from the smallest to the largest.
 
     The points are the steps that all seeds reached, and the end of the runs.
@@ -138,28 +142,15 @@ PICTURES = {"cost": (draw_cost, (8.6, 3.8)), "modes": (draw_modes, (8.6, 2.9)), 
 
 
 def main(options: Options) -> None:
-    """Draw a picture of every file that is there."""
-    files = {name: options.folder / f"{name}.json" for name in PICTURES}
-    measured = {name: path for name, path in files.items() if path.is_file()}
-    if not measured:
-        names = ", ".join(path.name for path in files.values())
-        raise BadInput(f"--folder {options.folder}: has none of {names}; measure one, by the command in {__file__}")
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise BadInput("matplotlib is missing; pip install matplotlib") from error
-    for name, path in measured.items():
-        draw, inches = PICTURES[name]
+    """Draw the pictures."""
+    for name, (draw, inches) in PICTURES.items():
+        measured = json.loads((options.folder / f"{name}.json").read_text())
+        picture = options.folder / f"{name}.svg"
         with mpl.rc_context(STYLE):
             figure = Figure(inches)
-            try:
-                draw(json.loads(path.read_text()), figure)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise BadInput(f"{path}: is not what the comparison writes; measure it again") from error
-            save = partial(figure.savefig, format="svg", metadata={"Date": None})
-            write_whole(path.with_suffix(".svg"), save)
-        print(f"Written: {path.with_suffix('.svg')}")
+            draw(measured, figure)
+            write_whole(picture, partial(figure.savefig, format="svg", metadata={"Date": None}))
+        print(f"Written: {picture}")
 
 
 if __name__ == "__main__":

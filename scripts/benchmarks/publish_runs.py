@@ -9,12 +9,13 @@ together take some seven minutes on two cores.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Literal
 
 import numpy as np
 from annotated_types import MinLen
@@ -27,7 +28,7 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import BadInput, Stopped
+from common.errors import Stopped
 from common.run.command_line import launch
 from common.run.folder import write_whole
 from common.run.option_values import Count, checked
@@ -35,6 +36,7 @@ from common.run.option_values import Count, checked
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 GANS += ["gan_wgan_gp", "gan_r3"]
 SCRIPTS = [*GANS, "cyclegan"]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
 
@@ -42,7 +44,7 @@ FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 class Options:
     """Options of the publication."""
 
-    scripts: Annotated[tuple[str, ...], MinLen(1)] = tuple(SCRIPTS)
+    scripts: Annotated[tuple[Literal[tuple(SCRIPTS)], ...], MinLen(1)] = tuple(SCRIPTS)
     """Training scripts to run, by name."""
     output: Path = ROOT / "runs" / "reference"
     """Where each script has its folder. Files published there before are replaced, others stay."""
@@ -98,20 +100,22 @@ def publish(run: Path, folder: Path, strip: bool) -> None:
         write_whole(folder / "samples.png", lambda file: filmstrip(run).save(file, "png"))
 
 
+def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
+    """Run a training script in `folder`, and return its run there; raises Stopped if it fails."""
+    command = [sys.executable, script, "--runs-dir", "runs", *arguments]
+    if subprocess.run([*map(str, command)], cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL).returncode:
+        raise Stopped(f"{script.name} failed with the message above; the runs published before stay")
+    (run,) = Path(folder, "runs", script.stem).iterdir()
+    return run
+
+
 def main(options: Options) -> None:
     """Run the scripts one by one and publish each as it ends."""
     options = checked(options)
-    if unknown := set(options.scripts) - set(SCRIPTS):
-        raise BadInput(f"--scripts {min(unknown)}: not one of {', '.join(SCRIPTS)}")
-    for script in options.scripts:  # an error here comes before anything is run
-        (options.output / script).mkdir(parents=True, exist_ok=True)
-    steps = [] if options.steps is None else ["--steps", str(options.steps)]
+    steps = [] if options.steps is None else ["--steps", options.steps]
     for script in tqdm(dict.fromkeys(options.scripts), "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, ROOT / "scripts" / f"{script}.py", "--runs-dir", "runs", *steps]
-            if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL).returncode:
-                raise Stopped(f"{script}.py failed with the message above; the runs published before stay")
-            (run,) = Path(folder, "runs", script).iterdir()
+            run = run_script(ROOT / "scripts" / f"{script}.py", steps, folder)
             publish(run, options.output / script, strip=script in GANS)
     print(f"TensorBoard: tensorboard --logdir {options.output}")
 

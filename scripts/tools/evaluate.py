@@ -18,7 +18,6 @@ import json
 import os
 import sys
 import tempfile
-import zlib
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from http.client import HTTPException
@@ -34,7 +33,6 @@ from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.data import absolute_dataset
 from common.errors import BadInput
 from common.images.load import load_images
 from common.images.streaming import StreamedImages
@@ -45,7 +43,7 @@ from common.run.markdown import table
 from common.run.option_values import Seed, checked
 from common.run.options import pick_device
 from scripts.tools import digit_classifier as digits
-from scripts.tools.finished_run import GeneratorOptions, generate, import_networks, is_cyclegan, load_generator
+from scripts.tools.finished_run import GeneratorOptions, generate, is_cyclegan, load_generator
 from scripts.tools.modes import measure_modes
 
 COUNT = 5000
@@ -72,8 +70,6 @@ class Options(GeneratorOptions):
     digits for mnist5k, mnist and stacked-digits, Inception for all other data."""
     weights: Literal["average", "last"] = "average"
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
-    dataset: str | None = None
-    """Where the real images are. None takes the run's own --dataset."""
     seed: Seed = 0
     """Fixes the samples and the choice of real images."""
 
@@ -109,8 +105,6 @@ def measure(images: Tensor, real: Tensor, options: Options, device: torch.device
 
     cache: folder in which the features of `real` stay for the next call.
     """
-    if counts_modes(options):
-        return measure_modes(images)
     seen, real = (part.expand(-1, 3 if options.features == "inception" else -1, -1, -1) for part in (images, real))
     with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
         metrics = calculate_metrics(
@@ -133,11 +127,6 @@ def measure(images: Tensor, real: Tensor, options: Options, device: torch.device
     return figures | digits.measure_digits(images) if options.features == "digits" else figures
 
 
-def counts_modes(options: Options) -> bool:
-    """Return whether the figures are those of the modes."""
-    return (options.dataset, options.features) == ("stacked-digits", "digits")
-
-
 def download_inception() -> None:
     """Download the weights of Inception if they are missing; raises BadInput if that fails."""
     try:
@@ -147,16 +136,6 @@ def download_inception() -> None:
             f"--features inception: its weights could not be downloaded ({error}); put {URL_INCEPTION_V3} "
             f"into {torch.hub.get_dir()}/checkpoints, or take --features digits for a run on handwritten digits"
         ) from error
-
-
-def load_real_images(dataset: str, shape: tuple[int, int, int]) -> Tensor | StreamedImages:
-    """Return the images of `dataset`; raises BadInput if they are too few, or not of the run's shape (C, H, W)."""
-    images = load_images(dataset, shape[-1])
-    if tuple(images.shape[1:]) != shape:
-        raise BadInput(f"--dataset {dataset}: images of shape {tuple(images.shape[1:])}, where the run's are {shape}")
-    if len(images) < 2 * NEIGHBOURS + 2:
-        raise BadInput(f"--dataset {dataset}: needs at least {2 * NEIGHBOURS + 2} images, and has {len(images)}")
-    return images
 
 
 def select_images(images: Tensor | StreamedImages, indices: Tensor) -> Tensor:
@@ -173,16 +152,11 @@ def table_row(name: str, sample: float, floor: float) -> list[str]:
     return [title, f"{sample:{style}}", f"{floor:{style}}"]
 
 
-def curve_name(settings: dict[str, str | int], own_dataset: str) -> str:
+def curve_name(settings: dict[str, str | int]) -> str:
     """Return the name of an evaluation's curves: features, count and weights, and settings that are not the default."""
     parts = [settings["features"], settings["count"], settings["weights"]]
-    if settings["checkpoint"] != "checkpoint.pt":
-        parts.append(settings["checkpoint"])
-    if (dataset := settings["dataset"]) != own_dataset:
-        path = Path(dataset)
-        parts.append(f"{path.name}-{zlib.crc32(os.fsencode(path)):08x}" if path.is_absolute() else dataset)
-    if settings["seed"]:
-        parts.append(f"seed-{settings['seed']}")
+    parts += [settings["checkpoint"]] if settings["checkpoint"] != "checkpoint.pt" else []
+    parts += [f"seed-{settings['seed']}"] if settings["seed"] else []
     return "-".join(map(str, parts))
 
 
@@ -197,9 +171,9 @@ def read_evaluations(path: Path) -> list[dict]:
     return entries
 
 
-def write_evaluation(path: Path, settings: dict[str, str | int], outcome: dict, curve: str) -> None:
+def write_evaluation(path: Path, entry: dict, settings: dict[str, str | int], curve: str) -> None:
     """Add an entry to `evaluation.json`, in place of one of the same settings, and its points to TensorBoard."""
-    entry, earlier = settings | outcome, read_evaluations(path)
+    earlier = read_evaluations(path)
     if entry not in earlier:  # else TensorBoard has these points already
         with events(path.parent, None) as board:
             for group, figures in (("evaluation", entry["samples"]), ("evaluation_floor", entry["floor"])):
@@ -210,61 +184,66 @@ def write_evaluation(path: Path, settings: dict[str, str | int], outcome: dict, 
     write_whole(path, lambda file: file.write(json.dumps([*others, entry], indent=2).encode()))
 
 
-def main(options: Options) -> None:
-    """Measure, print the figures and add them to the run."""
-    options = checked(options)
-    if options.count is not None and options.count <= NEIGHBOURS:
-        raise BadInput(f"--count {options.count}: must be at least {NEIGHBOURS + 1}")
-    networks = None if options.networks is None else import_networks(options.networks)
+def evaluate_run(options: Options) -> tuple[dict, str]:
+    """Measure, and add the figures to the run; return their entry in `evaluation.json`, and a text with its table."""
     checkpoint = load_checkpoint(options.run)
     if is_cyclegan(checkpoint):
         raise BadInput(f"{options.run}: a CycleGAN translates images and takes no noise; see scripts/tools/sample.py")
+    generator = load_generator(checkpoint, options, options.weights)
     if "average" not in checkpoint:
         options = replace(options, weights="last")
     with refusing(options.run):
-        generator = load_generator(checkpoint, options.weights, networks)
-        own_dataset, z_dim = os.fspath(checkpoint["options"]["dataset"]), checkpoint["options"]["z_dim"]
+        dataset, z_dim = os.fspath(checkpoint["options"]["dataset"]), checkpoint["options"]["z_dim"]
     folder, name = (options.run, "checkpoint.pt") if options.run.is_dir() else (options.run.parent, options.run.name)
     path = folder / "evaluation.json"
     read_evaluations(path)  # a bad file is refused now rather than at the end
     device = pick_device(options.device)
 
-    dataset = own_dataset if options.dataset is None else options.dataset
-    images = load_real_images(dataset, tuple(checkpoint["data_shapes"][0][1:]))
+    images = load_images(dataset, checkpoint["data_shapes"][0][-1])
     features = options.features or ("digits" if dataset in DIGIT_DATASETS else "inception")
-    options = replace(options, dataset=dataset, features=features)
+    options = replace(options, features=features)
+    counts_modes = dataset == "stacked-digits" and features == "digits"
     half = len(images) // 2
-    count = options.count or min(STACKED_COUNT if counts_modes(options) else COUNT, half)
-    if count > half:
-        raise BadInput(f"--count {count}: must be at most half of the {len(images)} real images")
+    count = options.count or min(STACKED_COUNT if counts_modes else COUNT, half)
+    if not NEIGHBOURS < count <= half:
+        raise BadInput(
+            f"--count {count}: must be more than {NEIGHBOURS}, and at most half of {len(images)} real images"
+        )
     if features == "inception":
         download_inception()
 
     random = torch.Generator().manual_seed(options.seed)
     samples = generate(generator, torch.randn(count, z_dim, generator=random), device)
     real, others = select_images(images, torch.randperm(len(images), generator=random)[: 2 * count]).split(count)
-    with tempfile.TemporaryDirectory() as cache:
-        figures, floor = (measure(part, real, options, device, cache) for part in (samples, others))
+    if counts_modes:
+        figures, floor = measure_modes(samples), measure_modes(others)
+    else:
+        with tempfile.TemporaryDirectory() as cache:
+            figures, floor = (measure(part, real, options, device, cache) for part in (samples, others))
     outcome = {"device": str(device), "samples": figures, "floor": floor}
     title = f"step {checkpoint['step']}, {options.weights} weights, {count:,} images a side, features: {features}"
     if features == "digits":
         outcome["classifier_accuracy"] = accuracy = digits.digit_classifier()[1]
         title += f" (the classifier's accuracy is {accuracy:.1%} on 1,000 held-out digits)"
     rows = [table_row(figure, value, floor[figure]) for figure, value in figures.items()]
-    print(f"{title}\n\n{table(['', 'samples', 'real images'], rows)}\n")
-
     settings = {
         "features": features,
         "count": count,
         "weights": options.weights,
         "checkpoint": name,
-        "dataset": absolute_dataset(dataset),
         "seed": options.seed,
         "step": checkpoint["step"],
     }
-    curve = curve_name(settings, absolute_dataset(own_dataset))
-    write_evaluation(path, settings, outcome, curve)
-    print(f"Written to {short_path(path)}\nTensorBoard: evaluation/{curve}")
+    curve = curve_name(settings)
+    write_evaluation(path, settings | outcome, settings, curve)
+    text = f"{title}\n\n{table(['', 'samples', 'real images'], rows)}\n\nWritten to {short_path(path)}"
+    return settings | outcome, f"{text}\nTensorBoard: evaluation/{curve}"
+
+
+def main(options: Options) -> None:
+    """Measure, print the figures and add them to the run."""
+    options = checked(options)
+    print(evaluate_run(options)[1])
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
 from common.errors import BadInput
 from common.models import MODELS
-from common.run.checkpoint import mismatch
+from common.run.checkpoint import mismatch, refusing
 
-Networks = Callable[[tuple[int, int, int], int], tuple[nn.Module, nn.Module]]
 HINT = "name the function of its script that makes them, --networks FILE:FUNCTION"
 CHUNK = 256  # images per forward pass, so that any count fits into memory
 
@@ -41,61 +40,54 @@ def is_cyclegan(checkpoint: dict) -> bool:
     return "a_to_b" in checkpoint
 
 
-def import_networks(name: str) -> Networks:
-    """Return the function `FILE:FUNCTION` that makes a pair of networks, as those in `MODELS` do.
+def make_own_generator(name: str, image_shape: tuple[int, int, int], z_dim: int) -> nn.Module:
+    """Return the generator of the pair that `FILE:FUNCTION` makes; raises BadInput if that fails.
 
-    FILE is executed, but not as `__main__`. Raises BadInput if that fails or defines no such function; the returned
-    function raises it if FUNCTION fails.
+    FILE is executed, but not as `__main__`.
     """
     file, _, function = name.rpartition(":")
     if not file or not function:
         raise BadInput(f"--networks {name}: must be FILE:FUNCTION, as in scripts/gan_mine.py:make_networks")
     sys.path.append(str(Path(file).resolve().parent))  # for imports of modules in the same folder
     try:
-        make = runpy.run_path(file).get(function)
+        defined = runpy.run_path(file)
+        if function not in defined:
+            raise NameError(f"{file} has no function {function}")
+        with torch.device("cpu"):  # not `meta`, as in `load_network`: tensors that no checkpoint has would be lost
+            generator, _ = defined[function](image_shape, z_dim)
     except Exception as error:
         raise BadInput(f"--networks {name}: {type(error).__name__}: {error}") from error
-    if not callable(make):
-        raise BadInput(f"--networks {name}: {file} has no function {function}")
-
-    def make_networks(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Module]:
-        try:
-            with torch.device("cpu"):  # not `meta`, as in `load_network`: tensors that no checkpoint has would be lost
-                generator, discriminator = make(image_shape, z_dim)
-        except Exception as error:
-            raise BadInput(f"--networks {name}: {type(error).__name__}: {error}") from error
-        return generator, discriminator
-
-    return make_networks
+    return generator
 
 
-def load_generator(checkpoint: dict, weights: str = "average", networks: Networks | None = None) -> nn.Module:
-    """Return the generator of a run with one generator and one discriminator, in evaluation mode, on the CPU.
+def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "average") -> nn.Module:
+    """Return the generator of a run with one generator and one discriminator, in evaluation mode on the CPU.
 
-    checkpoint: from `load_checkpoint`; call this within `refusing`. weights: `average` for the moving average, if the
-    run has one, `last` for the weights after the last step. networks: makes the run's networks; None takes those of
-    its option `model`, or `conv` for a script without that option, such as `gan_standalone.py`.
+    weights: `average` for the moving average, if the run has one, `last` for the weights after the last step. Without
+    `--networks`, the networks are those of the run's option `model`, or `conv` for a script without that option, such
+    as `gan_standalone.py`. Raises BadInput where the checkpoint has no such generator.
     """
-    options, shape = checkpoint["options"], tuple(checkpoint["data_shapes"][0][1:])
-    model = options.get("model", "conv")
-    if not networks and model not in MODELS:
-        raise BadInput(f"made with networks that common/models.py does not have: {HINT}")
-    make = networks or MODELS[model]
-    average = "average" if weights == "average" else None
-    try:
-        return load_network(checkpoint, "generator", average, lambda: make(shape, options["z_dim"])[0])
-    except (BadInput, ValueError) as error:
-        if networks:
-            raise
-        raise BadInput(f"{error}; if the run has networks of its own, {HINT}") from error
+    with refusing(options.run):
+        shape, z_dim = tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]
+        model = checkpoint["options"].get("model", "conv")
+        average = "average" if weights == "average" else None
+        if options.networks is not None:
+            make = partial(make_own_generator, options.networks, shape, z_dim)
+            return load_network(checkpoint, "generator", average, make)
+        if model not in MODELS:
+            raise BadInput(f"made with networks that common/models.py does not have: {HINT}")
+        try:
+            return load_network(checkpoint, "generator", average, lambda: MODELS[model](shape, z_dim)[0])
+        except (BadInput, ValueError) as error:
+            raise BadInput(f"{error}; if the run has networks of its own, {HINT}") from error
 
 
-def load_translator(checkpoint: dict, direction: str) -> nn.Module:
+def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
     """Return the generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `load_generator` does: its average, if any."""
-    options, channels = checkpoint["options"], checkpoint["data_shapes"][0][1]
-    name = direction.replace("-", "_")
-    make = partial(resnet_generator, channels, options["width"], options["blocks"])
-    return load_network(checkpoint, name, f"average_{name}", make)
+    channels, name = checkpoint["data_shapes"][0][1], direction.replace("-", "_")
+    with refusing(run):
+        make = partial(resnet_generator, channels, checkpoint["options"]["width"], checkpoint["options"]["blocks"])
+        return load_network(checkpoint, name, f"average_{name}", make)
 
 
 def load_network(checkpoint: dict, name: str, average: str | None, make: Callable[[], nn.Module]) -> nn.Module:

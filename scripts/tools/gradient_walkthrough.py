@@ -4,8 +4,8 @@
     step()        changes each weight by its .grad, and leaves .grad as it is
     zero_grad()   sets .grad to None, so that the next backward() does not add to it
 
-Two right update orders and a gradient penalty run on the installed PyTorch. Each number that a call changes is worked
-out beside it in plain Python, and the script fails where the two differ. Nothing is written.
+Two right update orders run on the installed PyTorch. Each number that a call changes is worked out beside it in plain
+Python, and the script fails where the two differ. Nothing is written.
 
     python scripts/tools/gradient_walkthrough.py
 """
@@ -79,7 +79,7 @@ def as_text(value: float | None) -> str:
 
 
 def update_both(gan: OneWeightGAN) -> str:
-    """D is frozen while G's loss goes backward; returns what this shows, as the other two do."""
+    """D is frozen while G's loss goes backward; returns what this shows, as the other does."""
     fake = gan.generator(gan.noise)
     d_loss, g_loss = gan.discriminator(fake.detach()) ** 2, gan.discriminator(fake) ** 2
     d_loss.backward()
@@ -118,29 +118,9 @@ def update_d_first(gan: OneWeightGAN) -> str:
     an error, or is silent where the optimizer is fused: the mistakes `step-between-backwards` and `fused-step`."""
 
 
-def update_d_with_penalty(gan: OneWeightGAN) -> str:
-    """Differentiate the penalty, itself made of a derivative, once more."""
-    d_loss = gan.discriminator(gan.generator(gan.noise).detach()) ** 2
-    d_loss.backward()
-    gan.note("d_loss.backward()", grad_d="2 * fake**2 * weight_d")
-    real = gan.noise.clone().requires_grad_()
-    (slope,) = torch.autograd.grad(gan.discriminator(real).sum(), real, create_graph=True)
-    gan.note("slope = grad(D(real), real)")
-    penalty = slope.square().sum() / 2
-    penalty.backward(inputs=[gan.discriminator.weight])
-    gan.note("penalty.backward()", grad_d="grad_d + weight_d")
-    gan.optimizer_d.step()
-    gan.note("optimizer_d.step()", weight_d="weight_d - lr * grad_d")
-    return """The slope of D is weight_d, so the penalty is weight_d^2 / 2 and its derivative is weight_d. Computing
-    the slope changes no .grad; create_graph=True gives it a graph that leads back to weight_d. Without it the slope is
-    a plain number, and a penalty added to d_loss trains nothing, without an error: the mistake
-    `penalty-without-graph`."""
-
-
 UPDATES = {
     "Way one: both losses go backward, then both networks step": update_both,
     "Way two: D steps, then g_loss is computed with the new D on the same fake": update_d_first,
-    "R1: a penalty on the slope of D at a real x, (dD/dx)^2 / 2": update_d_with_penalty,
 }
 
 

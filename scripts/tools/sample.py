@@ -1,7 +1,7 @@
 """Make new images with a finished run: a grid, an array or a folder of files.
 
-A GAN draws them from noise; a CycleGAN takes none, and translates test images of domain A to B instead. Without
---output they are written as a grid to samples.png in the run, which is replaced; nothing else ever is.
+Without --output they are written as a grid to samples.png in the run, which is replaced; nothing else ever is. Of a
+CycleGAN, which takes no noise, they are translations of its test images, from domain A to B.
 
     python scripts/tools/sample.py runs/gan_detach/20260101-120000
     python scripts/tools/sample.py runs/gan_detach/20260101-120000 --interpolate 8
@@ -10,7 +10,6 @@ A GAN draws them from noise; a CycleGAN takes none, and translates test images o
 """
 
 import math
-import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -30,28 +29,25 @@ from common.errors import BadInput
 from common.images.domains import load_domains
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch
-from common.run.folder import short_path, write_whole
+from common.run.folder import check_new_file, short_path, write_whole
 from common.run.option_values import Count, Seed, checked
 from common.run.options import pick_device
 from common.run.pictures import grid, png
 from scripts.tools.finished_run import (
     GeneratorOptions,
     generate,
-    import_networks,
     is_cyclegan,
     load_generator,
     load_translator,
 )
-
-COUNT = 64
 
 
 @dataclass(frozen=True)
 class Options(GeneratorOptions):
     """Options of the sampling."""
 
-    count: Annotated[int, Ge(1), Le(10**7)] | None = None
-    """Number of images. None makes 64; of a CycleGAN with fewer test images, all."""
+    count: Annotated[int, Ge(1), Le(10**7)] = 64
+    """Number of images; of a CycleGAN, at most as many as it has test images."""
     interpolate: Count | None = None
     """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
     must be a multiple of it. None draws an independent z for every image."""
@@ -64,26 +60,19 @@ class Options(GeneratorOptions):
 
 def translate_test_images(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
     """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
-    if options.interpolate:
-        raise BadInput(f"--interpolate {options.interpolate}: a CycleGAN translates images and has no z")
-    if options.networks:
-        raise BadInput(f"--networks {options.networks}: a CycleGAN has the networks of common/cyclegan_models.py")
+    if options.interpolate or options.networks:
+        raise BadInput(f"{options.run}: a CycleGAN has no z to --interpolate, and no other --networks")
+    generator = load_translator(checkpoint, options.run, "a-to-b")
     with refusing(options.run):
         stored = checkpoint["options"]
-        generator = load_translator(checkpoint, "a-to-b")
         test_a = load_domains(stored["dataset"], stored["image_size"], stored.get("load_size")).test_a
-    count = options.count or min(COUNT, len(test_a))
-    if count > len(test_a):
-        raise BadInput(
-            f"--count {count}: the run has {len(test_a)} test images of domain A to translate; ask for fewer"
-        )
-    return generate(generator, next(batches(test_a, count, options.seed)), device)
+    return generate(generator, next(batches(test_a, min(options.count, len(test_a)), options.seed)), device)
 
 
 def draw_noise(z_dim: int, options: Options) -> Tensor:
     """Return the z of every image, (count, z_dim), standard normal."""
     random = torch.Generator().manual_seed(options.seed)
-    count, steps = options.count or COUNT, options.interpolate
+    count, steps = options.count, options.interpolate
     if steps is None:
         return torch.randn(count, z_dim, generator=random)
     if steps < 2 or count % steps:
@@ -120,14 +109,8 @@ def output_path(options: Options) -> Path:
     """Return where to write; raises BadInput if that cannot work, before any time is spent on images."""
     if options.output is None:
         return (options.run if options.run.is_dir() else options.run.parent) / "samples.png"
-    output = options.output
-    if output.suffix not in (".png", ".npz", ""):
-        raise BadInput(f"--output {output}: must end in .png for a grid, in .npz for an array, or be a folder's name")
-    if os.path.lexists(output):
-        raise BadInput(f"--output {output}: exists already; name a new {'file' if output.suffix else 'folder'}")
-    if not output.parent.is_dir():
-        raise BadInput(f"--output {output}: there is no folder {output.parent}; make it first")
-    return output
+    check_new_file(options.output, *([".png", ".npz"] if options.output.suffix else [""]))
+    return options.output
 
 
 def main(options: Options) -> None:
@@ -135,13 +118,11 @@ def main(options: Options) -> None:
     options = checked(options)
     output = output_path(options)
     device = pick_device(options.device)
-    networks = None if options.networks is None else import_networks(options.networks)
     checkpoint = load_checkpoint(options.run)
     if is_cyclegan(checkpoint):
         images = translate_test_images(checkpoint, options, device)
     else:
-        with refusing(options.run):
-            generator = load_generator(checkpoint, networks=networks)
+        generator = load_generator(checkpoint, options)
         images = generate(generator, draw_noise(checkpoint["options"]["z_dim"], options), device)
     if not output.suffix:
         write_folder(output, images)

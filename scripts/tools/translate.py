@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 from common.data import to_float, to_uint8
 from common.errors import BadInput, Stopped
 from common.images.files import IMAGE_SUFFIXES, image_paths, read_image
-from common.run.checkpoint import load_checkpoint, refusing
+from common.run.checkpoint import load_checkpoint
 from common.run.command_line import launch, one_line
 from common.run.folder import short_path, write_whole
 from common.run.options import pick_device
@@ -70,14 +70,11 @@ def list_targets(options: Options) -> dict[Path, Path]:
     """Return the files to translate, each with the file to write; raises BadInput for paths that cannot work."""
     if options.input.is_dir():
         folder, paths = options.input, [Path(path) for path in image_paths(options.input)]
-    elif options.input.is_file():
-        folder, paths = options.input.parent, [options.input]
     else:
-        raise BadInput(f"{options.input}: there is no such file or folder")
+        is_image = options.input.is_file() and options.input.suffix.lower() in IMAGE_SUFFIXES
+        folder, paths = options.input.parent, [options.input] if is_image else []
     if not paths:
-        raise BadInput(f"{options.input}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
-    if paths[0].suffix.lower() not in IMAGE_SUFFIXES:  # in a folder, only images are found
-        raise BadInput(f"{paths[0]}: no image that can be written again under its name ({' '.join(IMAGE_SUFFIXES)})")
+        raise BadInput(f"{options.input}: no image, and no folder with images in it ({' '.join(IMAGE_SUFFIXES)})")
     output, within = options.output.resolve(), folder.resolve()
     if output == within or (options.input.is_dir() and output.is_relative_to(within)):
         raise BadInput(f"--output {options.output}: lies in the folder of the input, {within}; choose another")
@@ -118,29 +115,19 @@ def main(options: Options) -> None:
         raise BadInput(f"{options.run}: a run of {checkpoint['script']}.py; name one of cyclegan.py")
     device = pick_device(options.device)
     targets = list_targets(options)
-    with refusing(options.run):
-        generator = load_translator(checkpoint, options.direction).to(device)
+    generator = load_translator(checkpoint, options.run, options.direction).to(device)
     mode = "L" if checkpoint["data_shapes"][0][1] == 1 else "RGB"
-    try:
-        options.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"--output {options.output}: cannot be made ({error.strerror or error})") from error
+    options.output.mkdir(parents=True, exist_ok=True)
 
     failures = []
-    for done, (path, target) in enumerate(tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True)):
+    for path, target in tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True):
         try:
             content = translate_file(generator, path, mode)
         except BadInput as error:
             failures.append(str(error))
             continue
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, lambda file, content=content: file.write(content))
-        except OSError as error:
-            raise Stopped(
-                f"{target}: cannot be written ({error.strerror or error}); the {done - len(failures)} images before it "
-                "are written, and --existing skip continues after them"
-            ) from error
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, lambda file, content=content: file.write(content))
     print(f"{len(targets) - len(failures)} images: {short_path(options.output)}")
     if failures:
         print(*map(one_line, failures), sep="\n", file=sys.stderr)

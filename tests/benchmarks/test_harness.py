@@ -2,7 +2,7 @@
 
 import torch
 
-from scripts.benchmarks.harness import environment, quartiles, seconds_in_turns, timings
+from scripts.benchmarks.harness import environment, seconds_in_turns, timings
 
 
 def test_contenders_take_turns_on_the_same_arguments_and_the_first_calls_are_not_timed(monkeypatch):
@@ -19,11 +19,6 @@ def test_a_speed_is_that_of_the_same_turn():
     rows = timings({"baseline": [2.0, 4.0], "contender": [1.0, 2.0]}, "baseline")
     assert rows["baseline"] == {"ms": 3000, "quartiles": [2500, 3500], "speed": 1, "speed_quartiles": [1, 1]}
     assert rows["contender"] == {"ms": 1500, "quartiles": [1250, 1750], "speed": 2, "speed_quartiles": [2, 2]}
-
-
-def test_quartiles_hold_half_of_the_values():
-    assert quartiles([5, 1, 4, 2, 3]) == [2, 4]
-    assert quartiles([7.0]) == [7, 7]
 
 
 def test_the_environment_names_machine_threads_and_versions():

@@ -7,7 +7,7 @@ import pytest
 from helpers import call
 
 from scripts.benchmarks import compare_modes, compare_updates
-from scripts.benchmarks.plot_results import ROOT, common_steps
+from scripts.benchmarks.plot_results import PICTURES, ROOT, common_steps
 
 FIGURES = ROOT / "runs" / "figures"
 
@@ -18,15 +18,14 @@ def test_only_steps_that_all_seeds_reached_are_compared():
 
 
 def test_the_shipped_pictures_are_drawn_from_the_shipped_figures(tmp_path):
-    pytest.importorskip("matplotlib")
-    for name in ("cost", "modes", "quality"):
+    for name in PICTURES:
         (tmp_path / f"{name}.json").write_bytes((FIGURES / f"{name}.json").read_bytes())
     call("plot_results", "--folder", tmp_path)
-    for name in ("cost", "modes", "quality"):
-        drawn, shipped = ((folder / f"{name}.svg").read_text() for folder in (tmp_path, FIGURES))
-        assert words(drawn) == words(shipped)
+    for name in PICTURES:
+        drawn, shipped = (words((folder / f"{name}.svg").read_text()) for folder in (tmp_path, FIGURES))
+        assert drawn == shipped
         figures = json.loads((FIGURES / f"{name}.json").read_text())
-        assert set(figures.get("rows", figures.get("runs"))) <= set(words(shipped))
+        assert set(figures.get("rows", figures.get("runs"))) <= set(shipped)
 
 
 def words(picture):
@@ -44,14 +43,3 @@ def test_the_page_of_results_has_the_tables_of_the_shipped_figures():
 @pytest.mark.parametrize("path", sorted(FIGURES.glob("*.json")), ids=lambda path: path.stem)
 def test_shipped_figures_tell_no_path_of_the_machine(path):
     assert not {"output", "runs_dir"} & json.loads(path.read_text())["options"].keys()
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"rows": {"detach": 1}}'])
-def test_a_file_of_something_else_is_refused_in_one_line(text, tmp_path, refusal):
-    pytest.importorskip("matplotlib")
-    (tmp_path / "cost.json").write_text(text)
-    assert "cost.json: is not what the comparison writes" in refusal("plot_results", "--folder", tmp_path)
-
-
-def test_a_folder_without_figures_is_refused_in_one_line(tmp_path, refusal):
-    assert "has none of cost.json, modes.json, quality.json" in refusal("plot_results", "--folder", tmp_path)

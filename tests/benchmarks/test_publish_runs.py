@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from helpers import call
 from PIL import Image
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -67,25 +66,3 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(finished, tmp_p
         is_published = name in ("config.json", "events.out.tfevents.0", "samples.png")
         assert (before[name] != after[name]) == is_published
     assert users.read_text() == "precious"
-
-
-def test_an_interruption_leaves_whole_files(finished, tmp_path, monkeypatch):
-    publish_runs.publish(finished, tmp_path, strip=True)
-    before = contents(tmp_path)
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(publish_runs.RecordWriter, "write", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        publish_runs.publish(finished, tmp_path, strip=True)
-    assert contents(tmp_path) == before
-
-
-def test_what_cannot_be_published_is_refused_in_one_line(tmp_path, refusal, monkeypatch, capsys):
-    assert "--scripts gan: not one of gan_detach, " in refusal("publish_runs", "--scripts", "gan")
-    monkeypatch.setattr(publish_runs.subprocess, "run", None)
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit, match="1"):
-        call("publish_runs", "--scripts", "gan_detach", "--output", tmp_path / "file")
-    assert str(tmp_path / "file" / "gan_detach") in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """The figures against float64 references, the floor, and what an evaluation leaves behind."""
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -83,7 +82,7 @@ def test_the_distances_are_those_of_their_papers(tmp_path):
 
 
 @pytest.mark.numerics
-def test_what_the_classifier_sees_in_real_digits_and_in_noise():
+def test_what_the_classifier_sees_in_real_zeros():
     images, labels = load_mnist5k(held_out=True)
     zeros = measure_digits(images[labels == 0])
     assert zeros["share_of_0"] > 0.95
@@ -140,12 +139,8 @@ def test_the_same_seed_gives_the_same_figures_and_another_seed_others(run):
     assert reports(run) == found[1:]
 
 
-def test_other_settings_and_steps_add_to_the_file_and_each_settings_have_curves_of_their_own(run, tmp_path):
+def test_other_settings_and_steps_add_to_the_file_and_each_settings_have_curves_of_their_own(run):
     """The same settings replace their entry, and TensorBoard gets no point twice."""
-    digits = tmp_path / "a" / "digits"
-    digits.mkdir(parents=True)
-    for number, image in enumerate(load_mnist5k()[0][:40:2]):
-        Image.fromarray(image[0].numpy()).save(digits / f"{number:02}.png")
     (run / "best.pt").write_bytes((run / "checkpoint.pt").read_bytes())
     tiny = Options(run, count=10, features="digits")
     for options in (
@@ -154,42 +149,32 @@ def test_other_settings_and_steps_add_to_the_file_and_each_settings_have_curves_
         replace(tiny, count=9),
         replace(tiny, weights="last"),
         replace(tiny, seed=3),
-        replace(tiny, dataset=str(digits)),
         replace(tiny, run=run / "best.pt"),
     ):
         evaluate.main(options)
     change(run, lambda checkpoint: checkpoint.update(step=9))
     evaluate.main(tiny)
-    evaluate.main(replace(tiny, dataset="mnist5k"))  # which is the run's own
 
-    keys = ("features", "count", "weights", "dataset", "seed", "checkpoint", "step")
-    assert [tuple(entry[key] for key in keys) for entry in reports(run)] == [
-        ("digits", 10, "average", "mnist5k", 0, "checkpoint.pt", 7),
-        ("digits", 9, "average", "mnist5k", 0, "checkpoint.pt", 7),
-        ("digits", 10, "last", "mnist5k", 0, "checkpoint.pt", 7),
-        ("digits", 10, "average", "mnist5k", 3, "checkpoint.pt", 7),
-        ("digits", 10, "average", str(digits), 0, "checkpoint.pt", 7),
-        ("digits", 10, "average", "mnist5k", 0, "best.pt", 7),
-        ("digits", 10, "average", "mnist5k", 0, "checkpoint.pt", 9),
+    entries = [(evaluate.curve_name(entry), entry["step"]) for entry in reports(run)]
+    assert entries == [
+        ("digits-10-average", 7),
+        ("digits-9-average", 7),
+        ("digits-10-last", 7),
+        ("digits-10-average-seed-3", 7),
+        ("digits-10-average-best.pt", 7),
+        ("digits-10-average", 9),
     ]
     board = EventAccumulator(str(run)).Reload()
-    curves = {tag.split("/")[1]: board.Scalars(tag) for tag in board.Tags()["scalars"] if tag.endswith("/fid")}
-    (folder,) = (name for name in curves if re.fullmatch(r"digits-10-average-digits-[0-9a-f]{8}", name))
-    assert {name: sorted(point.step for point in points) for name, points in curves.items()} == {
-        "digits-10-average": [7, 9],
-        "digits-9-average": [7],
-        "digits-10-last": [7],
-        "digits-10-average-seed-3": [7],
-        folder: [7],
-        "digits-10-average-best.pt": [7],
-    }
+    tags = [tag for tag in board.Tags()["scalars"] if tag.startswith("evaluation/") and tag.endswith("/fid")]
+    assert sorted(entries) == sorted((tag.split("/")[1], point.step) for tag in tags for point in board.Scalars(tag))
 
 
 def test_a_file_that_holds_no_evaluations_is_refused_before_anything_is_measured(run):
-    for content in (b"[1]", b'{"count": 5000}', b"[{", b"\xff", b""):
+    change(run, lambda checkpoint: checkpoint["options"].update(dataset="no/such"))
+    for content in (b"[1]", b"[{"):
         (run / "evaluation.json").write_bytes(content)
         with pytest.raises(BadInput, match=r"evaluation\.json: holds no evaluations"):
-            evaluate.main(Options(run / "checkpoint.pt", dataset="no/such"))
+            evaluate.main(Options(run / "checkpoint.pt"))
         assert (run / "evaluation.json").read_bytes() == content
 
 
@@ -202,7 +187,7 @@ def test_the_average_and_the_last_weights_are_told_apart(run):
         network.load_state_dict({name: checkpoint[part][prefix + name] for name in network.state_dict()})
         with torch.no_grad():
             expected = torch.cat([to_uint8(network(chunk)) for chunk in z.split(256)])
-        assert generate(load_generator(checkpoint, weights), z, CPU).equal(expected)
+        assert generate(load_generator(checkpoint, Options(run), weights), z, CPU).equal(expected)
 
 
 def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):
@@ -240,18 +225,17 @@ def test_a_streamed_folder_gives_the_images_that_were_picked(tmp_path, monkeypat
     assert select_images(load_images(str(tmp_path), 2), order)[:, 0, 0, 0].tolist() == order.tolist()
 
 
-def test_what_cannot_be_judged_is_refused_by_name(run, tmp_path):
-    (tmp_path / "images").mkdir()
-    Image.new("RGB", (28, 28)).save(tmp_path / "images" / "a.png")
+def test_what_cannot_be_judged_is_refused_by_name(run):
     for options, message in (
-        (Options(run, count=2001), "--count 2001: .* half of the 4000 real images"),
-        (Options(run, count=3), "--count 3: must be at least 4"),
-        (Options(run, dataset="no/such"), "--dataset no/such: neither mnist5k"),
-        (Options(run, dataset=str(tmp_path / "images")), r"shape \(3, 28, 28\), where the run's are \(1, 28, 28\)"),
+        (Options(run, count=2001), "--count 2001: must be .* at most half of 4000 real images"),
+        (Options(run, count=3), "--count 3: must be more than 3"),
         (Options(run / "missing"), "not found"),
     ):
         with pytest.raises(BadInput, match=message):
             evaluate.main(options)
+    change(run, lambda checkpoint: checkpoint["options"].update(dataset="no/such"))
+    with pytest.raises(BadInput, match="--dataset no/such: neither mnist5k"):
+        evaluate.main(Options(run))
     change(run, lambda checkpoint: checkpoint.update(a_to_b={}))
     with pytest.raises(BadInput, match="translates"):
         evaluate.main(Options(run))
@@ -262,14 +246,10 @@ def test_what_cannot_be_judged_is_refused_by_name(run, tmp_path):
     [
         {"average": {}},
         {"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}},
-        {"options": {"dataset": "mnist5k", "model": "gan", "z_dim": 8}},
         {"options": {}},
-        {"data_shapes": [(4000, 1, 28, 29)]},
     ],
 )
 def test_weights_that_do_not_fit_their_options_are_refused(entries, run):
     change(run, lambda checkpoint: checkpoint.update(entries))
-    with pytest.raises(
-        BadInput, match=r"does not hold this network|not a checkpoint of these scripts|made with networks that"
-    ):
+    with pytest.raises(BadInput, match=r"does not hold this network|not a checkpoint of these scripts"):
         evaluate.main(Options(run))

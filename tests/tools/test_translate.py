@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from common.cyclegan_models import resnet_generator
 from common.data import to_float, to_uint8
-from common.errors import BadInput, Stopped
+from common.errors import BadInput
 from scripts.cyclegan import Options as Training
 from scripts.cyclegan import main as train
 from scripts.tools import translate as translate_module
@@ -40,6 +40,10 @@ def images(tmp_path):
         Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint8)).save(tmp_path / "images" / name)
     (tmp_path / "images" / "notes.txt").touch()
     return tmp_path / "images"
+
+
+def files_in(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.numerics
@@ -81,8 +85,7 @@ def reflected(place, side):
 
 def test_a_folder_is_translated_under_its_own_names_at_its_own_sizes(run, images, tmp_path, capsys):
     main(Options(run, images, tmp_path / "out"))
-    written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    assert written == set(FILES)
+    assert files_in(tmp_path / "out") == set(FILES)
     for name, size in FILES.items():
         with Image.open(tmp_path / "out" / name) as image, Image.open(images / name) as source:
             assert image.size == size
@@ -105,31 +108,20 @@ def test_the_run_s_averaged_generator_of_the_direction_translates(direction, run
 def test_bad_input_is_refused_by_name_before_anything_is_written(run, images, tmp_path):
     output = tmp_path / "out"
     (tmp_path / "empty").mkdir()
-    pipe = tmp_path / "pipe.png"
-    os.mkfifo(pipe)
     other = tmp_path / "other.pt"
     torch.save({"script": "gan_detach", "step": 1, "options": {}, "data_shapes": [(9, 1, 28, 28)]}, other)
     for options, named in (
-        (Options(tmp_path, images, output), "checkpoint.pt: not found"),
         (Options(other, images, output), "a run of gan_detach.py"),
-        (Options(run, tmp_path / "missing", output), "missing: there is no such file or folder"),
-        (Options(run, tmp_path / "empty", output), "empty: no images in it"),
-        (Options(run, pipe, output), "pipe.png: there is no such file or folder"),
-        (Options(run, images / "notes.txt", output), "notes.txt: no image"),
+        (Options(run, tmp_path / "missing", output), "missing: no image, and no folder"),
+        (Options(run, tmp_path / "empty", output), "empty: no image, and no folder"),
+        (Options(run, images / "notes.txt", output), "notes.txt: no image, and no folder"),
         (Options(run, images, images / "out"), "lies in the folder of the input"),
         (Options(run, images / "a.png", images), "lies in the folder of the input"),
-        (Options(run, images, output, device="tpu"), "--device tpu"),
     ):
         with pytest.raises(BadInput, match=named):
             main(options)
         assert not output.exists()
         assert not (images / "out").exists()
-
-
-def test_a_folder_that_cannot_be_written_is_named(run, images, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="--output"):
-        main(Options(run, images, tmp_path / "file" / "out"))
 
 
 def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(run, images, tmp_path):
@@ -146,8 +138,7 @@ def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(run, ima
     assert "no regular file" in pipe
     assert last == "error: 4 of 8 images could not be translated; they are listed above"
     assert f"4 images: {tmp_path / 'out'}" in done.stdout
-    written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    assert written == set(FILES) - {"a.png"}
+    assert files_in(tmp_path / "out") == set(FILES) - {"a.png"}
 
 
 def test_images_that_are_there_are_kept_unless_one_says_otherwise(run, images, tmp_path):
@@ -157,16 +148,16 @@ def test_images_that_are_there_are_kept_unless_one_says_otherwise(run, images, t
     mine.write_text("mine")
     with pytest.raises(BadInput, match=f"1 of 5 images are there already, as {mine}"):
         main(Options(run, images, output))
-    assert [path for path in output.rglob("*") if path.is_file()] == [mine]
+    assert files_in(output) == {"sub/d.pgm"}
 
     main(Options(run, images, output, existing="skip"))
     assert mine.read_text() == "mine"
-    assert {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()} == set(FILES)
+    assert files_in(output) == set(FILES)
     main(Options(run, images, output, existing="replace"))
     assert Image.open(mine).size == FILES["sub/d.pgm"]
 
 
-def test_a_full_disk_ends_the_translation_and_says_how_to_go_on(run, images, tmp_path, monkeypatch):
+def test_a_translation_that_a_full_disk_ended_continues_with_skip(run, images, tmp_path, monkeypatch):
     output, write = tmp_path / "out", translate_module.write_whole
 
     def full(path, content):
@@ -175,24 +166,19 @@ def test_a_full_disk_ends_the_translation_and_says_how_to_go_on(run, images, tmp
         write(path, content)
 
     monkeypatch.setattr(translate_module, "write_whole", full)
-    with pytest.raises(
-        Stopped, match=r"c\.webp: cannot be written \(No space left.*3 images before it are written.*skip"
-    ):
+    with pytest.raises(OSError, match=r"No space left.*c\.webp"):
         main(Options(run, images, output))
     monkeypatch.undo()
     main(Options(run, images, output, existing="skip"))
-    assert {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()} == set(FILES)
+    assert files_in(output) == set(FILES)
 
 
 @pytest.mark.parametrize(
     "make",
     [
         lambda c: c["options"].update(blocks=10**9),
-        lambda c: c["options"].update(width="wide"),
         lambda c: c["options"].pop("width"),
-        lambda c: c["data_shapes"][0].__setitem__(1, 3),
         lambda c: c.update(average_a_to_b=c["a_to_b"]),
-        lambda c: c["average_a_to_b"].clear(),
     ],
 )
 def test_weights_that_do_not_fit_their_options_are_refused(make, run, images, tmp_path):
