@@ -10,7 +10,6 @@ from common.losses import discriminator_loss, generator_loss
 from gradient_audit import GradientAudit
 
 D_ONLY, G_ONLY = ("-", "used"), ("used", "-")  # the cells of a backward pass: generator, discriminator
-UPDATE_ORDERS = ["detach", "generator_first", "resample", "retain_graph", "simultaneous"]
 
 
 def make_networks():
@@ -20,9 +19,9 @@ def make_networks():
     return generator, discriminator
 
 
-def make_all(optimizer=torch.optim.Adam):
+def make_all():
     networks = make_networks()
-    return *networks, *(optimizer(network.parameters(), lr=0.01) for network in networks)
+    return *networks, *(torch.optim.Adam(network.parameters(), lr=0.01) for network in networks)
 
 
 def batch(seed=0):

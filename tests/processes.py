@@ -5,6 +5,7 @@ seconds. `fork`, `forked` and `start_ranks` take processes from a server that ha
 of this repository, and has started no threads.
 """
 
+import gc
 import multiprocessing
 import os
 import runpy
@@ -88,6 +89,7 @@ def as_main(script, arguments, folder):
     os.chdir(folder)
     sys.path[:] = [str(script.parent), *(path for path in sys.path if Path(path) not in (ROOT, ROOT / "tests"))]
     sys.argv = [str(script), *arguments]
+    gc.freeze()  # an audit searches all objects that the collector knows, and torch's are some 300,000
     runpy.run_path(str(script), run_name="__main__")
 
 

@@ -4,7 +4,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-import torch
+from audited import audit_of, textbook_detach
 from torch import nn
 
 from gradient_audit import GradientAudit
@@ -47,66 +47,51 @@ def read(data):
     return reader
 
 
-def audited(step, count=3):
-    """Return the audit's data of `count` steps with a generator and a discriminator."""
-    generator, discriminator = nn.Linear(2, 2), nn.Linear(2, 1)
-    optimizers = [torch.optim.SGD(network.parameters(), 0.1) for network in (generator, discriminator)]
-    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
-        for _ in range(count):
-            step(generator, discriminator, *optimizers)
-    return audit.data()
-
-
-def right(generator, discriminator, optimizer_g, optimizer_d):
-    fake = generator(torch.ones(3, 2))
-    optimizer_d.zero_grad()
-    discriminator(fake.detach()).mean().backward()
-    optimizer_d.step()
-    optimizer_g.zero_grad()
-    discriminator(fake).mean().backward(inputs=list(generator.parameters()))
-    optimizer_g.step()
-
-
-def without_zero_grad(generator, discriminator, optimizer_g, optimizer_d):
-    discriminator(generator(torch.ones(3, 2))).mean().backward()
+def no_zero_grad(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    discriminator(generator(z)).mean().backward()
     optimizer_g.step()
     optimizer_d.step()
+
+
+def marks(cells):
+    """What is drawn in the columns of the networks, as the last of a cell's classes."""
+    return [kind.partition(" ")[2] for kind, _ in cells if "net" in (kind or "")]
 
 
 def test_the_picture_has_a_row_for_each_event_of_one_step_and_a_mark_in_each_network_that_it_concerns():
-    reader = read(audited(right))
-    rows = [(kind, [cell for cell in cells if "net" in (cell[0] or "")]) for kind, cells in reader.rows]
-    events = [(kind, ["".join(c[0].split()[1:]) for c in cells]) for kind, cells in rows if cells and kind != "term"]
+    reader = read(audit_of(textbook_detach).data())
+    events = [(kind, marks(cells)) for kind, cells in reader.rows if marks(cells) and kind != "term"]
     assert events[1:] == [
         ("forward", ["here", ""]),
         ("zero_grad", ["", "here"]),
+        ("forward", ["", "here"]),
         ("forward", ["", "here"]),
         ("backward", ["", "used"]),
         ("step", ["", "here"]),
         ("zero_grad", ["here", ""]),
         ("forward", ["", "here"]),
-        ("backward", ["used", ""]),
+        ("backward", ["used", "wasted"]),
         ("step", ["here", ""]),
     ]
     assert "Nothing wrong" in reader.text
 
 
 def test_an_error_is_marked_wrong_and_its_source_is_shown():
-    data = audited(without_zero_grad)
+    data = audit_of(no_zero_grad).data()
     assert "error" in {finding["severity"] for finding in data["findings"]}
     reader = read(data)
     assert any("wrong" in (cell[0] or "") for _, cells in reader.rows for cell in cells)
     for finding in data["findings"]:
         assert finding["kind"] in reader.text
         assert finding["text"].replace("`", "") in reader.text
-    assert "def without_zero_grad(generator" in reader.text
+    assert "def no_zero_grad(generator" in reader.text
 
 
 def test_the_page_loads_nothing_and_runs_nothing():
-    reader = read(audited(right) | {"script": "<script>alert(1).py", "ending": "<b>&"})
+    reader = read(audit_of(textbook_detach).data() | {"script": "<script>alert(1).py", "ending": "<b>&"})
     assert not [tag for tag, _ in reader.tags if tag in ("script", "link", "img", "iframe", "object")]
     assert not [name for _, attributes in reader.tags for name in attributes if name in ("src", "href", "onload")]
-    assert "url(" not in page(audited(right))
+    assert "url(" not in page(audit_of(textbook_detach).data())
     assert "<script>alert(1).py" in reader.text
 
 
@@ -116,30 +101,26 @@ def test_an_audit_that_saw_nothing_has_a_page():
     assert "No forward pass" in read(audit.data()).text
 
 
-def event(kind, line, file="train.py", raised=False):
-    place = {"file": file, "line": line, "function": "", "code": "", "via": ""}
-    return {"kind": kind, "place": place, "cells": {}, "raised": raised, "create_graph": False, "terms": []}
+def event(kind, line, raised=False):
+    return {"kind": kind, "place": {"file": "train.py", "line": line}, "raised": raised}
 
 
-STEP = [("forward", 3), ("backward", 4), ("step", 5)]
+STEP = [event("forward", 3), event("backward", 4), event("step", 5)]
+SETUP = [event("forward", 1), event("forward", 2)]
 
 
-@pytest.mark.parametrize("more", [[], STEP[:1], STEP[:2], [("forward", 1), ("forward", 2)]])
-def test_one_step_is_the_last_whole_one_in_the_order_of_its_lines(more):
-    before = more if more and more[0][1] < 3 else []
-    events = [event(*item) for item in [*before, *STEP * 3, *([] if before else more)]]
-    assert [(item["kind"], item["place"]["line"]) for item in one_step(events)] == STEP
+@pytest.mark.parametrize("events", [STEP * 3, [*STEP * 3, *STEP[:1]], [*STEP * 3, *STEP[:2]], [*SETUP, *STEP * 3]])
+def test_one_step_is_the_last_whole_one_in_the_order_of_its_lines(events):
+    assert one_step(events) == STEP
 
 
-def test_events_that_do_not_repeat_are_all_shown():
-    events = [event("forward", line) for line in range(10)]
+@pytest.mark.parametrize("events", [SETUP + STEP, [*STEP * 2, event("backward", 9, raised=True)]])
+def test_events_that_do_not_repeat_or_that_raised_are_all_shown(events):
     assert one_step(events) == events
-    raised = [event(*item) for item in STEP * 2] + [event("backward", 9, raised=True)]
-    assert one_step(raised) == raised
 
 
 def test_a_verdict_with_facts_has_a_row_for_each():
-    data = audited(without_zero_grad)
+    data = audit_of(no_zero_grad).data()
     data["findings"][0]["facts"] = {"wanted by": "`a.py:3 loss.backward()`", "cure": "`detach()`"}
     reader = read(data)
     assert ["".join("".join(texts) for _, texts in cells) for _, cells in reader.rows[:2]] == [

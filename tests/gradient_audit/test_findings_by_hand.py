@@ -92,9 +92,10 @@ class ByHand:
         self.last_step[optimizer] = len(self.used)
         self.steps[optimizer] += 1
 
-    def clear(self, p):
-        self.held[p].clear()
-        self.taker[p].clear()
+    def clear(self, parameters):
+        for p in parameters:
+            self.held[p].clear()
+            self.taker[p].clear()
 
     def clip(self, parameters, factor):
         for p in parameters:
@@ -103,7 +104,7 @@ class ByHand:
     def findings(self):
         of = [set(network.parameters()) for network in self.networks]
 
-        def tell(parameters):
+        def names_of(parameters):
             parameters = set(parameters)
             return tuple(f"n{i}" for i, mine in enumerate(of) if mine & parameters)
 
@@ -122,9 +123,9 @@ class ByHand:
         if not mixed:  # all passes have the same line
             yield from {("meant?", tuple(f"n{i}" for i in sorted(group))) for groups in crossed for group in groups}
         for optimizer in {optimizer for optimizer, _ in self.stale}:
-            yield "stale", tell(p for by, p in self.stale if by == optimizer)
+            yield "stale", names_of(p for by, p in self.stale if by == optimizer)
         for optimizer in {optimizer for optimizer, _ in self.twice}:
-            yield "twice", tell(p for by, p in self.twice if by == optimizer)
+            yield "twice", names_of(p for by, p in self.twice if by == optimizer)
         excused = set()
         for optimizer in {optimizer for optimizer, steps in self.steps.items() if not steps}:
             mine = {p for p in self.parameters if optimizer in self.owners[p]} - self.asked
@@ -136,7 +137,7 @@ class ByHand:
             most = max(self.steps.values())
             if got and (most >= IDLE_AFTER or (most > 1 and dropped)):
                 excused |= mine
-                yield "idle", tell(mine)
+                yield "idle", names_of(mine)
         ever = set().union(*self.reached)
         held = {p for p, owners in self.owners.items() if owners}
         unfrozen = set()
@@ -163,7 +164,7 @@ class ByHand:
         for pairs in terms.values():
             if any(self.used[n] for n, _ in pairs) and not any(t & (excused | self.used[n].keys()) for n, t in pairs):
                 first = self.used[pairs[0][0]]
-                yield "dead", tell(first)
+                yield "dead", names_of(first)
 
     def came_last(self, i, number, of):
         """Whether the last call of network i before a pass was not before that of all networks that the pass moved."""
@@ -217,15 +218,12 @@ def test_any_order_of_calls_against_an_account_by_hand(owners, fused, calls):
             elif what == "step" and target in optimizers:
                 by_hand.step(target)
                 optimizers[target].step()
-            elif what in ("zero", "zero network"):
-                if what == "zero" and target not in optimizers:
-                    continue
-                mine = (
-                    [p for p in parameters if target in owner[p]] if what == "zero" else networks[target].parameters()
-                )
-                (optimizers if what == "zero" else networks)[target].zero_grad(*rest)
-                for p in mine:
-                    by_hand.clear(p)
+            elif what == "zero" and target in optimizers:
+                optimizers[target].zero_grad(*rest)
+                by_hand.clear(p for p in parameters if target in owner[p])
+            elif what == "zero network":
+                networks[target].zero_grad(*rest)
+                by_hand.clear(networks[target].parameters())
             elif what == "freeze":
                 networks[target].requires_grad_(*rest)
             elif what == "clip":

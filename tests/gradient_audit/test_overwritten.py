@@ -82,56 +82,46 @@ def g_steps_between(generator, discriminator, optimizer_g, optimizer_d):
     (of_real - of_fake).mean().backward()
 
 
-def test_a_step_of_g_between_two_passes_has_another_cure():
-    finding, facts = blamed(g_steps_between, *pair())
-    assert finding.line == line_of(g_steps_between, "optimizer_g.step()")
-    assert facts["tensor"] == "`generator.2.weight`"
-    assert finding.cure.startswith("If this loss is not for generator, `detach()`")
-
-
-def an_activation_is_changed(generator, discriminator, *_):
+def activation_changed(generator, discriminator, *_):
     hidden = torch.sigmoid(generator(torch.randn(6, 2)))
     hidden += 1
     discriminator(hidden).mean().backward()
 
 
-def test_an_activation_changed_in_place_is_named_with_both_lines():
-    finding, facts = blamed(an_activation_is_changed, *pair())
-    assert finding.lines == tuple(
-        line_of(an_activation_is_changed, text) for text in ("hidden += 1", "sigmoid", "backward")
-    )
-    assert facts["tensor"] == "`hidden`"
-    assert "`x = x + y` for `x += y`" in finding.cure
-
-
-def a_weight_is_changed_by_hand(generator, discriminator, *_):
+def weight_clamped(generator, discriminator, *_):
     verdict = discriminator(generator(torch.randn(6, 2)))
     with torch.no_grad():
         discriminator[2].weight.clamp_(-0.01, 0.01)
     verdict.mean().backward()
 
 
-def test_a_weight_clamped_between_forward_and_backward_is_named():
-    finding, facts = blamed(a_weight_is_changed_by_hand, *pair())
-    assert finding.line == line_of(a_weight_is_changed_by_hand, "clamp_")
-    assert facts["tensor"] == "`discriminator.2.weight`"
-    assert "clamp_" in finding.cure
+@pytest.mark.parametrize(
+    ("step", "writer", "tensor", "cure"),
+    [
+        (
+            g_steps_between,
+            "optimizer_g.step()",
+            "`generator.2.weight`",
+            "If this loss is not for generator, `detach()`",
+        ),
+        (activation_changed, "hidden += 1", "`hidden`", "`x = x + y` for `x += y`"),
+        (weight_clamped, "clamp_", "`discriminator.2.weight`", "clamp_"),
+    ],
+)
+def test_each_writer_has_its_cure(step, writer, tensor, cure):
+    finding, facts = blamed(step, *pair())
+    assert finding.line == line_of(step, writer)
+    assert facts["tensor"] == tensor
+    assert cure in finding.cure
 
 
 def test_where_several_tensors_fit_all_are_named():
     """Two layers of one shape: the message could speak of either."""
+    generator, _, optimizer_g, _ = pair()
     twins = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
-    source = nn.Linear(3, 3)  # so that the first layer's weight is needed, too
-    optimizers = [torch.optim.SGD(network.parameters(), lr=0.1) for network in (source, twins)]
-    _, facts = blamed(twins_step_between, source, twins, *optimizers)
+    optimizer = torch.optim.SGD(twins.parameters(), lr=0.1)
+    _, facts = blamed(d_steps_between, generator, twins, optimizer_g, optimizer)
     assert facts["tensor"] == "`discriminator.2.weight` and `discriminator.0.weight`"
-
-
-def twins_step_between(source, twins, _, optimizer):
-    verdict = twins(source(torch.randn(6, 3)))
-    verdict.mean().backward(retain_graph=True)
-    optimizer.step()
-    verdict.square().mean().backward()
 
 
 @pytest.mark.parametrize("form", FORMS)

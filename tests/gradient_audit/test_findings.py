@@ -1,0 +1,212 @@
+"""What a finding says, and where the museum's bugs have no case: the mistake gets it, the right form beside it none."""
+
+import json
+
+import pytest
+import torch
+from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, line_of, make_networks, textbook_detach
+from torch import nn
+
+from gradient_audit import GradientAudit, GradientFlowError
+
+pytestmark = pytest.mark.usefixtures("few_objects")
+
+
+def test_the_textbook_form_wastes_the_gradients_of_d():
+    audit = audit_of(textbook_detach)
+    assert cells(audit) == [D_ONLY, ("used", "wasted")] * 3
+    (finding,) = audit.findings
+    assert (finding.kind, finding.networks, finding.severity) == ("wasted", ("discriminator",), "waste")
+    assert finding.lines == (line_of(textbook_detach, "generator_loss(discriminator(fake)).backward()"),)
+    assert "all parameters" in finding.text
+    assert "3x" in finding.text
+    assert "left over" not in finding.cure
+    assert "left over" in audit_of(textbook_detach, steps=1).findings[0].cure  # no zero_grad() comes any more
+
+
+def test_where_no_optimizer_stepped_the_cure_is_to_audit_whole_steps():
+    audit = audit_of(lambda g, d, optimizer_g, optimizer_d, real, z: d(g(z)).sum().backward())
+    assert found(audit) == {("wasted", ("generator",)), ("wasted", ("discriminator",))}
+    assert all("No optimizer stepped" in finding.cure for finding in audit.findings)
+
+
+def d_steps_on_g_loss(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    fake = generator(z)
+    optimizer_d.zero_grad()
+    optimizer_g.zero_grad()
+    discriminator(fake.detach()).square().mean().backward()
+    discriminator(fake).square().mean().backward()
+    optimizer_g.step()
+    optimizer_d.step()
+
+
+def frozen_for_g(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    fake = generator(z)
+    optimizer_d.zero_grad()
+    optimizer_g.zero_grad()
+    discriminator(fake.detach()).square().mean().backward()
+    loss = discriminator(fake).square().mean()
+    discriminator.requires_grad_(False)  # after the forward pass: autograd looks when it accumulates
+    loss.backward()
+    discriminator.requires_grad_(True)
+    optimizer_g.step()
+    optimizer_d.step()
+
+
+def test_d_stepping_on_the_loss_of_g_is_mixed():
+    audit = audit_of(d_steps_on_g_loss)
+    assert cells(audit) == [D_ONLY, ("used", "used")] * 3
+    (finding,) = audit.findings
+    assert (finding.kind, finding.networks) == ("mixed", ("generator", "discriminator"))
+    texts = "discriminator(fake).square()", "optimizer_d.step()"
+    assert finding.lines == tuple(line_of(d_steps_on_g_loss, text) for text in texts)
+    assert cells(clean := audit_of(frozen_for_g)) == [D_ONLY, G_ONLY] * 3
+    assert not clean.findings
+
+
+def autoencoder(encoder, decoder, optimizer_e, optimizer_d, real, z):
+    optimizer_e.zero_grad()
+    optimizer_d.zero_grad()
+    decoder(encoder(z)).sum().backward()
+    optimizer_e.step()
+    optimizer_d.step()
+
+
+@pytest.mark.parametrize(
+    ("train_step", "kind", "severity"),
+    [
+        (d_steps_on_g_loss, "mixed", "error"),
+        (autoencoder, "meant?", "question"),
+        (textbook_detach, "wasted", "waste"),
+    ],
+)
+def test_check_raises_for_errors_and_for_what_it_is_asked_for(train_step, kind, severity):
+    audit = audit_of(train_step)
+    assert [(finding.kind, finding.severity) for finding in audit.findings] == [(kind, severity)]
+    for asked, options in {"error": {}, "question": {"questions": True}, "waste": {"waste": True}}.items():
+        if severity in ("error", asked):
+            with pytest.raises(GradientFlowError, match=rf"\*\*{kind.strip('?')}"):
+                audit.check(**options)
+        else:
+            audit.check(**options)
+
+
+@pytest.mark.parametrize(("held", "kinds"), [(0, ["ownerless", "wasted"]), (2, ["unfrozen"])])
+def test_last_layers_left_out_of_the_optimizer_are_ownerless_and_first_ones_may_be_a_backbone(held, kinds):
+    generator, _ = make_networks()
+    optimizer = torch.optim.SGD(generator[held].parameters(), lr=0.1)
+    with GradientAudit(generator=generator) as audit:
+        generator(batch()[1]).sum().backward()
+        optimizer.step()
+    assert cells(audit) == [("used",)]  # the cell of a network in part used
+    assert [finding.kind for finding in audit.findings] == kinds
+    layer = 2 - held
+    assert all(f"2 of the 4 parameters ({layer}.weight, {layer}.bias)" in finding.text for finding in audit.findings)
+
+
+# Terms of a loss.
+
+
+@pytest.mark.parametrize("cut", [torch.Tensor.detach, torch.Tensor.item])
+def test_a_term_that_moves_nothing_is_dead_in_its_row(cut):
+    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+        fake = generator(z)
+        loss = (fake - real).square().mean() + 0.1 * cut(discriminator(fake).mean())
+        optimizer_g.zero_grad()
+        loss.backward(inputs=list(generator.parameters()))
+        optimizer_g.step()
+
+    audit = audit_of(step)
+    finding = audit.findings[0]
+    assert (finding.kind, finding.networks, finding.severity) == ("dead", ("generator",), "error")
+    assert finding.line == line_of(step, "loss.backward")
+    rows = [line for line in str(audit).splitlines() if line.startswith("|   + ")]
+    assert ["(dead)" in row for row in rows] == [False, True]
+
+
+def test_terms_are_shown_by_their_own_expressions():
+    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+        loss = discriminator(real).mean() - 2 * generator(z).mean()
+        loss.backward()
+        optimizer_g.step()
+
+    audit = audit_of(step)
+    assert cells(audit) == [("used", "wasted")] * 3
+    assert [(term.place.code, tuple(term.cells.values())) for term in audit.passes[0].terms] == [
+        ("discriminator(real).mean()", ("-", "wasted")),
+        ("2 * generator(z).mean()", ("used", "-")),
+    ]
+
+
+def test_a_pass_that_reaches_no_parameter_is_dead_but_not_one_for_an_optimizer_of_latents():
+    generator, _ = make_networks()
+    generator.requires_grad_(False)
+    z = torch.randn(2, 3, requires_grad=True)
+    optimizer = torch.optim.SGD([z], lr=0.1)
+    for held in (True, False):
+        if not held:
+            optimizer.param_groups.clear()
+        with GradientAudit(generator=generator) as audit:
+            generator(z).sum().backward()
+        assert found(audit) == (set() if held else {("dead", ())})
+
+
+def test_independent_losses_in_one_sum_are_no_question_also_after_the_passes_watched_in_detail():
+    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+        optimizer_g.zero_grad()
+        optimizer_d.zero_grad()
+        (generator(z).mean() + discriminator(real).mean()).backward()
+        optimizer_g.step()
+        optimizer_d.step()
+
+    assert not audit_of(step, steps=20).findings
+
+
+# The report.
+
+
+def test_the_table_names_lines_and_counts_passes_alike():
+    audit = audit_of(textbook_detach)
+    d_line, g_line = (line_of(textbook_detach, text) for text in ("fake.detach()", "generator_loss"))
+    verdict, _, header, rule, first, second, *rest = str(audit).splitlines()
+    assert verdict.startswith("Nothing wrong. 1 waste: ")
+    columns = ["backward pass", "times", "generator", "discriminator"]
+    assert [cell.strip() for cell in header.strip("|").split("|")] == columns
+    assert first.startswith(f"| `{d_line} discriminator_loss(")
+    assert second.startswith(f"| `{g_line} generator_loss(discriminator(fake)).backward()` ")
+    assert [cell.strip() for cell in first.strip("|").split("|")][1:] == ["3x", "-", "used"]
+    assert [cell.strip() for cell in second.strip("|").split("|")][1:] == ["3x", "used", "wasted"]
+    assert len({len(line) for line in (header, rule, first, second)}) == 1
+    legend = "used: an optimizer stepped on the gradient; wasted: the gradient was cleared, or left over without a step"
+    assert rest == ["", f"{legend}; -: no gradient.", "", f"- {audit.findings[0]}"]
+
+
+def test_data_is_plain_and_in_order():
+    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+        optimizer_d.zero_grad()
+        discriminator(real).mean().backward()
+        optimizer_g.zero_grad()
+        discriminator(generator(z)).mean().backward(inputs=list(generator.parameters()))
+        optimizer_g.step()
+
+    audit = audit_of(step, steps=2)
+    data = json.loads(json.dumps(audit.data()))
+    assert [network["name"] for network in data["networks"]] == ["generator", "discriminator"]
+    assert [(optimizer["networks"], optimizer["steps"]) for optimizer in data["optimizers"]] == [
+        (["generator"], 2),
+        (["discriminator"], 0),
+    ]
+    kinds = ["zero_grad", "forward", "backward", "zero_grad", "forward", "forward", "backward", "step"]
+    assert [event["kind"] for event in data["events"]] == kinds * 2
+    assert data["events"][2]["place"]["code"] == "discriminator(real).mean().backward()"
+    assert data["severity"] == "error"
+    assert data["findings"][0]["kind"] == "idle"
+    assert data["findings"][0]["places"][0]["line"] == int(audit.findings[0].line.split(":")[1])
+
+
+def test_autograd_grad_goes_through_a_frozen_network_and_not_beyond_the_tensors_asked_for():
+    encoder, last, frozen = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 1).requires_grad_(False)
+    with GradientAudit(encoder=encoder, last=last, frozen=frozen) as audit:
+        torch.autograd.grad(frozen(last(encoder(torch.ones(1, 2)))).sum(), last.weight)
+    (event,) = (event for event in audit.events if event.kind == "grad")
+    assert event.cells == {"encoder": "-", "last": "read", "frozen": "read"}

@@ -1,0 +1,187 @@
+"""What the audit makes of gradients, steps and optimizers in forms that the museum's loops do not have."""
+
+import pytest
+import torch
+from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, make_networks
+from torch import nn
+from torch.nn import functional as F
+
+from gradient_audit import GradientAudit
+
+pytestmark = pytest.mark.usefixtures("few_objects")
+
+
+@pytest.fixture
+def network():
+    return nn.Linear(2, 1)
+
+
+@pytest.fixture
+def optimizer(network):
+    return torch.optim.SGD(network.parameters(), lr=0.1)
+
+
+def cleared_by_hand(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    discriminator(real).square().mean().backward()
+    optimizer_d.step()
+    generator(z).square().mean().backward()
+    optimizer_g.step()
+    for parameter in discriminator.parameters():
+        parameter.grad.data.zero_()  # the way of old code; it moves no version counter
+    for parameter in generator.parameters():
+        parameter.grad = None
+
+
+def test_gradients_may_be_cleared_by_hand():
+    audit = audit_of(cleared_by_hand)
+    assert not audit.findings
+    assert cells(audit) == [D_ONLY, G_ONLY] * 3
+
+
+@pytest.mark.parametrize("inputs", [list, iter])
+def test_autograd_grad_reads_the_networks_between_its_outputs_and_its_inputs(inputs):
+    generator, discriminator = make_networks()
+    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
+        fake = generator(batch()[1])
+        torch.autograd.grad(discriminator(fake).sum(), inputs([fake]))
+    assert audit.events[-1].cells == {"generator": "-", "discriminator": "read"}
+
+
+def test_gradients_of_zero_are_not_taken_for_cleared_ones_when_clipped_or_accumulated(network, optimizer):
+    with GradientAudit(network=network) as audit:
+        for _ in range(2):
+            optimizer.zero_grad(set_to_none=False)
+            F.relu(network(torch.ones(1, 2)) - 100).sum().backward()  # a hinge that holds
+            network(torch.ones(1, 2)).mul(0).sum().backward()
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+    assert cells(audit) == [("used",)] * 4
+    assert not audit.findings
+
+
+def test_networks_that_share_a_layer_under_one_optimizer_are_one_player(network):
+    first, second = nn.Sequential(nn.Linear(2, 2), network), nn.Sequential(nn.Linear(2, 2), network)
+    optimizer = torch.optim.SGD({*first.parameters(), *second.parameters()}, lr=0.1)
+    with GradientAudit(first=first, second=second) as audit:
+        (first(torch.ones(1, 2)) + second(torch.ones(1, 2))).sum().backward()
+        optimizer.step()
+    assert cells(audit) == [("used", "used")]
+    assert not audit.findings
+
+
+class Wrapper(torch.optim.Optimizer):
+    """An optimizer that steps another one, as SAM and Lookahead do."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        super().__init__(inner.param_groups, {})
+
+    def step(self):
+        self.inner.step()
+
+
+def test_an_optimizer_inside_another_steps_once(network, optimizer):
+    outer = Wrapper(optimizer)
+    with GradientAudit(network=network) as audit:
+        for _ in range(3):
+            outer.zero_grad()
+            network(torch.ones(1, 2)).sum().backward()
+            outer.step()
+    assert not audit.findings
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_step_that_grad_scaler_skips_uses_nothing(network, fused):
+    optimizer = torch.optim.Adam(network.parameters(), fused=fused)
+    scaler = torch.amp.GradScaler("cpu")
+    with GradientAudit(network=network) as audit:
+        for factor in (float("inf"), 1.0):
+            optimizer.zero_grad()
+            scaler.scale(network(torch.ones(1, 2)).mul(factor).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    assert cells(audit) == [("wasted",), ("used",)]
+    assert found(audit) == {("wasted", ("network",))}
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_closures_use_every_gradient_they_compute(network, by_name):
+    optimizer = torch.optim.LBFGS(network.parameters(), max_iter=4)
+    calls = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (network(torch.ones(1, 2)) - 3).square().sum()
+        loss.backward()
+        calls.append(loss)
+        return loss
+
+    with GradientAudit(network=network) as audit:
+        for _ in range(2):
+            optimizer.step(closure=closure) if by_name else optimizer.step(closure)
+    assert cells(audit) == [("used",)] * len(calls)
+    assert not audit.findings
+
+
+def test_an_optimizer_inside_the_backward_pass_uses_the_pass(network):
+    optimizers = {parameter: torch.optim.SGD([parameter], lr=0.1) for parameter in network.parameters()}
+
+    def step_at_once(parameter):
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    for parameter in network.parameters():
+        parameter.register_post_accumulate_grad_hook(step_at_once)
+    with GradientAudit(network=network) as audit:
+        for _ in range(2):
+            network(torch.ones(1, 2)).sum().backward()
+    assert cells(audit) == [("used",)] * 2
+    assert not audit.findings
+
+
+def test_steps_by_hand_are_steps(network):
+    with GradientAudit(network=network) as audit:
+        for _ in range(3):
+            network.zero_grad()
+            network(torch.ones(1, 2)).sum().backward()
+            for parameter in network.parameters():
+                parameter.data.add_(parameter.grad, alpha=-0.1)
+    assert cells(audit) == [("used",)] * 3
+    assert not audit.findings
+    assert [event.kind for event in audit.events] == ["zero_grad", "forward", "backward", "step"] * 3
+
+
+@pytest.mark.parametrize("after_a_pass", [False, True])
+def test_gradients_assigned_by_hand_belong_to_no_pass_and_clear_those_before(network, optimizer, after_a_pass):
+    with GradientAudit(network=network) as audit:
+        if after_a_pass:
+            network(torch.ones(1, 2)).sum().backward()
+        for parameter in network.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+    assert cells(audit) == [("wasted",)] * after_a_pass
+    assert found(audit) == ({("wasted", ("network",))} if after_a_pass else set())
+
+
+def test_sparse_gradients_and_create_graph():
+    network = nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    with GradientAudit(network=network) as audit:
+        for _ in range(2):
+            optimizer.zero_grad(set_to_none=False)
+            network(torch.tensor([1, 2])).sum().backward()
+            optimizer.step()
+        optimizer.zero_grad()
+        with pytest.warns(UserWarning, match="create_graph"):
+            network[1](torch.ones(1, 2)).square().sum().backward(create_graph=True)
+        optimizer.step()
+    assert cells(audit) == [("used",)] * 3
+    assert not audit.findings
+
+
+def test_an_uninitialised_lazy_network_is_no_obstacle():
+    lazy, eager = nn.LazyLinear(1), nn.Linear(2, 2)
+    with GradientAudit(lazy=lazy, eager=eager) as audit:
+        eager(torch.ones(1, 2)).sum().backward()
+        lazy(eager(torch.ones(1, 2))).sum().backward()
+    assert cells(audit) == [("-", "wasted"), ("wasted", "wasted")]

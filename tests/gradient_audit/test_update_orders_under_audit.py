@@ -1,0 +1,75 @@
+"""Every update order gets its table, and trains under audit to the same bits."""
+
+import pytest
+import torch
+from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, make_all
+from helpers import module_of
+
+from common.cyclegan_models import cyclegan_networks
+from common.images.pool import ImagePool
+from common.models import mlp
+from gradient_audit import GradientAudit
+from scripts import cyclegan, gan_one_stage
+
+pytestmark = pytest.mark.usefixtures("few_objects")
+
+TABLES = {
+    "detach": [D_ONLY, G_ONLY],
+    "generator_first": [G_ONLY, D_ONLY],
+    "resample": [D_ONLY, G_ONLY],
+    "retain_graph": [("wasted", "used"), ("used", "wasted")],
+    "simultaneous": [D_ONLY, G_ONLY],
+}
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("order", TABLES)
+def test_an_update_order_has_its_table_and_gives_the_same_bits_as_without_audit(order):
+    train_step = module_of(f"gan_{order}").train_step
+    states = []
+    for audited in (False, True):
+        generator, discriminator, *optimizers = parts = make_all()
+        torch.manual_seed(1)
+        if audited:
+            audit = audit_of(train_step, *parts)
+        else:
+            for step in range(3):
+                train_step(*parts, *batch(step))
+        weights = [*generator.parameters(), *discriminator.parameters()]
+        moments = [value for opt in optimizers for state in opt.state.values() for value in state.values()]
+        gradients = [parameter.grad for parameter in weights if parameter.grad is not None]
+        states.append([*weights, *moments, *gradients, torch.get_rng_state()])
+    assert len(states[0]) == len(states[1])
+    assert all(torch.equal(a, b) for a, b in zip(*states, strict=True))
+
+    assert cells(audit) == TABLES[order] * 3
+    assert [list(p.cells) for p in audit.passes] == [["generator", "discriminator"]] * 6
+    wasteful = {("wasted", ("generator",)), ("wasted", ("discriminator",))}
+    assert found(audit) == (wasteful if order == "retain_graph" else set())
+    audit.check()
+
+
+def test_table_of_one_stage():
+    generator, discriminator = mlp((1, 2, 2), 3)
+    optimizers = [torch.optim.Adam(network.parameters(), fused=True) for network in (generator, discriminator)]
+    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
+        for _ in range(3):
+            gan_one_stage.train_step(generator, discriminator, *optimizers, torch.rand(4, 1, 2, 2), torch.randn(4, 3))
+    assert cells(audit) == [D_ONLY, G_ONLY] * 3
+    assert not audit.findings
+
+
+def test_table_of_cyclegan():
+    names = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"
+    networks = cyclegan_networks((1, 12, 12), width=2, blocks=1, halvings=2)
+    optimizers = [
+        torch.optim.Adam([p for network in pair for p in network.parameters()], fused=True)
+        for pair in (networks[:2], networks[2:])
+    ]
+    pools = ImagePool(3), ImagePool(3)
+    with GradientAudit(**dict(zip(names, networks, strict=True))) as audit:
+        for _ in range(3):
+            cyclegan.train_step(*networks, *optimizers, *pools, *torch.rand(2, 2, 1, 12, 12))
+    assert [list(p.cells) for p in audit.passes] == [list(names)] * 6
+    assert cells(audit) == [("used", "used", "-", "-"), ("-", "-", "used", "used")] * 3
+    assert not audit.findings
