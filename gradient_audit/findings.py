@@ -153,9 +153,11 @@ class Finding:
         }
 
     def __str__(self) -> str:
-        """One line of Markdown."""
+        """One line of Markdown, with the mistakes of the catalogue that look like it."""
         at = f" [{', '.join(self.lines)}]" if self.lines else ""
-        return f"**{self.kind}** ({self.severity}): {self.text}{at} {self.cure}"
+        names = ", ".join(f"`{name}`" for name in KINDS[self.kind].mistakes)
+        alike = f" Mistakes like it: {names}." if names else ""
+        return f"**{self.kind}** ({self.severity}): {self.text}{at} {self.cure}{alike}"
 
 
 def joined(words) -> str:

@@ -187,7 +187,9 @@ def findings(found: list[dict]) -> Iterable[str]:
         yield f'<div class="finding {finding["severity"]}">'
         kind, severity = escape(finding["kind"]), finding["severity"]
         yield f'<p><span class="kind">{kind}</span> <span class="dim">{severity}</span></p>'
-        yield f"<p>{marked(finding['text'])}</p><p><b>Cure:</b> {marked(finding['cure'])}</p>"
+        names = ", ".join(f"<code>{escape(name)}</code>" for name in finding["mistakes"])
+        alike = f'<p class="dim">Mistakes like it (<code>--mistake NAME</code>): {names}.</p>' if names else ""
+        yield f"<p>{marked(finding['text'])}</p><p><b>Cure:</b> {marked(finding['cure'])}</p>{alike}"
         yield from excerpts(finding["places"])
         yield "</div>"
 
