@@ -222,3 +222,18 @@ def test_the_audit_shows_the_double_backward_pass_and_waits_for_g(script, steps,
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines() if line.startswith("| `")]
     assert [tuple(row[1:]) for row in table] == rows
     assert ["(create_graph)" in row[0] for row in table] == [True, False, False]
+
+
+class OfTwoScales(nn.Linear):
+    """A discriminator that returns a list, as one of several scales does."""
+
+    def forward(self, samples):
+        return [super().forward(samples)] * 2
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_discriminator_that_returns_a_list_is_told_what_to_return(script):
+    pair = networks(vectors)[0], OfTwoScales(5, 1)
+    optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for network in pair]
+    with pytest.raises(ValueError, match=r"must give logits \(N, \.\.\.\) for N samples, not a list"):
+        module_of(script).train_step(*pair, *optimizers, torch.randn(N, 5), torch.randn(N, 4))

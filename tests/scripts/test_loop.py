@@ -1,8 +1,10 @@
 """What a script's loop shows, and what the run does between two of its iterations."""
 
 import os
+import re
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -95,3 +97,12 @@ def test_an_optimizer_of_a_frozen_network_is_refused_by_name(tmp_path):
     run.keep(generator=network, optimizer_g=torch.optim.SGD(network.parameters()))
     with pytest.raises(BadInput, match="optimizer_g: all of its parameters are frozen"):
         next(run.steps(IMAGES))
+
+
+def test_the_command_that_is_printed_for_more_images_holds_in_the_current_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for _ in run_of(tmp_path).steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
+        pass
+    script, run = re.search(r"^More images: python (\S+) (\S+)$", capsys.readouterr().out, re.MULTILINE).groups()
+    assert Path(script).is_file()
+    assert Path(run, "checkpoint.pt").is_file()
