@@ -77,7 +77,7 @@ class Lineage:
             self.lines.setdefault(node, (frame.f_code, frame.f_lasti, frame.f_lineno))
             if function.overloadpacket in SUM_OPERATIONS:
                 self.constants.setdefault(node, tuple(self.constant(x, other) for x, other in _pairs(args[:2])))
-        if sources:
+        if sources and isinstance(result, Tensor) and result.layout is torch.strided:
             self.note_constant(args, result, frame)
         written = []
         for index in indices:
@@ -90,14 +90,16 @@ class Lineage:
                 written.append(storage)
         return written, read
 
-    def note_constant(self, args: tuple, result: object, frame: FrameType) -> None:
+    def note_constant(self, args: tuple, result: Tensor, frame: FrameType) -> None:
         """Note the line of a result that has no graph, and the memory of what it was computed from."""
-        tensors = [tensor for tensor in tensors_in(args) if tensor.layout is torch.strided]
-        has_graph = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        if isinstance(result, Tensor) and result.layout is torch.strided and not has_graph:
-            known = [self.makers.get(tensor.untyped_storage(), (None, ()))[1] for tensor in tensors]
-            storages = set().union(map(storage_address, tensors), *known)
-            self.makers[result.untyped_storage()] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
+        tensors = list(tensors_in(args))
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+            return
+        storages = set(map(storage_address, tensors))
+        for tensor in tensors:
+            if tensor.layout is torch.strided and (known := self.makers.get(tensor.untyped_storage())):
+                storages |= known[1]
+        self.makers[result.untyped_storage()] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
 
     def line_of(self, node) -> Place | None:
         """Return where a node of a graph was made, if that was seen."""

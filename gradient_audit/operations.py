@@ -147,7 +147,8 @@ class Details:
         made = [(node, event) for node in nodes_of(roots) if (event := self.outputs.get(node._sequence_nr()))]
         for _, event in made:
             event.in_loss = True  # whether or not its pass comes through them
-        return [(event.module, self.lineage.reach([node])[0]) for node, event in made if event.module]
+        several = len({event.module for _, event in made}) > 1  # else nothing leads through one module to another
+        return [(e.module, self.lineage.reach([node])[0] if several else set()) for node, e in made if e.module]
 
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
@@ -155,7 +156,7 @@ class Details:
             return
         frame, _ = current_frames()
         written, read = self.lineage.note(function, args, result, frame)
-        calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
+        calls = [self.record.calls[number] for number in numbers_in(CALL, read)] if read else []
         for call in calls:
             call.read = True
         if read and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
