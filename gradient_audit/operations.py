@@ -147,7 +147,7 @@ class Details:
         made = [(node, event) for node in nodes_of(roots) if (event := self.outputs.get(node._sequence_nr()))]
         for _, event in made:
             event.in_loss = True  # whether or not its pass comes through them
-        several = len({event.module for _, event in made}) > 1  # else nothing leads through one module to another
+        several = len(made) > 1  # else nothing leads through one module to another
         return [(e.module, self.lineage.reach([node])[0] if several else set()) for node, e in made if e.module]
 
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
