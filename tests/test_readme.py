@@ -4,6 +4,7 @@ import re
 
 import pytest
 from helpers import ROOT, call
+from processes import python
 
 from gradient_audit.mistakes import load, match
 
@@ -51,3 +52,9 @@ def test_options_of_the_commands_are_in_the_help(script, capsys):
     for other, arguments in COMMANDS:
         for option in re.findall(r" (--[\w-]+)", arguments if other == script else ""):
             assert option in text
+
+
+def test_the_example_of_the_audit_is_what_it_prints():
+    example = re.search(r"^\$ python -m gradient_audit (\S+)\n(.+?)\n\.\.\.$", PAGES[0].read_text(), re.M | re.S)
+    script, printed = example.groups()
+    assert printed in python("-m", "gradient_audit", script, folder=ROOT).stdout
