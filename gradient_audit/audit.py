@@ -32,8 +32,9 @@ class GradientAudit(Report):
     `backward()` raise, the gradient would have been wrong.
 
     It does not see: a backward pass by a function `backward` that was imported by name before the audit began; the
-    origin of a gradient assigned to `.grad`; and gradients that reach no `.grad`. A compiled network computes such:
-    those of all its parameters, also of the ones that `backward(inputs=...)` leaves out.
+    origin, after the detailed passes, of a gradient assigned to `.grad` (what these have shown is taken to go on); and
+    gradients that reach no `.grad`. A compiled network computes such: those of all its parameters, also of the ones
+    that `backward(inputs=...)` leaves out.
     """
 
     def __init__(self, /, **networks: nn.Module):

@@ -40,6 +40,7 @@ class Judgement:
         self.numbers = numbers_by_network(record, networks)
         self.by_number = {account.number: account for account in record.accounts.values()}
         self.owned = set().union(*(record.numbers_of(parameters_of(optimizer)) for optimizer in optimizers))
+        self.held = {id(p) for optimizer in optimizers for p in parameters_of(optimizer)}
         self.last_detailed = {p.place: p for p in record.passes if p.detailed}
 
     def findings(self) -> Iterator[Finding]:
@@ -57,7 +58,12 @@ class Judgement:
         yield from self.owners(excused)
         yield from self.plain_leaves()
         yield from self.doubtful_holders()
+        yield from self.unaveraged_networks()
         yield from self.unused_graphs()
+
+    def in_detail(self, p: Event) -> Event | None:
+        """Return the pass, or another one of its line, that was watched in detail."""
+        return p if p.detailed else self.last_detailed.get(p.place)
 
     # Which players a pass moved.
 
@@ -71,7 +77,7 @@ class Judgement:
             for name, ids in self.numbers.items()
         }
         groups = [{name for name, optimizers in movers.items() if optimizers}]
-        alike = p if p.detailed else self.last_detailed.get(p.place)
+        alike = self.in_detail(p)
         terms = alike.terms if alike else []
         if terms and all(term.complete for term in terms):
             groups = united([{name for name, cell in term.cells.items() if cell == "used"} for term in terms])
@@ -120,9 +126,7 @@ class Judgement:
         It goes to the others through the player that stepped, as a decoder's does to the encoder. And none of the other
         passes is of that player alone on what the others computed, without a graph to them, as D's on detached fakes.
         """
-        alike = {
-            n: q if q.detailed else self.last_detailed.get(q.place) for n in summed for q in [self.record.passes[n]]
-        }
+        alike = {number: self.in_detail(self.record.passes[number]) for number in summed}
         loss = alike[p.number]
         if None in alike.values():
             return False
@@ -216,11 +220,11 @@ class Judgement:
 
     def dead_passes(self) -> Iterator[Finding]:
         """Yield the passes that reached nothing."""
-        held = {id(p) for optimizer in self.optimizers for p in parameters_of(optimizer)}
         lost = {}
         for p in self.record.passes:
             loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
-            serves = p.reached or loose & held or (p.filled and p.read)  # read, as FGSM reads the gradient of images
+            # A gradient of a plain tensor may be read, as FGSM reads that of images.
+            serves = p.reached or loose & self.held or (p.filled and p.read)
             if p.detailed and p.complete and not (p.raised or serves):
                 lost[p.place] = None
         for place in lost:
@@ -264,8 +268,6 @@ class Judgement:
     def owners(self, excused: set[int]) -> Iterator[Finding]:
         """Yield what no optimizer holds, and the gradients that none used."""
         passes = self.record.passes
-        frozen = {n for n, a in self.by_number.items() if (p := a.parameter()) is None or not p.requires_grad}
-        needless = frozen.difference(*(p.reached for p in passes))
         wasted: dict[tuple[str, Place], dict[int, set[int]]] = defaultdict(dict)
         for number, p in enumerate(passes):
             for network, ids in self.numbers.items():
@@ -275,24 +277,22 @@ class Judgement:
         unfrozen = set()
         reached = set().union(*(p.reached for p in passes))
         for network, ids in self.numbers.items():
-            ownerless = (ids.keys() - self.owned - needless) & reached
+            ownerless = ids.keys() & reached - self.owned
             ownerless -= {n for n in ownerless if self.by_number[n].fed}  # stepped by hand
             if not ownerless or not self.optimizers:  # without any optimizer, no parameter is expected to have one
                 continue
             here = [(place, numbers) for (name, place), numbers in wasted.items() if name == network]
+            count = self.count_of(ownerless, network)
             if not ids.keys() & self.owned and here and self.only_judges(network, here):
-                unfrozen.add(network)
                 times = sum(len(numbers) for _, numbers in here)
                 text = f"no optimizer holds {network}, and it gets gradients, {times}x."
-                yield _finding("unfrozen", (network,), text, [place for place, _ in here])
+            elif here and self.is_backbone(ids, ownerless):
+                text = f"no optimizer holds {count} of {network}, which get gradients."
+            else:
+                yield _finding("ownerless", (network,), f"{count} of {network} are held by no optimizer.", ())
                 continue
-            if here and self.is_backbone(ids, ownerless):
-                unfrozen.add(network)
-                text = f"no optimizer holds {self.count_of(ownerless, network)} of {network}, which get gradients."
-                yield _finding("unfrozen", (network,), text, [place for place, _ in here])
-                continue
-            text = f"{self.count_of(ownerless, network)} of {network} are held by no optimizer."
-            yield _finding("ownerless", (network,), text, ())
+            unfrozen.add(network)
+            yield _finding("unfrozen", (network,), text, [place for place, _ in here])
         for (network, place), unused in wasted.items():
             if network not in unfrozen:
                 yield self.wasted_gradients(network, place, unused)
@@ -307,13 +307,12 @@ class Judgement:
 
     def plain_leaves(self) -> Iterator[Finding]:
         """Yield the leaves in a network that are no parameters of it: no optimizer gets them."""
-        held = {id(p) for optimizer in self.optimizers for p in parameters_of(optimizer)}
         attributes = {
             id(value): (network, f"{path}.{name}".lstrip("."))
             for network, top in self.networks.items()
             for path, module in top.named_modules()
             for name, value in vars(module).items()
-            if isinstance(value, Tensor) and id(value) not in held
+            if isinstance(value, Tensor) and id(value) not in self.held
         }
         places: dict[tuple[str, str], list[Place]] = defaultdict(list)
         for p in self.record.passes:
@@ -325,7 +324,7 @@ class Judgement:
             yield _finding("ownerless", (network,), text, where, cure)
 
     def doubtful_holders(self) -> Iterator[Finding]:
-        """Yield the optimizers that hold what is another's, or what cannot move, and what nobody averages."""
+        """Yield the optimizers that hold what is another's, or what cannot move."""
         accounts = self.record.accounts
         orders = {
             id(o): [accounts[id(p)].number for p in parameters_of(o) if id(p) in accounts]
@@ -347,6 +346,9 @@ class Judgement:
                     count = self.count_of({*frozen}, network)
                     text = f"{count} of {network} are frozen, and an optimizer holds them; it does not move them."
                     yield _finding("held", (network,), text, places)
+
+    def unaveraged_networks(self) -> Iterator[Finding]:
+        """Yield the networks in DistributedDataParallel that got gradients without its forward pass."""
         called = {event.module() for event in self.record.forwards if event.module}
         for network, module in self.networks.items():
             passes = [p for p in self.record.passes if p.detailed and p.reached & self.numbers[network].keys()]
@@ -359,8 +361,7 @@ class Judgement:
         count = self.count_of(set().union(*unused.values()), network)
         text = f"{count} of {network} got gradients that no optimizer used, {len(unused)}x."
         cure = KINDS["wasted"].cure
-        here = [(place, unused)]
-        if self.only_judges(network, here):  # `detach()` there would cut off those whom the loss is for
+        if self.only_judges(network, [(place, unused)]):  # `detach()` there would cut off those whom the loss is for
             cure = "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`."
         if not self.record.steps:
             cure = "No optimizer stepped during the audit: audit whole steps."

@@ -76,7 +76,8 @@ class Lineage:
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
             self.lines.setdefault(node, (frame.f_code, frame.f_lasti, frame.f_lineno))
             if function.overloadpacket in SUM_OPERATIONS:
-                self.constants.setdefault(node, tuple(self.constant(x, other) for x, other in _pairs(args[:2])))
+                pair = args[:2]
+                self.constants.setdefault(node, tuple(map(self.constant, pair, pair[::-1])))
         if sources and isinstance(result, Tensor) and result.layout is torch.strided:
             self.note_constant(args, result, frame)
         written = []
@@ -181,19 +182,16 @@ class Lineage:
     def constant(self, summand: object, other: object) -> tuple | None:
         """Return the value of a summand that needs no gradient (of a tensor its sum), its sources, and its line.
 
-        None for all else, and for a tensor computed from the other summand's own values, as in the straight-through
-        estimator.
+        None for all else, for a tensor without a source, and for one computed from the other summand's own values, as
+        in the straight-through estimator.
         """
         if not isinstance(summand, Tensor):
             return (float(summand), None, None) if isinstance(summand, float | int) else None
         if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
             return None
+        sources = self.sources_of([summand])
         made, storages = self.makers.get(summand.untyped_storage(), (None, set()))
-        if summand.numel() > 1 and isinstance(other, Tensor) and storage_address(other) in storages:
+        of_other = isinstance(other, Tensor) and storage_address(other) in storages
+        if summand.numel() > 1 and (of_other or not sources):
             return None
-        return float(summand.detach().double().sum()), self.sources_of([summand]), made
-
-
-def _pairs(values: tuple) -> list[tuple]:
-    """Return each of two values with the other."""
-    return list(zip(values, values[::-1], strict=True))
+        return float(summand.detach().double().sum()), sources, made

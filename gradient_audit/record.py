@@ -118,9 +118,7 @@ class Steps:
     stale: dict[tuple[int, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (pass, step): accounts
     sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (accounts, step)
     twice: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (here, first)
-    without: dict[int, tuple[list[int], bool]] = field(
-        default_factory=dict
-    )  # plain leaf: shape, whether never a gradient
+    without: dict[int, tuple[list[int], bool]] = field(default_factory=dict)  # plain leaf: shape, never a gradient
     repeated: set[Place] = field(default_factory=set)  # steps with no backward pass since the one before
     duplicates: tuple[Place, set[int]] | None = None  # parameters that it holds twice
 

@@ -34,8 +34,8 @@ class Watcher:
     Each parameter has an account of the backward passes that its `.grad` is the sum of. `torch.autograd.backward`,
     which `Tensor.backward` calls, is wrapped. Hooks on the parameters record which of them a pass reached, and step
     hooks on the optimizers record which gradients were used. A gradient can be cleared in too many ways to watch each
-    of them, so `.grad` is inspected before every pass and step. It was cleared if it is None, is another tensor, or
-    has become all zeros; it was not if it was scaled, clipped or averaged in place.
+    of them, so `.grad` is inspected before every pass and step. It was cleared if it is None, has become all
+    zeros, or is another tensor that does not come from it; it was not if it was scaled, clipped or averaged in place.
     """
 
     watching: "Watcher | None" = None  # the one of this process

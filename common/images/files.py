@@ -51,7 +51,7 @@ def check_headers(paths: list[str]) -> set[str]:
     chunks = [paths[start : start + 100] for start in range(0, len(paths), 100)]  # faster than a task for each file
     with ThreadPoolExecutor(HEADER_THREADS) as threads:
         modes = threads.map(lambda chunk: set(map(header_mode, chunk)), chunks)
-        return set().union(*tqdm(modes, "checking images", len(chunks), unit="00", leave=False, delay=1))
+        return set().union(*tqdm(modes, "checking images", len(chunks), unit="", unit_scale=100, leave=False, delay=1))
 
 
 def header_mode(path: str) -> str:

@@ -51,7 +51,7 @@ def resized(images: Tensor, size: int | None) -> "Tensor | StreamedImages":
 
     from torchvision.transforms.v2.functional import resize  # torchvision takes as long to load as torch
 
-    if images[:, :, 0, 0].numel() * size**2 > RESIZED_LIMIT:
+    if images.shape[:2].numel() * size**2 > RESIZED_LIMIT:
         from common.images.streaming import StreamedImages
 
         shape = (images.shape[1], size, size)

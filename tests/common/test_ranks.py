@@ -71,12 +71,6 @@ def start_with_the_rank_as_weights(folder):
         assert (network.weight == 0).all()
 
 
-def test_an_optimizer_whose_gradients_are_not_averaged_is_refused(tmp_path):
-    assert ended(start_ranks(2, tmp_path, train_without_averaging, tmp_path)) == [1, 1]
-    for log in logs(tmp_path, 2):
-        assert "BadInput: optimizer_d: its gradients are not averaged over the processes; before the loop, call" in log
-
-
 def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_is_that_of_one_process(tmp_path):
     for count in (1, 2, 2):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -100,10 +94,14 @@ def draw_in_steps(folder):
     torch.save({"noise": noise, "own": own}, folder / f"drawn{run.ranks.rank}")
 
 
-def test_batch_normalisation_over_a_part_of_the_batch_is_refused_under_several_processes(tmp_path):
-    assert ended(start_ranks(2, tmp_path, train_with_batch_norm, tmp_path)) == [1, 1]
-    for log in logs(tmp_path, 2):
-        assert "BadInput: generator: its BatchNorm1d normalises over each process's part of the batch" in log
+def train_without_averaging(folder):
+    module = module_of("gan_detach")
+    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    optimizer_g, optimizer_d = (torch.optim.SGD(torch.nn.Linear(2, 3).parameters()) for _ in range(2))
+    optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
+    run.keep(optimizer_g=optimizer_g, optimizer_d=optimizer_d)
+    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
+    next(run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)))
 
 
 def train_with_batch_norm(folder):
@@ -113,14 +111,28 @@ def train_with_batch_norm(folder):
     next(run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)))
 
 
-def train_without_averaging(folder):
+def ask_for_too_much_noise(folder):
     module = module_of("gan_detach")
     run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
-    optimizer_g, optimizer_d = (torch.optim.SGD(torch.nn.Linear(2, 3).parameters()) for _ in range(2))
-    optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
-    run.keep(optimizer_g=optimizer_g, optimizer_d=optimizer_d)
     run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
-    next(run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)))
+    for _ in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
+        run.noise(4)
+
+
+REFUSED = {
+    train_without_averaging: (
+        "BadInput: optimizer_d: its gradients are not averaged over the processes; before the loop, call"
+    ),
+    train_with_batch_norm: "BadInput: generator: its BatchNorm1d normalises over each process's part of the batch",
+    ask_for_too_much_noise: "ValueError: noise(4): this process has 2 images of the batch",
+}
+
+
+@pytest.mark.parametrize(("train", "message"), REFUSED.items())
+def test_what_several_processes_cannot_train_as_one_is_refused_by_each(train, message, tmp_path):
+    assert ended(start_ranks(2, tmp_path, train, tmp_path)) == [1, 1]
+    for log in logs(tmp_path, 2):
+        assert message in log
 
 
 def test_one_process_downloads_while_the_others_wait(tmp_path):
@@ -133,20 +145,6 @@ def download_slowly(path):
         if not path.exists():
             time.sleep(0.5)
             path.mkdir()  # fails for the second
-
-
-def test_noise_within_a_step_is_for_the_images_of_the_process(tmp_path):
-    assert ended(start_ranks(2, tmp_path, ask_for_too_much_noise, tmp_path)) == [1, 1]
-    for log in logs(tmp_path, 2):
-        assert "ValueError: noise(4): this process has 2 images of the batch" in log
-
-
-def ask_for_too_much_noise(folder):
-    module = module_of("gan_detach")
-    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
-    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
-    for _ in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
-        run.noise(4)
 
 
 def test_each_process_takes_the_cuda_device_of_its_number_or_is_refused(monkeypatch):
