@@ -5,6 +5,7 @@ The order of the batches is a function of (seed, step) alone, so a resumed run s
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,47 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from common.errors import BadInput
+
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADED = ("mnist", "fashion-mnist", "cifar10")
 DATASETS = ("mnist5k", "stacked-digits", *DOWNLOADED)  # by name; any other value is the path of a folder
 FOLDER_IMAGE_SIZE = 64
 STACKED = 60_000  # images of stacked-digits
+
+
+@dataclass(frozen=True)
+class LabeledImages:
+    """Images, each with its class: one data set, whose batches are pairs. Raises ValueError for labels of another form.
+
+    images: what `load_images` returns, N of them. labels: int64 (N,), indices into `classes`, the names.
+    """
+
+    images: Any
+    labels: Tensor
+    classes: tuple[str, ...]
+
+    def __post_init__(self):
+        """Check the labels."""
+        count = len(self.images)
+        if self.labels.dtype != torch.int64 or self.labels.shape != (count,):
+            form = f"{self.labels.dtype} {tuple(self.labels.shape)}"
+            raise ValueError(f"labels must be int64, one for each of {count} images; these are {form}")
+        if not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
+            raise ValueError(f"labels must be from 0 to {len(self.classes) - 1}, one for each name in classes")
+
+    def __len__(self) -> int:
+        """Return N."""
+        return len(self.images)
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the images, (N, C, H, W)."""
+        return self.images.shape
+
+    def to(self, device: torch.device) -> "LabeledImages":
+        """Return the data set on `device`."""
+        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
 
 
 def absolute_dataset(dataset: str) -> str:
@@ -60,21 +97,36 @@ def to_uint8(images: Tensor) -> Tensor:
     return images.add(1).mul(127.5).round().clamp(0, 255).byte()
 
 
-def batches(
-    images: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
-) -> Iterator[Tensor]:
+def check_images(images: Any) -> None:
+    """Raise BadInput for what is neither uint8 (N, C, H, W), nor a stream of such images, nor LabeledImages."""
+    images = images.images if isinstance(images, LabeledImages) else images
+    if isinstance(images, Tensor) and (images.dtype != torch.uint8 or images.ndim != 4):
+        form = f"{str(images.dtype).removeprefix('torch.')} {tuple(images.shape)}"
+        message = (
+            "a data set is images, uint8 (N, C, H, W); labels go with theirs, LabeledImages(images, labels, classes)"
+        )
+        raise BadInput(f"{form}: {message}")
+
+
+def batches(images: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator[Any]:
     """Yield each step's batch, as floats in [-1, 1] on the images' device, without end.
 
-    images: what `load_images` returns, a uint8 tensor (N, C, H, W) or a stream; both give the same batches. rows: the
-    slice of every batch to yield; no other image is read. Raises BadInput for a streamed image that cannot be read.
+    images: what `load_images` returns, a uint8 tensor (N, C, H, W) or a stream; both give the same batches. Of
+    LabeledImages, a batch is a pair: floats, and their labels. rows: the slice of every batch to yield; no other image
+    is read. Raises BadInput for a streamed image that cannot be read.
     """
     order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
-    if isinstance(images, Tensor):
-        chosen = (images.index_select(0, indices.to(images.device, non_blocking=True)) for indices in order)
-    else:
-        chosen = images.batches(order)
-    for batch in chosen:
+    if isinstance(images, LabeledImages):  # both parts in the same order, a function of seed and step
+        reals = batches(images.images, batch_size, seed, first_step, rows)
+        yield from zip(reals, selected(images.labels, order), strict=True)
+        return
+    for batch in selected(images, order) if isinstance(images, Tensor) else images.batches(order):
         yield to_float(batch)
+
+
+def selected(values: Tensor, order: Iterator[Tensor]) -> Iterator[Tensor]:
+    """Yield the rows of `values` (N, ...) at each tensor of indices in `order`, which are on the CPU."""
+    return (values.index_select(0, indices.to(values.device, non_blocking=True)) for indices in order)
 
 
 def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:

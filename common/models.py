@@ -1,14 +1,16 @@
 """Networks, independent of the update order: each pair can be replaced by another.
 
-A generator takes noise (N, z_dim) to images (N, C, H, W) in [-1, 1], a discriminator takes images to logits (N, 1). No
-layer mixes samples of a batch, so real and fake images may share a pass and a batch may be split over ranks.
+A generator takes noise (N, z_dim) to images (N, C, H, W) in [-1, 1], a discriminator takes images to logits (N, 1);
+conditional ones also take labels, int64 (N,). No layer mixes samples of a batch, so real and fake images may share a
+pass and a batch may be split over ranks.
 """
 
 from itertools import pairwise
 from math import prod
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 
 def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Module]:
@@ -81,6 +83,37 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tupl
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
+class ConditionalGenerator(nn.Module):
+    """A generator that is told the class: its noise is followed by the label, as one value for each class."""
+
+    def __init__(self, generator: nn.Module, classes: int):
+        """Take a generator whose noise has z_dim + classes values."""
+        super().__init__()
+        self.generator, self.classes = generator, classes
+
+    def forward(self, z: Tensor, labels: Tensor) -> Tensor:
+        """Return images (N, C, H, W), given noise (N, z_dim) and labels (N,) from 0 to classes - 1."""
+        return self.generator(torch.cat([z, F.one_hot(labels, self.classes).to(z)], dim=1))
+
+
+class ProjectionDiscriminator(nn.Module):
+    """A discriminator that is told the class: to its logit it adds the product of its features and the class's own.
+
+    Miyato and Koyama, "cGANs with Projection Discriminator" (2018).
+    """
+
+    def __init__(self, discriminator: nn.Sequential, classes: int):
+        """Take a discriminator whose last layer is linear and gives the logit."""
+        super().__init__()
+        self.features, self.logit = discriminator[:-1], discriminator[-1]
+        self.embedding = nn.Embedding(classes, self.logit.in_features)
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Return logits (N, 1), given images (N, C, H, W) and labels (N,) from 0 to classes - 1."""
+        features = self.features(images)
+        return self.logit(features) + (self.embedding(labels) * features).sum(dim=1, keepdim=True)
+
+
 class Residual(nn.Sequential):
     """Layers whose output is added to their input; after He et al., "Deep Residual Learning" (2016)."""
 
@@ -96,3 +129,11 @@ def norm(channels: int) -> nn.Module:
 
 CONV_SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
 MODELS = {"conv": conv, "mlp": mlp}
+
+
+def conditional(
+    model: str, image_shape: tuple[int, int, int], z_dim: int, classes: int
+) -> tuple[ConditionalGenerator, ProjectionDiscriminator]:
+    """Return the generator and the discriminator of a model in MODELS, told the class of each image."""
+    generator, discriminator = MODELS[model](image_shape, z_dim + classes)
+    return ConditionalGenerator(generator, classes), ProjectionDiscriminator(discriminator, classes)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-from common.data import absolute_dataset, batches, seed_for, to_uint8
+from common.data import LabeledImages, absolute_dataset, batches, check_images, seed_for, to_uint8
 from common.errors import BadInput, Stopped
 from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
@@ -73,6 +74,7 @@ class TrainingRun:
         self.state: dict[str, Stateful] = {}
         self.latest: tuple[int, dict[str, Tensor | float]] = 0, {}
         self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
+        self.columns = 8
         self.measures: dict[str, Callable[[], Tensor]] = {}
         self.measured: dict[str, float] = {}
         self.config: dict[str, object] = {}
@@ -107,13 +109,13 @@ class TrainingRun:
         """Return the networks among what `keep` named."""
         return {name: part for name, part in self.state.items() if isinstance(part, nn.Module)}
 
-    def show(self, **pictures: Tensor | Callable[[], Tensor]) -> None:
+    def show(self, columns: int = 8, **pictures: Tensor | Callable[[], Tensor]) -> None:
         """Name the pictures: images (N, C, H, W) in [-1, 1], shown once, or a function that makes them.
 
-        TensorBoard shows each under its name, eight images to a row. Every --sample-every steps the functions are
+        TensorBoard shows each under its name, `columns` images to a row. Every --sample-every steps the functions are
         called, and their images are also saved as one PNG.
         """
-        self.pictures = pictures
+        self.pictures, self.columns = pictures, columns
 
     def measure(self, measures: dict[str, Callable[[], Tensor]]) -> None:
         """Name the measurements, made with every sample grid: TensorBoard tags, and functions that return 0-d tensors.
@@ -147,17 +149,21 @@ class TrainingRun:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, sample and save between them.
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
-        [-1, 1]; under torchrun, this process's rows of it. A resumed run loads its state here and starts with the step
-        after its checkpoint. Raises BadInput if the run's folder cannot be written or is in use by another process, if
-        the data differ between processes, or if the checkpoint does not fit these networks and data. Raises Stopped if
-        later a file cannot be written, a streamed image cannot be read or a loss is not finite; Interrupted, with
-        everything saved, after Ctrl-C or SIGTERM.
+        [-1, 1]; under torchrun, this process's rows of it. LabeledImages give two parts, the images and their labels,
+        int64 (batch_size,): with one such data set, (step, real, labels). A resumed run loads its state here and starts
+        with the step after its checkpoint. Raises BadInput for other data, if the run's folder cannot be written or is
+        in use by another process, if the data differ between processes, or if the checkpoint does not fit these
+        networks and data. Raises Stopped if later a file cannot be written, a streamed image cannot be read or a loss
+        is not finite; Interrupted, with everything saved, after Ctrl-C or SIGTERM.
         """
         options = self.options
+        for images in datasets:
+            check_images(images)
         shapes = [list(images.shape) for images in datasets]
-        check_same_on_all_ranks(self.ranks, dataset=shapes)
+        classes = [list(images.classes) for images in datasets if isinstance(images, LabeledImages)]
+        check_same_on_all_ranks(self.ranks, dataset=[shapes, classes])
         self.check_parts()
-        start = self.restore(shapes) if options.resume else 0
+        start = self.restore(shapes, classes) if options.resume else 0
         if start == options.steps:
             self.print_results(start)
             return
@@ -181,7 +187,7 @@ class TrainingRun:
             self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not leads))
             with self.write_errors_as_stopped():
                 if leads:
-                    self.write_config(shapes)
+                    self.write_config(shapes, classes)
                     # TensorBoard ignores what an earlier process logged about steps after the checkpoint.
                     self.board = opened.enter_context(events(self.folder, start + 1 if options.resume else None))
                 if options.resume:
@@ -208,7 +214,8 @@ class TrainingRun:
                     reals = [next(stream) for stream in streams]
                 except BadInput as error:
                     raise self.read_error(step - 1, error) from error
-                yield step, *reals
+                parts = [real if isinstance(real, tuple) else (real,) for real in reals]
+                yield step, *chain.from_iterable(parts)
                 self.bar.update()
                 last = self.ends(step)
                 with self.write_errors_as_stopped():
@@ -269,15 +276,16 @@ class TrainingRun:
             message += "; --resume continues from it, with the same number of images"
         return Stopped(message)
 
-    def restore(self, shapes: list[list[int]]) -> int:
+    def restore(self, shapes: list[list[int]], classes: list[list[str]]) -> int:
         """Load the checkpoint's state and return its step; raises BadInput, loading nothing, if it does not fit."""
         run, checkpoint = self.options.resume, self.checkpoint
         made_with = [list(shape) for shape in checkpoint["data_shapes"]]
         if made_with != shapes:
-            message = (
-                f"holds images of shape {shapes}, but the run {run} was made with {made_with}; use the same images"
-            )
-            raise BadInput(f"--dataset {self.options.dataset}: {message}")
+            message = f"images of shape {shapes}, but the run {run} was made with {made_with}; use the same images"
+            raise BadInput(f"--dataset {self.options.dataset}: holds {message}")
+        if classes != checkpoint.get("classes", []):
+            message = f"classes other than those of the run {run}; use the same images in the same folders"
+            raise BadInput(f"--dataset {self.options.dataset}: holds {message}")
         with refusing(run / "checkpoint.pt"):
             for name, part in self.state.items():
                 if wrong := mismatch(part, checkpoint.get(name)):
@@ -294,7 +302,7 @@ class TrainingRun:
         self.board.add_text("options", options.encode(errors="backslashreplace").decode())
         for name, picture in self.pictures.items():
             if isinstance(picture, Tensor):
-                add_picture(self.board, name, picture, 0)
+                add_picture(self.board, name, picture, 0, self.columns)
         self.sample(0)
 
     def report(self, audit: "GradientAudit", step: int, steps: str) -> None:
@@ -359,11 +367,11 @@ class TrainingRun:
         for module, mode in modes.items():
             module.training = mode
         for name, images in drawn.items():
-            add_picture(self.board, name, images, step)
+            add_picture(self.board, name, images, step, self.columns)
         for name, number in self.measured.items():
             self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)
-        everything = png(grid(to_uint8(torch.cat(list(drawn.values())))))
+        everything = png(grid(to_uint8(torch.cat(list(drawn.values()))), self.columns))
         write_whole(self.sample_path(step), lambda file: file.write(everything))
 
     def sample_path(self, step: int) -> Path:
@@ -385,8 +393,8 @@ class TrainingRun:
             write_whole(self.folder / "checkpoint.pt", lambda file: torch.save(self.config | checkpoint, file))
         self.saved_step = step
 
-    def write_config(self, shapes: list[list[int]]) -> None:
-        """Write `config.json`: the script, its options, the data's shapes, and what it ran on."""
+    def write_config(self, shapes: list[list[int]], classes: list[list[str]]) -> None:
+        """Write `config.json`: the script, its options, the data's shapes and classes, and what it ran on."""
         options = options_to_store(self.options, "resume")
         if isinstance(options.get("dataset"), str):
             options["dataset"] = absolute_dataset(options["dataset"])
@@ -394,6 +402,7 @@ class TrainingRun:
             "script": self.script,
             "options": options,
             "data_shapes": shapes,
+            "classes": classes,
             "device": str(self.device),
             "torch": str(torch.__version__),
         }

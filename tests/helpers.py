@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
 PENALTIES = ["wgan_gp", "r3"]  # those whose D is no judge of probabilities, and is differentiated twice
 GANS = [f"gan_{order}" for order in ORDERS]
-TRAINING = [*GANS, "cyclegan"]
+TRAINING = [*GANS, "gan_conditional", "cyclegan"]
 
 
 def path_of(script):

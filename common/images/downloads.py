@@ -19,17 +19,21 @@ DOWNLOADS = Path(__file__).resolve().parents[2] / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
 
 
-def load_torchvision(dataset: str) -> Tensor:
-    """Return a torchvision data set's training images, uint8 (N, C, H, W); downloads them if they are missing."""
+def load_torchvision(dataset: str) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+    """Return a torchvision data set's training images, uint8 (N, C, H, W), their labels, and the classes' names.
+
+    Downloads them if they are missing.
+    """
     factory = TORCHVISION[dataset]
     with first_on_this_machine():
         try:
-            images = factory(DOWNLOADS, train=True).data
+            data = factory(DOWNLOADS, train=True)
         except RuntimeError:  # torchvision raises this for files that are missing or damaged
             download(dataset)
-            images = factory(DOWNLOADS, train=True).data
-    images = torch.as_tensor(images)
-    return images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
+            data = factory(DOWNLOADS, train=True)
+    images, labels = torch.as_tensor(data.data), torch.as_tensor(data.targets)
+    images = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
+    return images, labels, tuple(data.classes)
 
 
 def download(dataset: str) -> None:

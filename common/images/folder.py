@@ -1,4 +1,4 @@
-"""A folder of images: read into memory, or streamed where it is big."""
+"""A folder of images: read into memory, or streamed where it is big; and the class of each image."""
 
 from functools import partial
 from pathlib import Path
@@ -33,3 +33,18 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
         images = [read_image(path, image_size, mode) for path in bar]
     channels = max(len(image) for image in images)
     return torch.stack([image.expand(channels, -1, -1) for image in images])
+
+
+def folder_labels(folder: Path) -> tuple[Tensor, tuple[str, ...]]:
+    """Return the class of every image that `load_folder` returns, int64 (N,), and the classes' names, sorted.
+
+    A class is a folder in `folder`. Raises BadInput, naming the path, for an image that lies in none.
+    """
+    paths = [Path(path).relative_to(folder) for path in image_paths(folder)]
+    for path in paths:
+        if len(path.parts) == 1:
+            message = f"{path} lies in no class's folder; labels take a folder of images for each class"
+            raise BadInput(f"--dataset {folder}: {message}")
+    classes = sorted({path.parts[0] for path in paths})
+    numbers = {name: number for number, name in enumerate(classes)}
+    return torch.tensor([numbers[path.parts[0]] for path in paths], dtype=torch.int64), tuple(classes)

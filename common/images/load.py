@@ -1,4 +1,4 @@
-"""The images to train on, by the name of a data set or the path of a folder."""
+"""The images to train on, with or without their labels, by the name of a data set or the path of a folder."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from common.data import DATASETS, DOWNLOADED, FOLDER_IMAGE_SIZE, load_mnist5k, load_stacked_digits
+from common.data import DATASETS, DOWNLOADED, FOLDER_IMAGE_SIZE, LabeledImages, load_mnist5k, load_stacked_digits
 from common.errors import BadInput
 
 if TYPE_CHECKING:
@@ -24,21 +24,48 @@ def load_images(dataset: str, image_size: int | None = None) -> "Tensor | Stream
     image_size: pixels a side; None keeps a data set's own size, and scales the images of a folder to 64x64.
     Raises BadInput if there are no such images.
     """
-    if dataset == "mnist5k":
-        return resized(load_mnist5k()[0], image_size)
-    if dataset == "stacked-digits":
-        return resized(load_stacked_digits()[0], image_size)
-    if dataset in DOWNLOADED:
-        from common.images.downloads import load_torchvision  # as below, only what is asked for is loaded
+    if dataset in DATASETS:
+        return resized(load_named(dataset)[0], image_size)
 
-        return resized(load_torchvision(dataset), image_size)
+    from common.images.folder import load_folder  # here and below, only what is asked for is loaded
+
+    return load_folder(folder_path(dataset), image_size or FOLDER_IMAGE_SIZE)
+
+
+def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledImages:
+    """Return what `load_images` does, with the class of each image.
+
+    The classes of a folder are the folders in it, as for torchvision's ImageFolder. Raises BadInput if there are no
+    labels, or no such images.
+    """
+    if dataset == "stacked-digits":
+        message = "has no class labels; name another data set, or a folder with a folder of images for each class"
+        raise BadInput(f"--dataset {dataset}: {message}")
+    if dataset in DATASETS:
+        images, labels, classes = load_named(dataset)
+        return LabeledImages(resized(images, image_size), labels, classes)
+
+    from common.images.folder import folder_labels
+
+    labels, classes = folder_labels(folder_path(dataset))
+    return LabeledImages(load_images(dataset, image_size), labels, classes)
+
+
+def load_named(dataset: str) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+    """Return the images of a data set in DATASETS, their labels, and the names of the classes."""
+    if dataset in DOWNLOADED:
+        from common.images.downloads import load_torchvision
+
+        return load_torchvision(dataset)
+    return *(load_mnist5k if dataset == "mnist5k" else load_stacked_digits)(), tuple("0123456789")
+
+
+def folder_path(dataset: str) -> Path:
+    """Return the path of a folder; raises BadInput if there is none."""
     if not os.path.isdir(dataset):  # noqa: PTH112 (Path.is_dir raises for long names, and Path("") is this folder)
         message = f"neither {', '.join(DATASETS)} nor a folder; name one of those or a folder that holds images"
         raise BadInput(f"--dataset {dataset or repr(dataset)}: {message}")
-
-    from common.images.folder import load_folder  # only a folder needs the modules for image files
-
-    return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
+    return Path(dataset)
 
 
 def resized(images: Tensor, size: int | None) -> "Tensor | StreamedImages":

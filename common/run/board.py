@@ -54,9 +54,9 @@ def stacked(values: Mapping[str, Tensor | float], device: torch.device) -> Tenso
     return torch.stack([number.detach().reshape(()).to(device, torch.get_default_dtype()) for number in numbers])
 
 
-def add_picture(board: SummaryWriter, name: str, images: Tensor, step: int) -> None:
+def add_picture(board: SummaryWriter, name: str, images: Tensor, step: int, columns: int) -> None:
     """Show images (N, C, H, W) in [-1, 1] as one picture; takes half the time of TensorBoard's `add_image`."""
-    picture = grid(to_uint8(images))
+    picture = grid(to_uint8(images), columns)
     colours, height, width = picture.shape
     image = Summary.Image(colorspace=colours, height=height, width=width, encoded_image_string=png(picture))
     board.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=image)]), step)

@@ -5,7 +5,7 @@ import io
 from torch import Tensor
 
 
-def grid(images: Tensor, columns: int = 8) -> Tensor:
+def grid(images: Tensor, columns: int) -> Tensor:
     """Return uint8 images (N, C, H, W) as one picture (C, h, w) on the CPU; below 64 pixels at twice their size."""
     from torchvision.utils import make_grid  # torchvision takes as long to load as torch
 

@@ -4,7 +4,9 @@ FID and KID are distances between features of the samples and of real images, 0 
 et al. 2018). Precision is the share of samples that lie among the real images, recall the share of real images that lie
 among the samples (Kynkaanniemi et al. 2019). Features of digits also say which digits the samples are; of stacked
 digits it counts the 1,000 modes, and gives the reverse KL divergence to those of the data, in place of the distances.
-Each figure stands beside its floor, the same for other real images in place of the samples. Figures of different
+If the networks are told a class, each sample has that of a real image; beside the recall of each class stands the share
+of samples that the classifier of digits takes for the class asked for. Each figure stands beside its floor, the same
+for other real images in place of the samples. Figures of different
 features or counts are not comparable: FID falls as the count grows.
 
 Prints the figures, and adds them to `evaluation.json` in the run, one entry for each settings and step, and to
@@ -33,8 +35,9 @@ from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
+from common.data import LabeledImages
 from common.errors import BadInput
-from common.images.load import load_images
+from common.images.load import load_images, load_labeled_images
 from common.images.streaming import StreamedImages
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch
@@ -43,7 +46,7 @@ from common.run.markdown import table
 from common.run.option_values import Seed, checked
 from common.run.options import pick_device
 from scripts.tools import digit_classifier as digits
-from scripts.tools.finished_run import GeneratorOptions, generate, is_cyclegan, load_generator
+from scripts.tools.finished_run import GeneratorOptions, class_names, generate, is_cyclegan, load_generator
 from scripts.tools.modes import measure_modes
 
 COUNT = 5000
@@ -100,10 +103,13 @@ register_feature_extractor("digits", DigitFeatures)
 EXTRACTORS = {"digits": "digits", "inception": "inception-v3-compat"}
 
 
-def measure(images: Tensor, real: Tensor, options: Options, device: torch.device, cache: str) -> dict[str, float]:
+def measure(
+    images: Tensor, real: Tensor, options: Options, device: torch.device, cache: str, distances: bool = True
+) -> dict[str, float]:
     """Return the figures of `images`, by name, against as many `real` ones, both uint8 (N, C, H, W).
 
-    cache: folder in which the features of `real` stay for the next call.
+    cache: folder in which the features of `real` stay for the next call. distances: False for precision and recall
+    alone.
     """
     seen, real = (part.expand(-1, 3 if options.features == "inception" else -1, -1, -1) for part in (images, real))
     with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
@@ -113,8 +119,8 @@ def measure(images: Tensor, real: Tensor, options: Options, device: torch.device
             input2_cache_name="real",
             cache_root=cache,
             feature_extractor=EXTRACTORS[options.features],
-            fid=True,
-            kid=True,
+            fid=distances,
+            kid=distances,
             prc=True,
             prc_neighborhood=NEIGHBOURS,
             kid_subset_size=min(1000, len(images)),
@@ -123,8 +129,24 @@ def measure(images: Tensor, real: Tensor, options: Options, device: torch.device
             save_cpu_ram=True,  # no worker processes: the images are in memory
             verbose=False,
         )
-    figures = {name: metrics[key] for key, name in METRICS.items()}
-    return figures | digits.measure_digits(images) if options.features == "digits" else figures
+    figures = {name: metrics[key] for key, name in METRICS.items() if key in metrics}
+    return figures | digits.measure_digits(images) if distances and options.features == "digits" else figures
+
+
+def measure_classes(images: LabeledImages, real: LabeledImages, *given: Options | torch.device) -> dict[str, float]:
+    """Return the share of `images` that are of their class, if features are those of digits, and each class's recall.
+
+    given: options and device, as for `measure`. A class with too few images for NEIGHBOURS is left out.
+    """
+    figures = {}
+    if given[0].features == "digits":
+        figures["of_their_class"] = (digits.classify(images.images)[1] == images.labels).float().mean().item()
+    for number, name in enumerate(real.classes):
+        part, real_part = (data.images[data.labels == number] for data in (images, real))
+        if min(len(part), len(real_part)) > NEIGHBOURS:
+            with tempfile.TemporaryDirectory() as cache:
+                figures[f"recall_of_{name}"] = measure(part, real_part, *given, cache, distances=False)["recall"]
+    return figures
 
 
 def download_inception() -> None:
@@ -199,7 +221,11 @@ def evaluate_run(options: Options) -> tuple[dict, str]:
     read_evaluations(path)  # a bad file is refused now rather than at the end
     device = pick_device(options.device)
 
-    images = load_images(dataset, checkpoint["data_shapes"][0][-1])
+    names, size = class_names(checkpoint), checkpoint["data_shapes"][0][-1]
+    data = load_labeled_images(dataset, size) if names else load_images(dataset, size)
+    images = data.images if names else data
+    if names and names != list(data.classes):
+        raise BadInput(f"{options.run}: the classes of {dataset} are not those of the run; use the same images")
     features = options.features or ("digits" if dataset in DIGIT_DATASETS else "inception")
     options = replace(options, features=features)
     counts_modes = dataset == "stacked-digits" and features == "digits"
@@ -213,13 +239,19 @@ def evaluate_run(options: Options) -> tuple[dict, str]:
         download_inception()
 
     random = torch.Generator().manual_seed(options.seed)
-    samples = generate(generator, torch.randn(count, z_dim, generator=random), device)
-    real, others = select_images(images, torch.randperm(len(images), generator=random)[: 2 * count]).split(count)
+    z, order = torch.randn(count, z_dim, generator=random), torch.randperm(len(images), generator=random)[: 2 * count]
+    real, others = select_images(images, order).split(count)
+    labels, other_labels = data.labels[order].split(count) if names else (None, None)
+    samples = generate(generator, device, z, *([labels] if names else []))
     if counts_modes:
         figures, floor = measure_modes(samples), measure_modes(others)
     else:
         with tempfile.TemporaryDirectory() as cache:
             figures, floor = (measure(part, real, options, device, cache) for part in (samples, others))
+    if names:
+        labeled = LabeledImages(real, labels, data.classes)
+        figures |= measure_classes(replace(labeled, images=samples), labeled, options, device)
+        floor |= measure_classes(replace(labeled, images=others, labels=other_labels), labeled, options, device)
     outcome = {"device": str(device), "samples": figures, "floor": floor}
     title = f"step {checkpoint['step']}, {options.weights} weights, {count:,} images a side, features: {features}"
     if features == "digits":

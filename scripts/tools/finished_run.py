@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
 from common.errors import BadInput
-from common.models import MODELS
+from common.models import MODELS, conditional
 from common.run.checkpoint import mismatch, refusing
 
 HINT = "name the function of its script that makes them, --networks FILE:FUNCTION"
@@ -30,7 +30,8 @@ class GeneratorOptions:
     """Folder of the run, or its checkpoint.pt."""
     networks: str | None = None
     """FILE:FUNCTION that makes the networks of a script that has its own, (image_shape, z_dim) -> (generator,
-    discriminator), as those in common/models.py. FILE is executed. None takes those that --model named."""
+    discriminator), as those in common/models.py; with labels, (image_shape, z_dim, classes). FILE is executed. None
+    takes those that --model named."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
@@ -40,10 +41,19 @@ def is_cyclegan(checkpoint: dict) -> bool:
     return "a_to_b" in checkpoint
 
 
-def make_own_generator(name: str, image_shape: tuple[int, int, int], z_dim: int) -> nn.Module:
-    """Return the generator of the pair that `FILE:FUNCTION` makes; raises BadInput if that fails.
+def class_names(checkpoint: dict) -> list[str]:
+    """Return the names of the classes that the run's networks are told, or none; raises BadInput for anything else."""
+    names = checkpoint.get("classes") or [[]]
+    if not isinstance(names, list) or not isinstance(names[0], list) or not all(isinstance(n, str) for n in names[0]):
+        raise BadInput("its classes are no names")
+    return names[0]
 
-    FILE is executed, but not as `__main__`.
+
+def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn.Module, nn.Module]:
+    """Return the generator and the discriminator that `FILE:FUNCTION` makes; raises BadInput if that fails.
+
+    given: what FUNCTION takes, image_shape, z_dim, and the number of classes if there are any. FILE is executed, but
+    not as `__main__`.
     """
     file, _, function = name.rpartition(":")
     if not file or not function:
@@ -54,10 +64,10 @@ def make_own_generator(name: str, image_shape: tuple[int, int, int], z_dim: int)
         if function not in defined:
             raise NameError(f"{file} has no function {function}")
         with torch.device("cpu"):  # not `meta`, as in `load_network`: tensors that no checkpoint has would be lost
-            generator, _ = defined[function](image_shape, z_dim)
+            generator, discriminator = defined[function](*given)
     except Exception as error:
         raise BadInput(f"--networks {name}: {type(error).__name__}: {error}") from error
-    return generator
+    return generator, discriminator
 
 
 def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "average") -> nn.Module:
@@ -71,13 +81,15 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
         shape, z_dim = tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]
         model = checkpoint["options"].get("model", "conv")
         average = "average" if weights == "average" else None
+        classes = [len(class_names(checkpoint))] if class_names(checkpoint) else []
         if options.networks is not None:
-            make = partial(make_own_generator, options.networks, shape, z_dim)
-            return load_network(checkpoint, "generator", average, make)
+            make = partial(make_own_networks, options.networks, shape, z_dim, *classes)
+            return load_network(checkpoint, "generator", average, lambda: make()[0])
         if model not in MODELS:
             raise BadInput(f"made with networks that common/models.py does not have: {HINT}")
+        make = partial(conditional, model) if classes else MODELS[model]
         try:
-            return load_network(checkpoint, "generator", average, lambda: MODELS[model](shape, z_dim)[0])
+            return load_network(checkpoint, "generator", average, lambda: make(shape, z_dim, *classes)[0])
         except (BadInput, ValueError) as error:
             raise BadInput(f"{error}; if the run has networks of its own, {HINT}") from error
 
@@ -108,8 +120,9 @@ def load_network(checkpoint: dict, name: str, average: str | None, make: Callabl
     return network.eval()
 
 
-def generate(generator: nn.Module, inputs: Tensor, device: torch.device) -> Tensor:
-    """Return the generator's output for `inputs` (N, ...), computed on `device`: uint8 (N, C, H, W) on the CPU."""
+def generate(generator: nn.Module, device: torch.device, *inputs: Tensor) -> Tensor:
+    """Return the generator's output for `inputs`, each (N, ...), computed on `device`: uint8 images on the CPU."""
     generator.to(device)
+    chunks = zip(*(part.to(device).split(CHUNK) for part in inputs), strict=True)
     with torch.no_grad():
-        return torch.cat([to_uint8(generator(chunk.to(device))).cpu() for chunk in inputs.split(CHUNK)])
+        return torch.cat([to_uint8(generator(*chunk)).cpu() for chunk in chunks])

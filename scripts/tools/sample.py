@@ -7,6 +7,7 @@ CycleGAN, which takes no noise, they are translations of its test images, from d
     python scripts/tools/sample.py runs/gan_detach/20260101-120000 --interpolate 8
     python scripts/tools/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images.npz
     python scripts/tools/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images
+    python scripts/tools/sample.py runs/gan_conditional/20260101-120000 --class 7
 """
 
 import math
@@ -18,6 +19,7 @@ from typing import Annotated
 
 import numpy as np
 import torch
+import tyro
 from annotated_types import Ge, Le
 from torch import Tensor
 from torchvision.transforms.v2.functional import to_pil_image
@@ -35,6 +37,7 @@ from common.run.options import pick_device
 from common.run.pictures import grid, png
 from scripts.tools.finished_run import (
     GeneratorOptions,
+    class_names,
     generate,
     is_cyclegan,
     load_generator,
@@ -46,33 +49,53 @@ from scripts.tools.finished_run import (
 class Options(GeneratorOptions):
     """Options of the sampling."""
 
-    count: Annotated[int, Ge(1), Le(10**7)] = 64
-    """Number of images; of a CycleGAN, at most as many as it has test images."""
+    count: Annotated[int, Ge(1), Le(10**7)] | None = None
+    """Number of images; of a CycleGAN, at most as many as it has test images. None: 64, or eight of every class."""
+    of_class: Annotated[str | None, tyro.conf.arg(name="class")] = None
+    """The class to make images of, if the networks are told one: its name, such as 7. None, or `all`: every class, a
+    column each, with the same noise along a row."""
     interpolate: Count | None = None
     """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
     must be a multiple of it. None draws an independent z for every image."""
     seed: Seed = 0
     """Fixes the noise, or the choice of images to translate."""
     output: Path | None = None
-    """A .png for a grid; an .npz with the key `images`, uint8 (N, C, H, W); or a new folder, for 000000.png,
-    000001.png, ... Must not exist. None writes samples.png in the run, and replaces it."""
+    """A .png for a grid; an .npz with the keys `images`, uint8 (N, C, H, W), and `labels`, if any; or a new folder,
+    for 000000.png, 000001.png, ... Must not exist. None writes samples.png in the run, and replaces it."""
 
 
 def translate_test_images(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
     """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
-    if options.interpolate or options.networks:
-        raise BadInput(f"{options.run}: a CycleGAN has no z to --interpolate, and no other --networks")
+    if options.interpolate or options.networks or options.of_class:
+        raise BadInput(f"{options.run}: a CycleGAN has no z to --interpolate, no --class, and no other --networks")
     generator = load_translator(checkpoint, options.run, "a-to-b")
     with refusing(options.run):
         stored = checkpoint["options"]
         test_a = load_domains(stored["dataset"], stored["image_size"], stored.get("load_size")).test_a
-    return generate(generator, next(batches(test_a, min(options.count, len(test_a)), options.seed)), device)
+    return generate(generator, device, next(batches(test_a, min(options.count or 64, len(test_a)), options.seed)))
 
 
-def draw_noise(z_dim: int, options: Options) -> Tensor:
+def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:
+    """Return what the generator takes: z (N, z_dim), and int64 labels (N,) if it is told one of the classes `names`."""
+    if options.of_class not in (None, "all", *names):
+        message = f"has the classes {', '.join(names)}; name one, or all" if names else "has no classes; leave it out"
+        raise BadInput(f"--class {options.of_class}: the run {options.run} {message}")
+    if not names:
+        return [draw_noise(options.count or 64, z_dim, options)]
+    if options.of_class in names:
+        z = draw_noise(options.count or 64, z_dim, options)
+        return [z, torch.full((len(z),), names.index(options.of_class))]
+    if options.interpolate:
+        raise BadInput(f"--interpolate {options.interpolate}: takes one --class; name it")
+    count = options.count or 8 * len(names)
+    rows = draw_noise(math.ceil(count / len(names)), z_dim, options)
+    return [rows.repeat_interleave(len(names), dim=0)[:count], torch.arange(count) % len(names)]
+
+
+def draw_noise(count: int, z_dim: int, options: Options) -> Tensor:
     """Return the z of every image, (count, z_dim), standard normal."""
     random = torch.Generator().manual_seed(options.seed)
-    count, steps = options.count, options.interpolate
+    steps = options.interpolate
     if steps is None:
         return torch.randn(count, z_dim, generator=random)
     if steps < 2 or count % steps:
@@ -120,16 +143,19 @@ def main(options: Options) -> None:
     device = pick_device(options.device)
     checkpoint = load_checkpoint(options.run)
     if is_cyclegan(checkpoint):
-        images = translate_test_images(checkpoint, options, device)
+        images, inputs, names = translate_test_images(checkpoint, options, device), [], []
     else:
-        generator = load_generator(checkpoint, options)
-        images = generate(generator, draw_noise(checkpoint["options"]["z_dim"], options), device)
+        generator, names = load_generator(checkpoint, options), class_names(checkpoint)
+        inputs = draw_inputs(checkpoint["options"]["z_dim"], names, options)
+        images = generate(generator, device, *inputs)
     if not output.suffix:
         write_folder(output, images)
     elif output.suffix == ".npz":
-        write_whole(output, lambda file: np.savez_compressed(file, images=images.numpy()))
+        arrays = {"images": images.numpy()} | ({"labels": inputs[1].numpy()} if names else {})
+        write_whole(output, lambda file: np.savez_compressed(file, **arrays))
     else:
-        picture = grid(images, columns=options.interpolate or round(len(images) ** 0.5))
+        columns = len(names) if names and options.of_class in (None, "all") else round(len(images) ** 0.5)
+        picture = grid(images, options.interpolate or columns)
         write_whole(output, lambda file: file.write(png(picture)))
     print(f"{len(images)} images: {short_path(output)}")
 
