@@ -20,7 +20,7 @@ from common import data
 from common.data import batch_order, batches, load_mnist5k, load_stacked_digits, to_float, to_uint8
 from common.errors import BadInput
 from common.images import downloads, load
-from common.images.load import load_images
+from common.images.load import load_images, load_labeled_images
 
 
 def test_mnist5k_is_whole_balanced_and_split_without_overlap():
@@ -128,8 +128,12 @@ def test_mnist_and_fashion_mnist_are_read_from_idx_files(dataset, folder, tmp_pa
     images = np.random.default_rng(0).integers(0, 256, (7, 28, 28), dtype=np.uint8)
     for part in ("train", "t10k"):
         write_idx(tmp_path / folder / "raw" / f"{part}-images-idx3-ubyte", images)
-        write_idx(tmp_path / folder / "raw" / f"{part}-labels-idx1-ubyte", np.zeros(7, dtype=np.uint8))
+        write_idx(tmp_path / folder / "raw" / f"{part}-labels-idx1-ubyte", np.arange(7, dtype=np.uint8))
     assert load_images(dataset).equal(torch.from_numpy(images)[:, None])
+    labeled = load_labeled_images(dataset)
+    assert labeled.images.equal(load_images(dataset))
+    assert labeled.labels.tolist() == list(range(7))
+    assert len(labeled.classes) == 10
 
 
 def test_cifar10_is_read_from_its_pickled_batches(tmp_path, monkeypatch):
@@ -152,6 +156,8 @@ def test_cifar10_is_read_from_its_pickled_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(downloads.CIFAR10, "test_list", test)
     monkeypatch.setattr(downloads.CIFAR10, "meta", {"filename": name, "key": "label_names", "md5": md5})
     assert load_images("cifar10").equal(torch.from_numpy(pixels))
+    assert load_labeled_images("cifar10").labels.tolist() == [0, 1] * 5
+    assert load_labeled_images("cifar10").classes == ("a", "b")
 
 
 def test_a_download_goes_through_torchvision_and_arrives_whole(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from common.models import MODELS, conv
+from common.models import MODELS, ConditionalGenerator, ProjectionDiscriminator, conditional, conv
 
 SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
 
@@ -40,3 +40,29 @@ def test_a_sample_does_not_depend_on_the_rest_of_its_batch(model, part):
     batch = torch.randn(4, *shape, dtype=torch.float64)
     alone = torch.cat([network(sample[None]) for sample in batch])
     torch.testing.assert_close(network(batch), alone, rtol=1e-12, atol=1e-12)
+
+
+def test_a_generator_is_given_its_label_after_the_noise():
+    generator = ConditionalGenerator(torch.nn.Identity(), classes=3)
+    given = generator(torch.tensor([[0.5, -2.0], [4.0, 1.0]]), torch.tensor([2, 0]))
+    assert given.tolist() == [[0.5, -2, 0, 0, 1], [4, 1, 1, 0, 0]]
+
+
+def test_a_projection_discriminator_adds_the_product_of_its_features_and_the_class():
+    layers = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(2, 1))
+    discriminator = ProjectionDiscriminator(layers, classes=2)
+    with torch.no_grad():
+        layers[1].weight.copy_(torch.tensor([[1.0, 10.0]]))
+        layers[1].bias.fill_(0.5)
+        discriminator.embedding.weight.copy_(torch.tensor([[0.0, 0.0], [2.0, 3.0]]))
+    images = torch.tensor([[5.0, 7.0], [5.0, 7.0]]).view(2, 1, 1, 2)
+    assert discriminator(images, torch.tensor([0, 1])).tolist() == [[75.5], [75.5 + 2 * 5 + 3 * 7]]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_conditional_networks_take_the_shapes_of_their_model(model):
+    generator, discriminator = conditional(model, (3, 28, 28), z_dim=4, classes=6)
+    labels = torch.tensor([5, 0, 3])
+    images = generator(torch.randn(3, 4), labels)
+    assert images.shape == (3, 3, 28, 28)
+    assert discriminator(images, labels).shape == (3, 1)

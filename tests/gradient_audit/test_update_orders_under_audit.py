@@ -7,9 +7,9 @@ from helpers import module_of
 
 from common.cyclegan_models import cyclegan_networks
 from common.images.pool import ImagePool
-from common.models import mlp
+from common.models import conditional, mlp
 from gradient_audit import GradientAudit
-from scripts import cyclegan, gan_one_stage
+from scripts import cyclegan, gan_conditional, gan_one_stage
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -55,6 +55,17 @@ def test_table_of_one_stage():
     with GradientAudit(generator=generator, discriminator=discriminator) as audit:
         for _ in range(3):
             gan_one_stage.train_step(generator, discriminator, *optimizers, torch.rand(4, 1, 2, 2), torch.randn(4, 3))
+    assert cells(audit) == [D_ONLY, G_ONLY] * 3
+    assert not audit.findings
+
+
+def test_table_of_conditional():
+    generator, discriminator = networks = conditional("mlp", (1, 2, 2), 3, classes=5)
+    optimizers = [torch.optim.Adam(network.parameters(), fused=True) for network in networks]
+    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
+        for _ in range(3):
+            given = torch.rand(4, 1, 2, 2), torch.randint(5, (4,)), torch.randn(4, 3)
+            gan_conditional.train_step(*networks, *optimizers, *given)
     assert cells(audit) == [D_ONLY, G_ONLY] * 3
     assert not audit.findings
 

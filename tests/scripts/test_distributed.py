@@ -19,7 +19,7 @@ from common import data
 from common.training_run import TrainingRun
 
 MLP = {"model": "mlp", "image_size": 8}
-SCRIPTS = dict.fromkeys(GANS, MLP) | {
+SCRIPTS = dict.fromkeys([*GANS, "gan_conditional"], MLP) | {
     "gan_one_stage": {"model": "conv"},
     "gan_wgan_gp": MLP | {"critic_steps": 2},
     "gan_r3": MLP | {"penalty_every": 2},

@@ -145,8 +145,9 @@ def kill_and_resume(script, arguments, steps, folder, kills=2):
         assert process.exitcode == KILLED, (folder / "log").read_text()
 
 
-CASES = [*((script, MLP, 16) for script in GANS), ("cyclegan", CYCLEGAN, 12), ("gan_detach", DCGAN, 9)]
-NAMES = [*GANS, "cyclegan", "gan_detach-dcgan"]
+PAIRS = [*GANS, "gan_conditional"]
+CASES = [*((script, MLP, 16) for script in PAIRS), ("cyclegan", CYCLEGAN, 12), ("gan_detach", DCGAN, 9)]
+NAMES = [*PAIRS, "cyclegan", "gan_detach-dcgan"]
 
 
 @pytest.mark.parametrize("runs", [1, pytest.param(10, marks=pytest.mark.soak)])

@@ -8,7 +8,8 @@ from helpers import ORDERS, module_of
 from reference import step
 from test_any_networks import OPTIMIZERS, Z, sgd, trained
 
-from common.models import MODELS
+from common.models import MODELS, conditional
+from scripts import gan_conditional
 
 pytestmark = pytest.mark.numerics
 
@@ -77,3 +78,27 @@ def test_generator_first_is_the_simultaneous_update_and_d_first_is_not(model):
     """G answers the D before its step, D the fakes of the G before its step: no order of steps can be told."""
     assert difference("generator_first", "simultaneous", model) < 1e-12
     assert difference("detach", "simultaneous", model) > 1e-6
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_conditional_step_is_that_of_detach_for_networks_that_know_their_labels(model):
+    class Told(torch.nn.Module):
+        """A network that gets, with its inputs, the labels of the batch."""
+
+        def __init__(self, network):
+            super().__init__()
+            self.network = network
+
+        def forward(self, inputs):
+            return self.network(inputs, labels)
+
+    torch.manual_seed(0)
+    pair = conditional(model, (1, 28, 28), Z, classes=3)
+    told = [Told(network) for network in copy.deepcopy(pair)]
+    optimizers, others = ([sgd(network.parameters()) for network in networks] for networks in (pair, told))
+    for number in range(3):
+        labels = torch.tensor([number, 2, 0])
+        real, z = torch.rand(3, 1, 28, 28) * 2 - 1, torch.randn(3, Z)
+        result = gan_conditional.train_step(*pair, *optimizers, real, labels, z)
+        assert result == step_of("detach")(*told, *others, real, z)
+    assert all(weights(network).equal(weights(other)) for network, other in zip(pair, told, strict=True))

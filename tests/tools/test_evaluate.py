@@ -11,7 +11,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
 
-from common.data import load_mnist5k, to_uint8
+from common.data import load_mnist5k, to_float, to_uint8
 from common.errors import BadInput
 from common.images import folder as image_folder
 from common.images.load import load_images
@@ -187,7 +187,40 @@ def test_the_average_and_the_last_weights_are_told_apart(run):
         network.load_state_dict({name: checkpoint[part][prefix + name] for name in network.state_dict()})
         with torch.no_grad():
             expected = torch.cat([to_uint8(network(chunk)) for chunk in z.split(256)])
-        assert generate(load_generator(checkpoint, Options(run), weights), z, CPU).equal(expected)
+        assert generate(load_generator(checkpoint, Options(run), weights), CPU, z).equal(expected)
+
+
+KNOWN = """
+import torch
+
+class Known(torch.nn.Embedding):
+    def forward(self, z, labels):
+        return super().forward(labels).view(-1, 1, 28, 28)
+
+def make_networks(image_shape, z_dim, classes):
+    return Known(classes, 784), None
+"""
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("off", [0, 1])
+def test_a_class_is_the_share_of_samples_that_are_of_it_and_each_has_its_recall(off, run, tmp_path):
+    images, labels = load_mnist5k()
+    firsts = torch.stack([images[labels == (digit + off) % 10][0] for digit in range(10)])
+    (tmp_path / "own.py").write_text(KNOWN)
+    change(run, lambda checkpoint: checkpoint.pop("average"))
+    weights = {"weight": to_float(firsts).flatten(1)}
+    change(run, lambda checkpoint: checkpoint.update(classes=[list("0123456789")], generator=weights))
+    evaluate.main(Options(run, count=400, networks=f"{tmp_path / 'own.py'}:make_networks"))
+    samples, floor = report(run)["samples"], report(run)["floor"]
+    assert samples["of_their_class"] == (off == 0)
+    assert floor["of_their_class"] > 0.95
+    recalls = [f"recall_of_{digit}" for digit in range(10)]
+    assert all(samples[name] <= 0.5 < floor[name] for name in recalls)  # one image cannot surround many
+
+    change(run, lambda checkpoint: checkpoint.update(classes=[list("012345678x")]))
+    with pytest.raises(BadInput, match="the classes of mnist5k are not those of the run"):
+        evaluate.main(Options(run, networks=f"{tmp_path / 'own.py'}:make_networks"))
 
 
 def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):

@@ -67,7 +67,7 @@ def test_a_walk_starts_and_ends_at_points_of_its_own_and_turns_by_equal_angles()
 
 @pytest.mark.numerics
 def test_every_point_of_a_walk_is_as_likely_as_noise():
-    z = draw_noise(64, Options("run", count=5 * 4000, interpolate=5)).view(4000, 5, 64)
+    z = draw_noise(5 * 4000, 64, Options("run", interpolate=5)).view(4000, 5, 64)
     variance = z.var((0, 2))
     assert torch.allclose(variance, torch.ones(5), atol=0.02)  # seven standard errors; a straight line has 0.5 halfway
     assert not z[0, 0].equal(z[1, 0])

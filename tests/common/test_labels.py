@@ -1,0 +1,131 @@
+"""Labels belong to their images: one data set yields both, in memory or streamed, from any step and for any rank."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from helpers import call, change
+from PIL import Image
+
+from common.data import LabeledImages, batches, load_mnist5k
+from common.errors import BadInput
+from common.images import folder as image_folder
+from common.images.load import load_images, load_labeled_images
+from common.images.streaming import StreamedImages
+from common.run.options import GanOptions
+from common.training_run import TrainingRun
+
+COLOURS = {"blue": (0, 0, 250), "green": (0, 250, 0), "red": (250, 0, 0)}
+PAIR = LabeledImages(torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 1, 0]), ("a", "b"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder for each colour, of more and fewer images, some of them deeper; every image has its class's colour."""
+    for number, (name, colour) in enumerate(COLOURS.items()):
+        for index in range(5 + 2 * number):
+            path = tmp_path / "data" / name / ("deep" if index % 2 else "") / f"{9 - index}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (9, 9), colour).save(path)
+    return tmp_path / "data"
+
+
+def labels_by_colour(images):
+    """The classes that the colours of images (N, 3, H, W) tell, int64 (N,)."""
+    return torch.tensor([2, 1, 0])[images[:, :, 4, 4].argmax(1)]
+
+
+@pytest.mark.parametrize("limit", [0, 2**20], ids=["streamed", "in memory"])
+def test_every_image_has_the_class_of_its_folder_in_every_batch(folder, limit, monkeypatch):
+    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
+    data = load_labeled_images(str(folder), 8)
+    assert isinstance(data.images, StreamedImages) == (limit == 0)
+    assert data.classes == ("blue", "green", "red")
+    assert data.shape == (len(data), 3, 8, 8) == (21, 3, 8, 8)
+    expected = list(islice(batches(load_images(str(folder), 8), 4, seed=3), 12))  # two epochs and more
+    for start, rows in ((0, slice(None)), (5, slice(1, 3))):
+        for number, (real, labels) in zip(range(start, 12), batches(data, 4, 3, start, rows), strict=False):
+            assert real.equal(expected[number][rows])
+            assert labels.equal(labels_by_colour(real))
+
+
+def test_named_data_sets_have_their_labels():
+    labels = load_mnist5k()[1]
+    data = load_labeled_images("mnist5k", 14)
+    assert data.images.equal(load_images("mnist5k", 14))
+    assert data.labels.equal(labels)
+    assert data.classes == tuple("0123456789")
+
+
+def test_images_without_labels_are_refused_by_the_script_that_needs_them(folder, refusal):
+    Image.new("L", (9, 9)).save(folder / "stray.png")
+    command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder / "runs", "--dataset"]
+    assert f"error: --dataset {folder}: stray.png lies in no class's folder" in refusal(*command, folder)
+    assert "--dataset stacked-digits: has no class labels" in refusal(*command, "stacked-digits")
+
+
+def steps_of(folder, *datasets):
+    run = TrainingRun("script.py", GanOptions(batch_size=3, steps=2, device="cpu", runs_dir=folder))
+    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
+    return run.steps(*datasets)
+
+
+def test_a_run_yields_images_and_labels_of_each_data_set(tmp_path):
+    step, real, labels, others = next(steps_of(tmp_path, PAIR, PAIR.images))
+    assert (step, real.shape, labels.shape, others.shape) == (1, (3, 1, 8, 8), (3,), (3, 1, 8, 8))
+    assert (real.dtype, labels.dtype) == (torch.float32, torch.int64)
+
+
+@pytest.mark.parametrize(
+    "data", [PAIR.labels, PAIR.images.float(), PAIR.images[0], LabeledImages(*[PAIR.labels] * 2, "ab")]
+)
+def test_what_is_no_uint8_images_is_refused_in_one_line_before_a_folder_is_made(data, tmp_path):
+    with pytest.raises(BadInput, match=r"a data set is images, uint8 \(N, C, H, W\); labels go with theirs") as raised:
+        next(steps_of(tmp_path, PAIR.images, data))
+    assert "\n" not in str(raised.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2, 0], [0, -1, 1, 0], [0, 1], [[0], [1], [1], [0]], [0.0, 1.0, 1.0, 0.0]])
+def test_labels_that_do_not_fit_are_refused(labels):
+    with pytest.raises(ValueError, match="labels must be"):
+        LabeledImages(PAIR.images, torch.tensor(labels), PAIR.classes)
+
+
+def test_a_run_resumes_with_the_same_classes_only(folder, tmp_path, refusal):
+    small = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu", "--runs-dir", tmp_path / "runs"]
+    call("gan_conditional", "--dataset", folder, *small, "--steps", 2)
+    (run,) = (tmp_path / "runs" / "gan_conditional").iterdir()
+    (folder / "red").rename(folder / "a red")
+    assert "holds classes other than those of the run" in refusal("gan_conditional", "--resume", run, "--steps", 3)
+    (folder / "a red").rename(folder / "red")
+    call("gan_conditional", "--resume", run, "--steps", 3)
+
+
+def test_a_class_is_sampled_by_its_name_and_all_of_them_side_by_side(folder, tmp_path, refusal):
+    small = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu", "--runs-dir", tmp_path / "runs"]
+    call("gan_conditional", "--dataset", folder, *small, "--steps", 1)
+    (run,) = (tmp_path / "runs" / "gan_conditional").iterdir()
+
+    def sampled(*arguments):
+        output = tmp_path / f"{len(list(tmp_path.iterdir()))}.npz"
+        call("sample", run, *arguments, "--output", output)
+        return np.load(output)
+
+    every = sampled("--count", 6)
+    assert every["labels"].tolist() == [0, 1, 2] * 2
+    green = sampled("--class", "green", "--count", 2)
+    assert green["labels"].tolist() == [1, 1]
+    assert np.array_equal(green["images"], every["images"][[1, 4]])  # the same noise along a row
+    assert sampled()["images"].shape == (24, 3, 8, 8)
+    assert sampled("--class", "green", "--interpolate", 4)["labels"].tolist() == [1] * 64
+    assert "--class pink: " in (line := refusal("sample", run, "--class", "pink"))
+    assert "has the classes blue, green, red; name one, or all" in line
+    assert "--interpolate 4: takes one --class" in refusal("sample", run, "--interpolate", 4)
+    change(run, lambda checkpoint: checkpoint.update(classes=[[1, 2, 3]]))
+    assert "its classes are no names" in refusal("sample", run)
+
+
+def test_a_run_without_labels_has_no_class_to_sample(run, refusal):
+    assert "has no classes; leave it out" in refusal("sample", run, "--class", "7")
