@@ -1,6 +1,6 @@
 """How fast whole training loops are: `gan_detach.py` beside a loop as it is usually written.
 
-Both train the same networks on the shipped digits and take turns within one run; times include the start. The usual
+Both train the same networks on the same images and take turns within one run; times include the start. The usual
 loop reads PIL images through a DataLoader, and calls `.item()` on each loss at every step. `gan_detach.py` runs in
 full, with curves, samples and checkpoints.
 
@@ -11,77 +11,86 @@ full, with curves, samples and checkpoints.
 import io
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import torch
 from annotated_types import Ge, Le
-from PIL import Image
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import Compose, Normalize, ToTensor
+from torchvision.transforms.v2.functional import to_pil_image
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
-from common.data import load_mnist5k
+from common.errors import BadInput, blame
+from common.images.load import load_images
 from common.models import MODELS
 from common.run.command_line import launch
 from common.run.option_values import Count, checked
 from common.run.options import GanOptions, pick_device
 from scripts import gan_detach
 from scripts.benchmarks.compare_updates import textbook_detach
-from scripts.benchmarks.harness import conditions, environment, seconds_in_turns, timing_table, timings
+from scripts.benchmarks.harness import (
+    ComparisonOptions,
+    conditions,
+    environment,
+    networks_in_words,
+    own_networks,
+    seconds_in_turns,
+    timing_table,
+    timings,
+)
 
 USUAL = "as usually written"
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ComparisonOptions):
     """Options of the comparison."""
 
-    model: Literal["conv", "mlp"] = "conv"
-    """Convolutional networks, or fully connected ones."""
-    batch_size: Annotated[int, Ge(1), Le(4000)] = GanOptions.batch_size
-    """Images per step, of the 4,000 shipped digits."""
+    batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
+    """Images per step."""
     steps: Count = 500
     """Steps of each loop."""
     repeats: Count = 3
     """Turns of each loop."""
-    device: str | None = None
-    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
 
-class Digits(Dataset):
-    """The shipped digits with their labels, one PIL image at a time, as torchvision's MNIST returns its own.
+class PilImages(Dataset):
+    """Images, uint8 (N, C, H, W), one PIL image at a time, as torchvision's data sets return theirs."""
 
-    transform: applied to each PIL image.
-    """
-
-    def __init__(self, transform):
-        self.images, self.labels = load_mnist5k()
-        self.transform = transform
+    def __init__(self, images: Tensor, transform: Callable):
+        self.images, self.transform = images, transform
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __getitem__(self, index: int):
-        return self.transform(Image.fromarray(self.images[index, 0].numpy())), int(self.labels[index])
+        return self.transform(to_pil_image(self.images[index]))
 
 
 def usual_loop(options: Options, device: torch.device) -> None:
     """Train as most repositories do, with our networks and losses."""
+    images = load_images(options.dataset, options.image_size)
+    if not isinstance(images, Tensor) or len(images) < options.batch_size:
+        message = f"holds {len(images)} images; name one that fits into memory, and has a batch"
+        raise BadInput(f"--dataset {options.dataset}: {message}")
     transform = Compose([ToTensor(), Normalize([0.5], [0.5])])
-    loader = DataLoader(Digits(transform), options.batch_size, shuffle=True, drop_last=True)
-    networks = MODELS[options.model]((1, 28, 28), GanOptions.z_dim)
+    loader = DataLoader(PilImages(images, transform), options.batch_size, shuffle=True, drop_last=True)
+    with blame("--image-size"):
+        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = (network.to(device) for network in networks)
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=1e-3, betas=(0.5, 0.999))
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=1e-3, betas=(0.5, 0.999))
-    for real, _ in islice(chain.from_iterable(repeat(loader)), options.steps):
-        z = torch.randn(len(real), GanOptions.z_dim, device=device)
+    for real in islice(chain.from_iterable(repeat(loader)), options.steps):
+        z = torch.randn(len(real), options.z_dim, device=device)
         losses = textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real.to(device), z)
         for loss in losses.values():
             loss.item()
@@ -89,7 +98,8 @@ def usual_loop(options: Options, device: torch.device) -> None:
 
 def whole_script(options: Options, device: torch.device) -> None:
     """Run `gan_detach.py` in full, into a temporary folder."""
-    settings = {"model": options.model, "batch_size": options.batch_size, "steps": options.steps}
+    names = ("dataset", "image_size", "model", "z_dim", "batch_size", "steps")
+    settings = {name: getattr(options, name) for name in names}
     with tempfile.TemporaryDirectory() as runs, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         gan_detach.main(GanOptions(**settings, device=str(device), runs_dir=Path(runs)))
 
@@ -100,9 +110,10 @@ def main(options: Options) -> None:
     device = pick_device(options.device)
     loops = {USUAL: partial(usual_loop, options, device), "gan_detach.py": partial(whole_script, options, device)}
     bar = tqdm([[()]] * options.repeats, "whole loops", unit="turn", leave=False)
-    seconds = seconds_in_turns(loops, bar, device, untimed=0)
+    with own_networks(options):
+        seconds = seconds_in_turns(loops, bar, device, untimed=0)
 
-    print(conditions(environment(device)) + "\n")
+    print(f"{conditions(environment(device))}\n\n{networks_in_words(asdict(options))}:\n")
     print(timing_table("loop", timings(seconds, USUAL), options.steps * options.batch_size))
 
 

@@ -3,12 +3,13 @@
 Every script trains on stacked digits, which have 1,000 modes, with its own default options, in a process of its own
 that is stopped when its seconds are over. `evaluate.py` then counts the modes among 26,000 samples and gives their
 reverse KL divergence to the data's. The scripts take turns, with one seed after the other, so that a slow phase of the
-machine meets them all. With `--dataset mnist5k` it is the quality of single digits that is compared: FID, precision,
-recall, the share of confident digits and that of the rarest.
+machine meets them all. With another `--dataset` it is the quality of single images that is compared: FID, precision,
+recall; of digits the share of confident ones and that of the rarest, too.
 
     python scripts/benchmarks/compare_modes.py --z-dim 64
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --orders detach wgan_gp r3 r3_lazy
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
+    python scripts/benchmarks/compare_modes.py --dataset my_images --networks my_gan.py:make_networks
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
 what `evaluate.py` has written, stay in `--runs-dir`. With nine orders and three seeds it takes 27 minutes on two cores.
@@ -25,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Gt, Le, MinLen
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,38 +36,41 @@ from common.errors import Stopped
 from common.run.command_line import launch
 from common.run.folder import check_new_file
 from common.run.markdown import table
-from common.run.option_values import Count, checked
-from common.run.options import GanOptions, pick_device
-from scripts.benchmarks.harness import conditions, spread, write_result
+from common.run.option_values import Count, checked, flag
+from common.run.options import pick_device
+from scripts.benchmarks.harness import ComparisonOptions, conditions, networks_in_words, spread, write_result
 from scripts.tools import evaluate
 
 PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
 ORDERS = {order: [f"gan_{order}"] for order in PLAIN} | {"r3_lazy": ["gan_r3", "--penalty-every", "4"]}
 COLUMNS = {  # how a figure is written
     "stacked-digits": {"modes": ",.0f", "reverse_kl": ".3f", "confident": ".1%"},
-    "mnist5k": {"fid": ".2f", "precision": ".1%", "recall": ".1%", "confident": ".1%", "rarest": ".1%"},
+    "others": {"fid": ".2f", "precision": ".1%", "recall": ".1%", "confident": ".1%", "rarest": ".1%"},
 }
 STARTED = "samples/step-000000.png"  # written right before the first step
+WITH_NETWORKS = f"""
+import runpy, sys
+sys.path.insert(0, {str(ROOT)!r})
+from scripts.benchmarks.harness import ComparisonOptions, own_networks
+_, networks, model, script, *arguments = sys.argv
+sys.argv = [script, *arguments]
+with own_networks(ComparisonOptions(networks=networks, model=model)):
+    runpy.run_path(script, run_name="__main__")
+"""
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ComparisonOptions):
     """Options of the comparison."""
 
-    dataset: Literal["stacked-digits", "mnist5k"] = "stacked-digits"
-    """Stacked digits, or single ones."""
+    dataset: str = "stacked-digits"
+    """stacked-digits, mnist5k, mnist, fashion-mnist, cifar10, or a folder of images."""
     orders: Annotated[tuple[Literal[tuple(ORDERS)], ...], MinLen(1)] = tuple(ORDERS)
     """The scripts, without gan_; r3_lazy is gan_r3.py --penalty-every 4."""
     seconds: Annotated[float, Gt(0), Le(10**6)] = 40.0
     """Training time of each run, from its first step on."""
     seeds: Count = 3
     """Runs of each script, with seeds 0, 1, ..."""
-    model: Literal["conv", "mlp"] = "conv"
-    """Convolutional networks, or fully connected ones."""
-    z_dim: Annotated[int, Ge(1), Le(2**16)] = GanOptions.z_dim
-    """Length of the noise vector; a thousand modes want a longer one than ten digits."""
-    device: str | None = None
-    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
     runs_dir: Path = ROOT / "runs" / "compare_modes"
     """Where the runs are made."""
     evaluate_every: Count | None = None
@@ -81,14 +85,16 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     The last is that of the whole run, the others those of `--evaluate-every`. Raises Stopped where the script ends by
     itself, with its last line.
     """
-    runs = options.runs_dir / options.dataset
+    runs = runs_folder(options)
     before = set(runs.glob("*/*"))
     script, *own = ORDERS[order]
-    command = [sys.executable, ROOT / "scripts" / f"{script}.py", *own]
+    start = ["-c", WITH_NETWORKS, options.networks, options.model] if options.networks else []
+    command = [sys.executable, *start, ROOT / "scripts" / f"{script}.py", *own]
     command += ["--dataset", options.dataset, "--seed", str(seed)]
     command += ["--model", options.model, "--z-dim", str(options.z_dim), "--runs-dir", runs]
     command += ["--steps", str(10**9), "--checkpoint-every", str(options.evaluate_every or 10**9)]
-    command += ["--device", options.device] if options.device else []
+    for name in ("device", "image_size"):
+        command += [flag(name), str(getattr(options, name))] if getattr(options, name) else []
 
     def started_runs() -> list[Path]:
         return [run for run in set(runs.glob(f"{script}/*")) - before if (run / STARTED).exists()]
@@ -117,6 +123,11 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     return [*sorted(earlier, key=lambda pair: pair[1]), (run / "checkpoint.pt", seconds)]
 
 
+def runs_folder(options: Options) -> Path:
+    """Return the folder of the runs of this data set."""
+    return options.runs_dir / Path(options.dataset).resolve().name
+
+
 def link_checkpoint(checkpoint: Path) -> None:
     """Give the checkpoint, if there is one yet, a second name, which the next checkpoint leaves as it is."""
     if checkpoint.exists():
@@ -127,7 +138,9 @@ def link_checkpoint(checkpoint: Path) -> None:
 
 def evaluation(checkpoint: Path, options: Options) -> dict:
     """Return what `evaluate.py` says of a checkpoint; the figures are in `samples`, those of real images in `floor`."""
-    entry, _ = evaluate.evaluate_run(evaluate.Options(checkpoint, features="digits", device=options.device))
+    features = "digits" if options.dataset in evaluate.DIGIT_DATASETS else "inception"
+    own = evaluate.Options(checkpoint, networks=options.networks, features=features, device=options.device)
+    entry, _ = evaluate.evaluate_run(own)
     for part in ("samples", "floor"):
         shares = [value for name, value in entry[part].items() if name.startswith("share_of_")]
         entry[part] |= {"rarest": min(shares)} if shares else {}
@@ -139,9 +152,11 @@ def report(result: dict) -> str:
 
     The figures of an order are those at the end of its runs.
     """
-    columns = COLUMNS[result["options"]["dataset"]] | {"steps": ",.0f", "seconds": ".1f"}
+    columns = COLUMNS.get(result["options"]["dataset"], COLUMNS["others"]) | {"steps": ",.0f", "seconds": ".1f"}
     ends = {order: [run[-1] for run in runs] for order, runs in result["runs"].items()}
-    rows = []
+    everything = [figures for seeds in ends.values() for figures in seeds]
+    columns = {name: form for name, form in columns.items() if any(name in figures for figures in everything)}
+    rows = [[order, *[""] * (len(columns) - 1), why] for order, why in result.get("refusals", {}).items()]
     for name, seeds in (ends | {"real images": result["real images"]}).items():
         rows.append([name])
         for column, form in columns.items():
@@ -157,19 +172,29 @@ def main(options: Options) -> None:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
     orders = list(dict.fromkeys(options.orders))
-    runs, floors = {order: [] for order in orders}, []
+    runs, refusals, floors = {order: [] for order in orders}, {}, []
     turns = [(seed, order) for seed in range(options.seeds) for order in orders]
     for seed, order in tqdm(turns, "runs", unit="run"):
+        try:
+            checkpoints = train(order, seed, options)
+        except Stopped as error:
+            if not options.networks:
+                raise
+            refusals[order] = str(error)  # an order that cannot train these networks
+            continue
         runs[order].append([])
-        for checkpoint, seconds in train(order, seed, options):
+        for checkpoint, seconds in checkpoints:
             entry = evaluation(checkpoint, options)
             runs[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
         floors.append(entry["floor"])
-    result = write_result(options, device, {"runs": runs, "real images": floors})
+    if not floors:
+        raise Stopped(f"--networks {options.networks}: no order trains them; {next(iter(refusals.values()))}")
+    trained = {order: seeds for order, seeds in runs.items() if seeds}
+    result = write_result(options, device, {"runs": trained, "refusals": refusals, "real images": floors})
     print(
-        f"{conditions(result['environment'])}\n\n`{options.dataset}`, `{options.model}`: noise of {options.z_dim} "
+        f"{conditions(result['environment'])}\n\n{networks_in_words(result['options'])}: noise of {options.z_dim} "
         f"values, {options.seconds:g} seconds of training, medians of {options.seeds} seeds, smallest and largest in "
-        f"brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {options.runs_dir / options.dataset}"
+        f"brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {runs_folder(options)}"
     )
 
 

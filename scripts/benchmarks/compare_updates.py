@@ -9,6 +9,7 @@ run. Figures are medians over the turns, with quartiles in brackets.
 
     python scripts/benchmarks/compare_updates.py
     python scripts/benchmarks/compare_updates.py --what audit --model mlp
+    python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
 
 Fused Adam as shipped raises the version counters of the weights (`common/optimizers.py`); the setting "without version
 counters" is plain `torch.optim.Adam(fused=True)`, so the difference is the cost of that check.
@@ -41,7 +42,9 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
-from common.data import batches, load_mnist5k
+from common.data import batches
+from common.errors import BadInput, blame
+from common.images.load import load_images
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.optimizers import fused_adam
@@ -62,7 +65,10 @@ from scripts import (
     gan_wgan_gp,
 )
 from scripts.benchmarks.harness import (
+    ComparisonOptions,
     conditions,
+    networks_in_words,
+    own_networks,
     seconds_in_turns,
     seconds_per_call,
     timing_table,
@@ -77,20 +83,16 @@ LATER_STEPS = 20
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ComparisonOptions):
     """Options of the comparison."""
 
     what: Literal["orders", "settings", "audit"] = "orders"
     """The contenders: update orders, settings (memory format, form of Adam, bfloat16, compilation), or a step under an
     audit."""
-    model: Literal["conv", "mlp"] = "conv"
-    """Convolutional networks, or fully connected ones."""
     batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
     """Images per step."""
     repeats: Count = 20
     """Turns of each contender."""
-    device: str | None = None
-    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
     output: Path | None = None
     """New .json file for the figures."""
 
@@ -180,30 +182,41 @@ def dot(multiples: tuple[float, ...], forward: tuple[int, ...]) -> int:
     return round(sum(multiple * flops for multiple, flops in zip(multiples, forward, strict=False)))
 
 
-def digits_and_networks(
+def images_and_networks(
     options: Options, device: torch.device
 ) -> tuple[Iterator[tuple[Tensor, Tensor]], list[nn.Module]]:
     """Return a stream of batches, (real, z), and new networks G and D."""
+    images = load_images(options.dataset, options.image_size).to(device)
     torch.manual_seed(0)
-    networks = [network.to(device) for network in MODELS[options.model]((1, 28, 28), GanOptions.z_dim)]
-    reals = batches(load_mnist5k()[0].to(device), options.batch_size, seed=0)
-    return ((real, torch.randn(len(real), GanOptions.z_dim, device=device)) for real in reals), networks
+    with blame("--image-size"):
+        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
+    reals = batches(images, options.batch_size, seed=0)
+    stream = ((real, torch.randn(len(real), options.z_dim, device=device)) for real in reals)
+    return stream, [network.to(device) for network in networks]
 
 
 def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the rows of the update orders."""
-    stream, networks = digits_and_networks(options, device)
+    """Return the rows of the update orders; `why` has the reason of one that cannot train the networks."""
+    stream, networks = images_and_networks(options, device)
     batch = next(stream)
-    counts = {name: count(order, networks, batch) for name, order in ORDERS.items()}
-    contenders = {name: gan_contender(order.train_step, networks) for name, order in ORDERS.items()}
+    counts, refusals = {}, {}
+    for name, order in ORDERS.items():
+        try:
+            counts[name] = count(order, networks, batch)
+        except (ValueError, RuntimeError) as error:
+            refusals[name] = {"why": str(error).splitlines()[0]}
+    if BASELINE in refusals:
+        raise BadInput(f"--networks {options.networks}: {refusals[BASELINE]['why']}")
+    contenders = {name: gan_contender(ORDERS[name].train_step, networks) for name in counts}
     rows = compare(contenders, stream, BASELINE, options, device)
-    return {name: counts[name] | row for name, row in rows.items()}
+    return {name: refusals.get(name) or counts[name] | rows[name] for name in ORDERS}
 
 
 def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor]) -> dict:
     """Return the figures of a step that do not depend on the machine: `flops`, how many are `needed`, and `wasted`.
 
-    That names the networks whose gradients no optimizer used, with the code that computed them.
+    That names the networks whose gradients no optimizer used, with the code that computed them. `needed` is None where
+    the networks multiply matrices elsewhere than in linear layers and convolutions: then the formulas do not hold.
     """
     contender = gan_contender(order.train_step, networks)
     run_period = partial(repeat_step, contender, batch, order.period)
@@ -216,9 +229,10 @@ def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor])
         for name, cell in event["cells"].items()
         if cell == "wasted"
     ]
+    forward, flops = forward_costs(*networks, *batch), round(count_flops(run_period) / order.period)
     return {
-        "needed": dot(order.needed or order.cost[:5], forward_costs(*networks, *batch)),
-        "flops": round(count_flops(run_period) / order.period),
+        "needed": dot(order.needed or order.cost[:5], forward) if flops == dot(order.cost, forward) else None,
+        "flops": flops,
         "wasted": ", ".join(wasted),
     }
 
@@ -231,7 +245,7 @@ def repeat_step(contender: Contender, batch: tuple[Tensor, Tensor], times: int) 
 
 def compare_settings(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` with one setting at a time."""
-    stream, networks = digits_and_networks(options, device)
+    stream, networks = images_and_networks(options, device)
     return compare(settings(networks, device.type), stream, "as shipped", options, device)
 
 
@@ -257,7 +271,7 @@ def settings(networks: list[nn.Module], device_type: str) -> dict[str, Contender
 
 def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` without an audit, at the beginning of one, and later."""
-    stream, networks = digits_and_networks(options, device)
+    stream, networks = images_and_networks(options, device)
     contender, batch = gan_contender(gan_detach.train_step, networks), next(stream)
     contender.step(*batch)  # the first one is slow
     plain, first, later = names = "no audit", f"first {DETAILED_STEPS} steps of an audit", "later steps of an audit"
@@ -290,7 +304,7 @@ COMPARISONS = {
 }
 COUNTED = {
     "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
-    "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}",
+    "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "?",
     "wasted gradients": lambda row: row["wasted"] or "-",
 }
 
@@ -300,7 +314,8 @@ def report(result: dict) -> str:
     options, rows = result["options"], result["rows"]
     _, head, baseline = COMPARISONS[options["what"]]
     lines = [
-        f"`{options['model']}`, batches of {options['batch_size']}: a step, medians over {options['repeats']} turns,",
+        f"{networks_in_words(options)}, batches of {options['batch_size']}: a step,",
+        f"medians over {options['repeats']} turns,",
         f'quartiles in brackets. Speed is in multiples of "{baseline}".',
     ]
     counted = "flops" in rows[baseline]
@@ -316,7 +331,8 @@ def main(options: Options) -> None:
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
-    rows = COMPARISONS[options.what][0](options, device)
+    with own_networks(options):
+        rows = COMPARISONS[options.what][0](options, device)
     print(report(write_result(options, device, {"rows": rows})))
 
 

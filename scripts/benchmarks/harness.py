@@ -1,21 +1,51 @@
-"""What the comparisons share: contenders timed in turns, a table of medians with quartiles, the machine in words."""
+"""What the comparisons share: options, contenders timed in turns, a table of medians, the machine in words."""
 
 import json
 import platform
 import re
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 
+from common.models import MODELS
 from common.run.folder import write_whole
 from common.run.markdown import table
+from common.run.options import DataOptions, NetworkOptions
+from scripts.tools.finished_run import make_own_networks
+
+
+@dataclass(frozen=True)
+class ComparisonOptions(NetworkOptions, DataOptions):
+    """What is compared on which networks and data."""
+
+    networks: str | None = None
+    """FILE:FUNCTION that makes networks of your own, (image_shape, z_dim) -> (generator, discriminator). FILE is
+    executed. None takes those of --model."""
+    device: str | None = None
+    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+
+
+@contextmanager
+def own_networks(options: ComparisonOptions) -> Iterator[None]:
+    """Have `--model` mean the networks of `--networks`, if there are any, within the block."""
+    own = {options.model: partial(make_own_networks, options.networks)} if options.networks else {}
+    with patch.dict(MODELS, own):
+        yield
+
+
+def networks_in_words(options: dict[str, Any]) -> str:
+    """Return which networks and data the stored `options` name."""
+    return f"`{options['networks'] or options['model']}` on `{options['dataset']}`"
 
 
 def clock(device: torch.device) -> float:
@@ -87,10 +117,14 @@ def timing_table(
     """Return the result of `timings` as a Markdown table, with the images that a contender takes in a second.
 
     head: of the column of names. images: how many one call takes. columns: more of them, each a function of a row.
+    A row that was not timed has the reason, `why`.
     """
     columns = columns or {}
     lines = []
     for name, row in rows.items():
+        if "why" in row:
+            lines.append([name, *[""] * (2 + len(columns)), row["why"]])  # in the last column, which may be wide
+            continue
         rate, least, most = (1e3 * images / ms for ms in (row["ms"], *reversed(row["quartiles"])))
         timed = [spread(row["ms"], row["quartiles"]), spread(row["speed"], row["speed_quartiles"])]
         timed.append(spread(rate, [least, most], ",.0f"))

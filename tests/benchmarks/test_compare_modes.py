@@ -58,6 +58,21 @@ def test_a_script_that_ends_by_itself_is_told_with_its_last_line(tmp_path, outco
     assert "gan_r3.py ended by itself, with status 2: error: --runs-dir" in err.splitlines()[-1]
 
 
+@pytest.mark.tools
+def test_own_networks_are_trained_and_evaluated_and_what_cannot_train_them_says_why(tmp_path, capsys, untrained):
+    (tmp_path / "own.py").write_text(
+        "from torch import nn\n"
+        "def make(shape, z_dim):\n"
+        "    layers = nn.Flatten(), nn.Linear(2352, 5), nn.BatchNorm1d(5), nn.Linear(5, 1)\n"
+        "    return nn.Sequential(nn.Linear(z_dim, 2352), nn.Unflatten(1, shape)), nn.Sequential(*layers)\n"
+    )
+    short = ["--orders", "detach", "one_stage", "--seconds", 2, "--seeds", 1, "--device", "cpu", "--runs-dir", tmp_path]
+    call("compare_modes", *short, "--networks", f"{tmp_path / 'own.py'}:make")
+    rows = capsys.readouterr().out.split("\n\n")[2].splitlines()
+    assert [row.split("|")[1].strip() for row in rows[2:]] == ["one_stage", "detach", "real images"]
+    assert "depends on the other samples of the batch" in rows[2]
+
+
 def test_medians_and_ranges_are_those_of_the_ends_of_the_runs():
     figures = {"reverse_kl": 1, "confident": 0.5, "seconds": 2.0}
     runs = [[{"steps": 5}, figures | {"modes": modes, "steps": 10}] for modes in (900, 1000, 990)]

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from helpers import call
+from PIL import Image
 
 from common.models import MODELS
 from scripts.benchmarks import compare_updates
@@ -112,6 +113,55 @@ def test_every_comparison_prints_its_rows_and_writes_them(what, tmp_path, monkey
         assert row["quartiles"][0] <= row["ms"] <= row["quartiles"][1]
         assert row["speed_quartiles"][0] <= row["speed"] <= row["speed_quartiles"][1]
         assert row.get("flops", 1) >= row.get("needed", 1) > 0
+
+
+OWN = """
+from torch import nn
+
+def make_networks(shape, z_dim):
+    generator = nn.Sequential(nn.Linear(z_dim, 48), nn.BatchNorm1d(48), nn.Unflatten(1, (3, 4, 4)))
+    return generator, nn.Sequential(nn.Flatten(), nn.Linear(48, 5), nn.BatchNorm1d(5), nn.Linear(5, 1))
+
+def attentive(shape, z_dim):
+    class Attention(nn.Module):
+        def forward(self, x):
+            return (x @ x.mT @ x).flatten(1)
+
+    return make_networks(shape, z_dim)[0], nn.Sequential(nn.Flatten(2), Attention(), nn.Linear(48, 1))
+
+def wrong(shape, z_dim):
+    return make_networks(shape, z_dim)[0], nn.Linear(7, 1)
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    """What compares one's own networks on one's own images."""
+    (tmp_path / "own.py").write_text(OWN)
+    for number in range(4):
+        Image.new("RGB", (5, 5), (60 * number, 0, 0)).save(tmp_path / f"{number}.png")
+    sizes = f"--dataset {tmp_path} --image-size 4 --batch-size 3 --repeats 1 --device cpu"
+    return [*sizes.split(), "--output", tmp_path / "figures.json", "--networks", f"{tmp_path / 'own.py'}"]
+
+
+def test_own_networks_are_compared_and_an_order_that_cannot_train_them_says_why(own, tmp_path, capsys, refusal):
+    *options, file = own
+    call("compare_updates", *options, f"{file}:make_networks")
+    rows = json.loads((tmp_path / "figures.json").read_text())["rows"]
+    refused = {"one_stage", *(name for name in ORDERS if name.startswith(("wgan_gp", "r3")))}
+    assert {name for name, row in rows.items() if "why" in row} == refused
+    assert "depends on the other samples of the batch" in rows["one_stage"]["why"]
+    assert rows["detach"]["flops"] == rows["detach"]["needed"] > 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| one_stage"))
+    assert rows["one_stage"]["why"] in line
+    (tmp_path / "figures.json").unlink()
+
+    call("compare_updates", *options, f"{file}:attentive")
+    rows = json.loads((tmp_path / "figures.json").read_text())["rows"]
+    assert rows["detach"]["needed"] is None  # the formulas know nothing of attention
+    assert "| ? " in capsys.readouterr().out
+    (tmp_path / "figures.json").unlink()
+    assert "own.py:wrong: mat1 and mat2 shapes" in refusal("compare_updates", *options, f"{file}:wrong")
 
 
 def test_bad_options_are_refused_before_anything_is_measured(monkeypatch, tmp_path, refusal):
