@@ -1,7 +1,8 @@
 """GAN losses on logits of any shape; there are no label tensors, which could have the wrong shape.
 
 After Goodfellow et al., "Generative Adversarial Networks" (2014), section 3, and Mao et al., "Least Squares
-Generative Adversarial Networks" (2017), the latter with CycleGAN's targets, 1 for real and 0 for fake. The relativistic
+Generative Adversarial Networks" (2017), the latter with CycleGAN's targets, 1 for real and 0 for fake. The hinge loss
+is of Lim and Ye, "Geometric GAN" (2017). The relativistic
 loss is that of Jolicoeur-Martineau (2019) without its output function, as in Huang et al., "The GAN is dead; long live
 the GAN!" (2024); the penalties are of Mescheder et al., "Which Training Methods for GANs do actually Converge?" (2018),
 and Gulrajani et al., "Improved Training of Wasserstein GANs" (2017).
@@ -35,6 +36,17 @@ def least_squares_discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -
 def least_squares_generator_loss(fake_logits: Tensor) -> Tensor:
     """`(D(G(z)) - 1)^2`; logits of any shape in, a 0-d tensor out."""
     return (at_least_float32(fake_logits) - 1).square().mean()
+
+
+def hinge_discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
+    """Mean of the two halves, `(relu(1 - D(x)) + relu(1 + D(G(z)))) / 2`; logits of any shape in, a 0-d tensor out."""
+    real_logits, fake_logits = at_least_float32(real_logits), at_least_float32(fake_logits)
+    return (F.relu(1 - real_logits).mean() + F.relu(1 + fake_logits).mean()) / 2
+
+
+def hinge_generator_loss(fake_logits: Tensor) -> Tensor:
+    """`-D(G(z))`; logits of any shape in, a 0-d tensor out."""
+    return -at_least_float32(fake_logits).mean()
 
 
 def at_least_float32(logits: Tensor) -> Tensor:

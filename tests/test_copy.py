@@ -1,0 +1,117 @@
+"""What docs/copy.md says to write into a copied script is run as it is written there."""
+
+import re
+from types import ModuleType
+
+import pytest
+import torch
+from helpers import ROOT, call, module_of, path_of, saved
+
+from common.losses import discriminator_loss, generator_loss
+from common.models import mlp
+
+SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "copy.md").read_text(), re.M | re.S)
+HINGE, ACCUMULATION, SCHEDULE = SNIPPETS
+
+
+def make_all():
+    torch.manual_seed(0)
+    networks = [network.double() for network in mlp((1, 28, 28), 5)]
+    return [*networks, *(torch.optim.SGD(network.parameters(), lr=0.05) for network in networks)]
+
+
+def batch(step):
+    torch.manual_seed(step)
+    return torch.rand(8, 1, 28, 28).double() * 2 - 1, torch.randn(8, 5).double()
+
+
+def assert_same_weights(parts, others):
+    for network, other in zip(parts[:2], others[:2], strict=True):
+        for p, q in zip(network.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(p, q, rtol=1e-11, atol=1e-13)  # sums of 8 in another order
+
+
+@pytest.mark.numerics
+def test_accumulated_gradients_are_those_of_the_whole_batch():
+    parts, others = make_all(), make_all()
+    for step in range(3):
+        real, z = batch(step)
+        names = ("generator", "discriminator", "optimizer_g", "optimizer_d")
+        losses = {"discriminator_loss": discriminator_loss, "generator_loss": generator_loss}
+        exec(ACCUMULATION, dict(zip(names, parts, strict=True)) | losses | {"real": real, "z": z})
+        module_of("gan_detach").train_step(*others, real, z)
+    assert_same_weights(parts, others)
+
+
+@pytest.fixture
+def hinge(monkeypatch):
+    """A function that returns the step of an update order, its import of losses replaced by that of the docs."""
+    line = "from common.losses import discriminator_loss, generator_loss\n"
+
+    def hinge(order):
+        text = path_of(f"gan_{order}").read_text()
+        text = text.replace("import at_least_float32, disc", "import at_least_float32\nfrom common.losses import disc")
+        assert line in text
+        names = {"__file__": str(path_of(f"gan_{order}")), "__name__": order}
+        exec(text.replace(line, HINGE), names)
+        return names["train_step"]
+
+    return hinge
+
+
+@pytest.mark.numerics
+def test_the_hinge_loss_by_hand_and_in_a_step(hinge):
+    discriminator, generator = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        discriminator.weight.fill_(2.0)
+        generator.weight.fill_(1.0)
+    optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for network in (generator, discriminator)]
+    real, z = torch.tensor([[0.25], [3.0]]), torch.tensor([[1.0], [-1.0]])
+    # D: logits 0.5 and 6 of real, 2 and -2 of fake: half of the means of 0.5 and 0, and of 3 and 0. Its gradient
+    # is (-0.25 / 2 + 1 / 2) / 2 = 0.1875. G: minus the mean of -z's and z's logits, 0, and so is its gradient.
+    results = hinge("detach")(generator, discriminator, *optimizers, real, z)
+    assert results["d_loss"].item() == (0.25 + 1.5) / 2
+    assert discriminator.weight.item() == 2 - 0.1875
+    assert results["g_loss"].item() == 0
+    assert generator.weight.item() == 1
+
+
+@pytest.mark.numerics
+def test_one_stage_takes_the_hinge_loss_also_beyond_the_margin(hinge):
+    """There no derivative of D's loss is left at a fake, and G's must still arrive."""
+    parts, others = make_all(), make_all()
+    for generator, discriminator, *optimizers in (parts, others):
+        with torch.no_grad():
+            discriminator[-1].bias.fill_(-5)
+            assert (discriminator(generator(batch(0)[1])) < -1).all()
+        step = hinge("one_stage" if generator is parts[0] else "simultaneous")
+        before = next(generator.parameters()).clone()
+        for number in range(3):
+            step(generator, discriminator, *optimizers, *batch(number))
+        assert (next(generator.parameters()) != before).any()
+    assert_same_weights(parts, others)
+
+
+def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
+    make, keep, step = SCHEDULE.splitlines()
+    text = path_of("gan_detach").read_text()
+    (kept,) = re.findall(r"\w+=schedule_g", keep)
+    for old, new in (
+        ("    average = AveragedModel", f"    {make}\n    average = AveragedModel"),
+        ("        optimizer_g=optimizer_g,\n", f"        optimizer_g=optimizer_g,\n        {kept},\n"),
+        ("        run.log(step, results)\n", f"        {step}\n        run.log(step, results)\n"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    script = ModuleType("gan_mine")
+    script.__file__ = str(tmp_path / "gan_mine.py")
+    exec(text, script.__dict__)
+    tiny = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu"]
+    call(script, *tiny, "--steps", 4, "--runs-dir", tmp_path / "whole")
+    call(script, *tiny, "--steps", 2, "--runs-dir", tmp_path / "parts")
+    call(script, "--resume", next((tmp_path / "parts").glob("*/*")), "--steps", 4)
+    whole, parts = (saved(tmp_path / runs) for runs in ("whole", "parts"))
+    assert parts["schedule_g"] == whole["schedule_g"]
+    assert parts["optimizer_g"]["param_groups"] == whole["optimizer_g"]["param_groups"]
+    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(2e-3 * 0.999**4, rel=1e-12)
+    assert all(parts["generator"][name].equal(weight) for name, weight in whole["generator"].items())
