@@ -192,7 +192,7 @@ def main(options: Options) -> None:
             script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
             arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
             run = run_script(script, [*arguments, "--checkpoint-every", steps, *mistake.arguments], folder)
-            publish(run, options.output / mistake.name, strip=False)
+            publish(run, options.output / mistake.name, None)
             tiles[mistake.name] = Image.open(max((run / "samples").iterdir())).convert("L").crop((0, 0, FRAME, FRAME))
             evaluation, _ = evaluate.evaluate_run(evaluate.Options(run, count=1000))
             numbers = [*late_means(run, steps), evaluation["samples"]["fid"]]

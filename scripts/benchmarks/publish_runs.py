@@ -4,8 +4,8 @@
     tensorboard --logdir runs/reference
 
 Published are a run's `config.json` and its TensorBoard events: all curves and texts, and every second picture of a
-trained network, with the last. A GAN also gets `samples.png`: the same noise at five steps of its run. All runs
-together take some seven minutes on two cores.
+trained network, with the last. A GAN also gets `samples.png`: the same noise at five steps of its run, or the last
+grid of a run with labels. All runs together take some seven minutes on two cores.
 """
 
 import json
@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
@@ -35,7 +36,7 @@ from common.run.option_values import Count, checked
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 GANS += ["gan_wgan_gp", "gan_r3"]
-SCRIPTS = [*GANS, "cyclegan"]
+SCRIPTS = [*GANS, "gan_conditional", "cyclegan"]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
@@ -85,10 +86,18 @@ def tags(event: Event) -> set[str]:
     return {value.tag for value in event.summary.value}
 
 
-def publish(run: Path, folder: Path, strip: bool) -> None:
+def last_grid(run: Path) -> Image.Image:
+    """Return a run's last sample grid."""
+    return Image.open(max((run / "samples").iterdir()))
+
+
+PICTURES = dict.fromkeys(GANS, filmstrip) | {"gan_conditional": last_grid}
+
+
+def publish(run: Path, folder: Path, picture: Callable[[Path], Image.Image] | None) -> None:
     """Publish a run in `folder`; the files that were published there before are replaced, others stay.
 
-    strip: whether to add `samples.png`, the film strip of a run on digits.
+    picture: makes `samples.png` of the run; None: without it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = json.loads((run / "config.json").read_text())
@@ -96,8 +105,8 @@ def publish(run: Path, folder: Path, strip: bool) -> None:
     (events,) = run.glob("events.out.tfevents.*")
     write_whole(folder / "events.out.tfevents.0", lambda file: write_thinned(events, file))
     write_whole(folder / "config.json", lambda file: file.write(json.dumps(config, indent=2).encode()))
-    if strip:
-        write_whole(folder / "samples.png", lambda file: filmstrip(run).save(file, "png"))
+    if picture:
+        write_whole(folder / "samples.png", lambda file: picture(run).save(file, "png"))
 
 
 def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
@@ -116,7 +125,7 @@ def main(options: Options) -> None:
     for script in tqdm(dict.fromkeys(options.scripts), "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
             run = run_script(ROOT / "scripts" / f"{script}.py", steps, folder)
-            publish(run, options.output / script, strip=script in GANS)
+            publish(run, options.output / script, PICTURES.get(script))
     print(f"TensorBoard: tensorboard --logdir {options.output}")
 
 

@@ -26,7 +26,7 @@ def contents(folder):
 
 
 def test_a_published_run_has_all_curves_and_every_second_picture(finished, tmp_path):
-    publish_runs.publish(finished, tmp_path, strip=False)
+    publish_runs.publish(finished, tmp_path, None)
     before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (finished, tmp_path))
     assert before.Tags() == after.Tags()
     for tag in before.Tags()["scalars"]:
@@ -55,7 +55,7 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(finished, tmp_p
     users = published / "20260101-120000" / "checkpoint.pt"
     users.parent.mkdir(parents=True)
     users.write_text("precious")
-    publish_runs.publish(finished, published, strip=True)
+    publish_runs.publish(finished, published, publish_runs.filmstrip)
     before = contents(published)
     arguments = ["--scripts", "gan_detach", "--output", "runs", "--steps", 2]
     done = forked(publish_runs.__file__, *arguments, folder=tmp_path)
