@@ -5,7 +5,8 @@ Generative Adversarial Networks" (2017), the latter with CycleGAN's targets, 1 f
 is of Lim and Ye, "Geometric GAN" (2017). The relativistic
 loss is that of Jolicoeur-Martineau (2019) without its output function, as in Huang et al., "The GAN is dead; long live
 the GAN!" (2024); the penalties are of Mescheder et al., "Which Training Methods for GANs do actually Converge?" (2018),
-and Gulrajani et al., "Improved Training of Wasserstein GANs" (2017).
+of Lin et al., "Diffusion Adversarial Post-Training for One-Step Video Generation" (2025), the approximate one, and of
+Gulrajani et al., "Improved Training of Wasserstein GANs" (2017).
 """
 
 from collections.abc import Callable
@@ -70,6 +71,34 @@ def zero_centred_penalty(logits: Tensor, samples: Tensor) -> Tensor:
     logits: what D made of `samples`, as `sample_gradients` takes them; raises its errors.
     """
     return sample_gradients(logits, samples).square().sum(1).mean()
+
+
+def approximate_penalty(
+    discriminator: Callable[[Tensor], Tensor],
+    samples: Tensor,
+    logits: Tensor,
+    sigma: float = 0.03,
+    noise: Tensor | None = None,
+) -> Tensor:
+    """Mean over samples of `((D(x + sigma * noise) - D(x)) / sigma)^2`, a 0-d tensor, without a second derivative.
+
+    Its mean over the noise tends to `zero_centred_penalty` as sigma goes to 0. The paper does not divide: its weight of
+    100 at a sigma of 0.01 is 0.01 here. samples: (N, ...). logits: (N, ...), what D made of them; several logits of a
+    sample count as their sum. noise: of the shape of samples, standard normal; None draws it. Raises ValueError for
+    another shape, and where the result could train no weight of D.
+
+    sigma: for pixels in [-1, 1]. Too big, D is curved; too small, the difference is lost in the rounding of the logits.
+    With the D of a default run of `gan_detach.py` the smallest that gives the exact penalty, but for the noise, is 1e-9
+    in float64, 1e-5 in float32 and 0.03 in bfloat16, where 0.01 gives 1.3 times and 0.003 four times as much.
+    """
+    if noise is None:
+        noise = torch.randn_like(samples)
+    if noise.shape != samples.shape:
+        raise ValueError(f"noise: the shape of the samples, {tuple(samples.shape)}, not {tuple(noise.shape)}")
+    changes = at_least_float32(discriminator((samples + sigma * noise).detach())) - at_least_float32(logits)
+    if not changes.requires_grad:
+        raise ValueError("a gradient penalty trains nothing here: is D frozen, or under no_grad()?")
+    return (changes.reshape(len(samples), -1).sum(1) / sigma).square().mean()
 
 
 def interpolation_penalty(

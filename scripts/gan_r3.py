@@ -10,8 +10,9 @@ Huang et al., "The GAN is dead; long live the GAN! A Modern Baseline GAN" (NeurI
             │               └─ |dD/dG(z)|^2         as for x
             └─ D ── beside D(x) ──── g_loss     backward: through D without its weights, then G; G steps
 
-`--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020); their curves
-have a point where such a step is logged. `--compile` compiles G alone: torch.compile computes no second derivative.
+`--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020). `--penalty
+approximate` takes them from D's logits at samples with a little noise (Lin et al. 2025): no second derivative, which
+torch.compile does not compute, so that without it `--compile` compiles G alone.
 
     python scripts/gan_r3.py
 """
@@ -19,7 +20,7 @@ have a point where such a step is logged. `--compile` compiles G alone: torch.co
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge, Gt, Le
@@ -30,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 from common.data import batches
 from common.errors import blame
 from common.images.load import load_images
-from common.losses import at_least_float32, relativistic_loss, zero_centred_penalty
+from common.losses import approximate_penalty, at_least_float32, relativistic_loss, zero_centred_penalty
 from common.models import MODELS
 from common.optimizers import fused_adam
 from common.per_sample import require_per_sample
@@ -51,34 +52,42 @@ class Options(GanOptions):
     """Weight of the penalties: half of it each, and none with 0."""
     penalty_every: Count = 1
     """Steps from one penalty to the next, which has as many times the weight."""
+    penalty: Literal["exact", "approximate"] = "exact"
+    """exact: D's gradient, differentiated once more. approximate: from D's logits at samples with noise."""
 
 
-def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, penalty_weight=1.0):
+def train_step(
+    generator, discriminator, optimizer_g, optimizer_d, real, z, penalty_weight=1.0, penalty="exact", noise=(None, None)
+):
     """One update of each network.
 
     real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim).
-    penalty_weight: at least 0; with 0 no penalty is computed. Returns 0-d tensors, detached, still on the device: the
-    two losses, the mean logits of the real and the fake samples and, with a penalty, both parts of it before they are
-    weighted. Raises ValueError unless D judges each sample by itself.
+    penalty_weight: at least 0; with 0 no penalty is computed. penalty: `exact` or `approximate`. noise: of the
+    approximate one, for real and for fake samples; None draws it. Returns 0-d tensors, detached, still on the device:
+    the two losses, the mean logits of the real and the fake samples and, with a penalty, both parts of it before they
+    are weighted. Raises ValueError unless D judges each sample by itself.
     """
     require_per_sample(discriminator, real)
     fake = generator(z)
 
-    # D: max log sigmoid(D(x) - D(G(z))). Leaves that require a gradient are what a penalty is taken at.
-    penalised = penalty_weight != 0
-    real_leaf, fake_leaf = (samples.detach().requires_grad_(penalised) for samples in (real, fake))
+    # D: max log sigmoid(D(x) - D(G(z))). Leaves that require a gradient are what an exact penalty is taken at.
+    exact = penalty_weight != 0 and penalty == "exact"
+    real_leaf, fake_leaf = (samples.detach().requires_grad_(exact) for samples in (real, fake))
     real_logits, fake_logits = discriminator(real_leaf), discriminator(fake_leaf)
     d_loss, penalties = relativistic_loss(real_logits, fake_logits), {}
-    if penalised:
+    if exact:
         penalties["penalty/real"] = zero_centred_penalty(real_logits, real_leaf)
         penalties["penalty/fake"] = zero_centred_penalty(fake_logits, fake_leaf)
+    elif penalty_weight != 0:
+        penalties["penalty/real"] = approximate_penalty(discriminator, real_leaf, real_logits, noise=noise[0])
+        penalties["penalty/fake"] = approximate_penalty(discriminator, fake_leaf, fake_logits, noise=noise[1])
+    if penalties:
         d_loss = d_loss + penalty_weight / 2 * sum(penalties.values())
     optimizer_d.zero_grad()
     d_loss.backward(inputs=[p for p in discriminator.parameters() if p.requires_grad])  # and not for the two leaves
     optimizer_d.step()
 
-    # G: max log sigmoid(D(G(z)) - D(x)), as the D just updated sees both. `inputs` names the leaves this loss is for,
-    # so that D's weights get no gradient that the next zero_grad() would only throw away.
+    # G: max log sigmoid(D(G(z)) - D(x)), as the D just updated sees both; no gradient is computed for D's weights.
     with torch.no_grad():
         real_again = discriminator(real)
     g_loss = relativistic_loss(discriminator(fake), real_again)
@@ -96,7 +105,8 @@ def main(options: Options) -> None:
     images = load_images(options.dataset, options.image_size).to(run.device)
     with blame("--image-size"):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
-    generator, discriminator = run.place(networks[0]), networks[1].to(run.device)  # D is never compiled
+    generator = run.place(networks[0])  # `place` also compiles, which a second derivative of D does not bear
+    discriminator = networks[1].to(run.device) if options.penalty == "exact" else run.place(networks[1])
     lr_d = options.lr_d or options.lr / 3
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
@@ -118,7 +128,7 @@ def main(options: Options) -> None:
         weight = options.penalty_every * options.penalty_weight if penalised else 0.0
         with run.precision():
             z = run.noise(len(real))
-            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, weight)
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, weight, options.penalty)
         run.log(step, results)
         average.update_parameters(generator)
 

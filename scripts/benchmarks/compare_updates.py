@@ -150,6 +150,7 @@ CRITIC, BOTH = (partial(gan_wgan_gp.train_step, train_generator=trained) for tra
 PLAIN_CRITIC, PLAIN_BOTH = (partial(step, penalty_weight=0.0) for step in (CRITIC, BOTH))
 PLAIN_R3 = partial(gan_r3.train_step, penalty_weight=0.0)
 LAZY_R3 = partial(gan_r3.train_step, penalty_weight=5.0)
+APPROXIMATE_R3 = partial(gan_r3.train_step, penalty="approximate")
 
 
 BASELINE = "detach, textbook"
@@ -166,6 +167,7 @@ ORDERS = {
     "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3, 1), period=5),
     "r3, no penalty": Order(PLAIN_R3, (3, 9, -1, -2)),
     "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4, 0.4), period=5),
+    "r3, approximate": Order(APPROXIMATE_R3, (3, 15, -1, -4)),
     "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2, 2)),
 }
 

@@ -30,7 +30,7 @@ def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path,
     (run,) = tmp_path.glob("stacked-digits/gan_r3/*")
     checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
     assert checkpoint["options"]["seed"] == 0
-    assert checkpoint["options"]["penalty_every"] == 4
+    assert checkpoint["options"]["penalty_every"] == 5
     assert checkpoint["options"]["z_dim"] == 5
     *earlier, last = json.loads((run / "evaluation.json").read_text())
     found = last["samples"]

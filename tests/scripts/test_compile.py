@@ -21,6 +21,7 @@ MLP = "--model mlp --image-size 8 --batch-size 4"
 DCGAN = "--model conv --batch-size 2"
 CYCLEGAN = "--image-size 12 --width 4 --blocks 1 --batch-size 2"
 QUICK = [*((script, MLP) for script in [*GANS, "gan_conditional"]), ("cyclegan", CYCLEGAN)]
+QUICK += [("gan_r3", f"{MLP} --penalty approximate")]
 RUNS = [*QUICK, *((script, DCGAN) for script in GANS)]
 
 
