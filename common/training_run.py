@@ -110,8 +110,8 @@ class TrainingRun:
     def show(self, **pictures: Tensor | Callable[[], Tensor]) -> None:
         """Name the pictures: images (N, C, H, W) in [-1, 1], shown once, or a function that makes them.
 
-        TensorBoard shows each under its name, eight images to a row. Every --sample-every steps the functions are
-        called, and their images are also saved as one PNG.
+        TensorBoard shows each, eight images to a row: the first under its name, those of a function under
+        `images/<name>`. Every --sample-every steps the functions are called; their images are also saved as one PNG.
         """
         self.pictures = pictures
 
@@ -359,7 +359,8 @@ class TrainingRun:
         for module, mode in modes.items():
             module.training = mode
         for name, images in drawn.items():
-            add_picture(self.board, name, images, step)
+            # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
+            add_picture(self.board, f"images/{name}", images, step)
         for name, number in self.measured.items():
             self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)

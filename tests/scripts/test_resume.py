@@ -253,9 +253,9 @@ def test_more_steps_give_cyclegan_the_learning_rates_of_a_run_that_had_them_from
     run = train("cyclegan", f"{arguments} --steps 3", tmp_path / "raised")
     finish(resume("cyclegan", tmp_path / "raised", "--steps 7"), tmp_path / "raised")
     whole = train("cyclegan", f"{arguments} --steps 7", tmp_path / "whole")
-    rates = curves(whole)["learning_rate"]
+    rates = curves(whole)["optimizer/learning_rate"]
     assert [rate for _, rate in rates] == pytest.approx([1e-3 * part for part in (1, 1, 1, 1, 0.75, 0.5, 0.25)])
-    assert curves(run)["learning_rate"][3:] == rates[3:]
+    assert curves(run)["optimizer/learning_rate"][3:] == rates[3:]
 
 
 def test_a_finished_run_is_left_as_it_is_and_says_so(tmp_path):
