@@ -75,7 +75,7 @@ class Mistake:
         return source
 
 
-COMPARE = "tick `healthy` and one other run on the left; the step, the seed and the data are the same in all"
+COMPARE = "tick `healthy` and one other run on the left; seed and data are the same in all"
 RATE = GanOptions.lr  # of G; D has a third of it
 IMPORT = ("from torch.optim.swa_utils", "import torch\nfrom torch.optim.swa_utils")
 
