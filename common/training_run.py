@@ -112,8 +112,8 @@ class TrainingRun:
     def show(self, columns: int = 8, **pictures: Tensor | Callable[[], Tensor]) -> None:
         """Name the pictures: images (N, C, H, W) in [-1, 1], shown once, or a function that makes them.
 
-        TensorBoard shows each under its name, `columns` images to a row. Every --sample-every steps the functions are
-        called, and their images are also saved as one PNG.
+        TensorBoard shows each, `columns` images to a row: the first under its name, those of a function under
+        `images/<name>`. Every --sample-every steps the functions are called; their images are also saved as one PNG.
         """
         self.pictures, self.columns = pictures, columns
 
@@ -367,7 +367,8 @@ class TrainingRun:
         for module, mode in modes.items():
             module.training = mode
         for name, images in drawn.items():
-            add_picture(self.board, name, images, step, self.columns)
+            # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
+            add_picture(self.board, f"images/{name}", images, step, self.columns)
         for name, number in self.measured.items():
             self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)

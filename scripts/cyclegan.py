@@ -75,12 +75,13 @@ def train_step(
         identity_loss = F.l1_loss(same_b, real_b) + F.l1_loss(same_a, real_a)
     else:
         fake_b, fake_a = a_to_b(real_a), b_to_a(real_b)
-        identity_loss = real_a.new_zeros(())
     cycle_loss = F.l1_loss(b_to_a(fake_b), real_a) + F.l1_loss(a_to_b(fake_a), real_b)
     adversarial_loss = least_squares_generator_loss(discriminator_b(fake_b)) + least_squares_generator_loss(
         discriminator_a(fake_a)
     )
-    g_loss = adversarial_loss + cycle_weight * cycle_loss + identity_weight * identity_loss
+    g_loss = adversarial_loss + cycle_weight * cycle_loss
+    if identity_weight:
+        g_loss = g_loss + identity_weight * identity_loss
     optimizer_g.zero_grad()
     g_loss.backward(inputs=[p for g in (a_to_b, b_to_a) for p in g.parameters() if p.requires_grad])
     optimizer_g.step()
@@ -93,12 +94,10 @@ def train_step(
     optimizer_d.zero_grad()
     d_loss.backward()
     optimizer_d.step()
-    return {
-        "d_loss": d_loss.detach(),
-        "adversarial_loss": adversarial_loss.detach(),
-        "cycle_loss": cycle_loss.detach(),
-        "identity_loss": identity_loss.detach(),
-    }
+    results = {"d_loss": d_loss, "adversarial_loss": adversarial_loss, "cycle_loss": cycle_loss}
+    if identity_weight:
+        results["identity_loss"] = identity_loss
+    return {name: value.detach() for name, value in results.items()}
 
 
 @dataclass(frozen=True)
@@ -212,7 +211,7 @@ def main(options: Options) -> None:
             group["lr"] = lr
         with run.precision():
             results = train_step(*players, *reals, *weights)
-        run.log(step, results | {"learning_rate": lr})
+        run.log(step, results | {"optimizer/learning_rate": lr})
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
 

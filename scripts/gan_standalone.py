@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["torch", "torchvision", "tensorboard", "tqdm"]
+# ///
 """GAN on one page: `gan_detach.py` in a single file that needs torch, torchvision, tensorboard and tqdm alone.
 
     x ── D ───────────────── d_loss
@@ -5,6 +9,7 @@
             └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
 
 `--dataset folder/of/images` trains on images of yours, `--resume runs/gan_standalone/<date-time>` continues a run.
+`uv run gan_standalone.py` installs what it needs in an environment of its own.
 """
 
 import argparse

@@ -39,6 +39,9 @@ from common.run.option_values import Count
 from common.run.options import GanOptions
 from common.training_run import TrainingRun
 
+# Curves of their own: this loss is a difference of scores, many times larger than the other scripts'.
+LOSSES = {"d_loss": "wasserstein/critic_loss", "g_loss": "wasserstein/generator_loss"}
+
 
 @dataclass(frozen=True)
 class Options(GanOptions):
@@ -119,7 +122,7 @@ def main(options: Options) -> None:
         inputs = real, run.noise(len(real)), train_generator, options.penalty_weight, mix
         with run.precision():
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, *inputs)
-        run.log(step, results)
+        run.log(step, {LOSSES.get(name, name): value for name, value in results.items()})
         average.update_parameters(generator)
 
 

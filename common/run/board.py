@@ -27,9 +27,9 @@ def tag_of(name: str) -> str:
 
 
 def charts(tags: Iterable[str]) -> dict[str, dict[str, list]]:
-    """Return the layout of TensorBoard's custom scalars: one chart for all tags with the same text before the `/`."""
-    groups = dict.fromkeys(tag.partition("/")[0] for tag in tags if "/" in tag)
-    return {"training": {group: ["Multiline", [f"^{re.escape(group)}/"]] for group in groups}}
+    """Return the layout of TensorBoard's custom scalars: one chart for all tags that differ only after the last `/`."""
+    groups = dict.fromkeys(tag.rpartition("/")[0] for tag in tags if "/" in tag)
+    return {"training": {group: ["Multiline", [f"^{re.escape(group)}/[^/]+$"]] for group in groups}}
 
 
 def check_numbers_by_name(step: int, values: object) -> None:

@@ -56,8 +56,15 @@ class Mistake:
 
     name: str
     text: str  # what is wrong, in a phrase
+    sign: str  # what its curves and samples look like beside those of `healthy`
+    cure: str
     edits: tuple[tuple[str, str], ...] = ()
     arguments: tuple[str, ...] = ()
+
+    def note(self) -> str:
+        """Return the text that TensorBoard shows of this run, as Markdown."""
+        parts = {"Mistake": self.text, "Sign": self.sign, "Cure": self.cure, "Compare": COMPARE}
+        return "\n\n".join(f"**{title}:** {part}." for title, part in parts.items())
 
     def apply(self, source: str) -> str:
         """Return the source of gan_detach.py with this mistake; raises ValueError where the text to replace is not."""
@@ -68,6 +75,7 @@ class Mistake:
         return source
 
 
+COMPARE = "tick `healthy` and one other run on the left; seed and data are the same in all"
 RATE = GanOptions.lr  # of G; D has a third of it
 IMPORT = ("from torch.optim.swa_utils", "import torch\nfrom torch.optim.swa_utils")
 
@@ -82,10 +90,17 @@ def penalty(keep: str) -> tuple[tuple[str, str], ...]:
 
 
 MISTAKES = (
-    Mistake("healthy", "none: gan_detach.py as it is"),
+    Mistake(
+        "healthy",
+        "none: gan_detach.py as it is",
+        "D's loss is a little below 0.69 and G's near 1; both probabilities move around 0.5; the samples are digits",
+        "none is needed",
+    ),
     Mistake(
         "sigmoid-twice",
         "D ends with a sigmoid, and its loss takes logits",
+        "all curves are flat soon: both losses near 0.69, both probabilities just above 0.5; the digits are broken",
+        "end D with its last linear layer; the loss applies the sigmoid itself",
         (
             (REAL, "real_logits, fake_logits = discriminator(real).sigmoid(), discriminator(fake.detach()).sigmoid()"),
             (G_LOSS, "g_loss = generator_loss(discriminator(fake).sigmoid())"),
@@ -94,6 +109,8 @@ MISTAKES = (
     Mistake(
         "labels-broadcast",
         "labels (2N,) against logits (2N, 1): the difference is (2N, 2N)",
+        "D's loss is exactly 0.25 and both probabilities 0.5: D learns the mean label; the samples stay noise",
+        "give labels the shape of the logits, torch.ones_like(logits), or take a loss without labels",
         (
             (
                 D_LOSS,
@@ -106,21 +123,33 @@ MISTAKES = (
     Mistake(
         "d-steps-on-g-loss",
         "optimizer_d.zero_grad() runs before g_loss.backward(), which fills D's gradients again",
+        "D calls real and fake alike real, both at 0.76; D's loss is above 0.69 and flat, G's near 0.3",
+        "call zero_grad() right before the backward pass that the step is for",
         (
             (D_ZERO, ""),
             ("    optimizer_d.step()\n", "    optimizer_d.step()\n    optimizer_d.zero_grad()\n"),
             (G_BACKWARD, "g_loss.backward()"),
         ),
     ),
-    Mistake("no-zero-grad", "zero_grad() is never called", ((D_ZERO, ""), (G_ZERO, ""))),
+    Mistake(
+        "no-zero-grad",
+        "zero_grad() is never called",
+        "the losses swing, then D's falls to 0 and G's rises above 5; all samples are one pattern",
+        "call zero_grad() before each backward pass, or at the start of the step",
+        ((D_ZERO, ""), (G_ZERO, "")),
+    ),
     Mistake(
         "detached-fakes",
         "G's loss is computed on detached fakes",
+        "D's loss falls to 0 and G's rises without end, D(G(z)) is 0; the samples are the first noise: G never moves",
+        "detach the fakes in D's loss alone; compute G's loss on discriminator(fake)",
         ((G_LOSS, "g_loss = generator_loss(discriminator(fake.detach()))"), (G_BACKWARD, "g_loss.backward()")),
     ),
     Mistake(
         "fused-step",
         "G's loss uses logits from before D's step; D's plain fused optimizer hides it",
+        "none to trust: the curves look like those of `healthy`, with slightly larger swings; the audit names it",
+        "compute D's logits for G's loss again after D's step",
         (
             (REAL, "real_logits, fake_logits = discriminator(real), discriminator(fake)"),
             (D_BACKWARD, "d_loss.backward(retain_graph=True)"),
@@ -128,17 +157,39 @@ MISTAKES = (
             (MAKE_D, "optimizer_d = torch.optim.Adam(discriminator.parameters(), lr_d, options.betas, fused=True)"),
         ),
     ),
-    Mistake("r1-penalty", "none: R1 penalty on D, as it should be", penalty(", create_graph=True")),
-    Mistake("penalty-without-graph", "R1 penalty without create_graph=True: a constant for autograd", penalty("")),
-    Mistake("d-too-fast", "D's learning rate is 20 times the default", arguments=("--lr-d", f"{20 * RATE / 3:g}")),
+    Mistake(
+        "r1-penalty",
+        "none: R1 penalty on D, as it should be",
+        "D's loss starts above 1 and is then flat at 0.69, both probabilities at 0.5: this weight holds D back",
+        "none is needed; compare with `penalty-without-graph`",
+        penalty(", create_graph=True"),
+    ),
+    Mistake(
+        "penalty-without-graph",
+        "R1 penalty without create_graph=True: a constant for autograd",
+        "D's loss is higher by the penalty, up to 2; all other curves are those of `healthy`, to the bit",
+        "pass create_graph=True to torch.autograd.grad",
+        penalty(""),
+    ),
+    Mistake(
+        "d-too-fast",
+        "D's learning rate is 20 times the default",
+        "D's loss swings between 0.4 and 1.3 and G's up to 2; the digits have thick, speckled strokes",
+        "lower --lr-d; D's rate is a third of G's by default",
+        arguments=("--lr-d", f"{20 * RATE / 3:g}"),
+    ),
     Mistake(
         "g-too-fast",
         "G's learning rate is 20 times the default",
+        "the losses look calmer than in `healthy`, both near 0.7; the FID is twice as high: the samples vary less",
+        "lower --lr; judge the samples, not the losses",
         arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE / 3:g}"),
     ),
     Mistake(
         "images-in-0-1",
         "real images in [0, 1], G's output in [-1, 1]",
+        "D(x) goes to 1 and D(G(z)) to 0, D's loss to 0.1 and below; the samples are grey where digits are black",
+        "scale real images to [-1, 1], the range of G's output",
         (("    fake = generator(z)\n", "    fake, real = generator(z), (real + 1) / 2\n"),),
     ),
 )
@@ -192,7 +243,9 @@ def main(options: Options) -> None:
             script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
             arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
             run = run_script(script, [*arguments, "--checkpoint-every", steps, *mistake.arguments], folder)
-            publish(run, options.output / mistake.name, None)
+            # One real batch, in `healthy`, is enough: it is the same in all runs.
+            without = "" if mistake.name == "healthy" else "real"
+            publish(run, options.output / mistake.name, None, {"mistake": mistake.note()}, without)
             tiles[mistake.name] = Image.open(max((run / "samples").iterdir())).convert("L").crop((0, 0, FRAME, FRAME))
             evaluation, _ = evaluate.evaluate_run(evaluate.Options(run, count=1000))
             numbers = [*late_means(run, steps), evaluation["samples"]["fid"]]

@@ -30,7 +30,7 @@ from common.run.command_line import launch
 from common.run.folder import write_whole
 
 GREY = "#7a818b"  # text and axes
-BLUE, ORANGE, GREEN, PURPLE, RED = "#3b82d0", "#d9822b", "#3f9a5f", "#9a6dd0", "#d0484f"
+BLUE, ORANGE, RED = "#3b82d0", "#d9822b", "#d0484f"
 STYLE = {
     "svg.fonttype": "none",  # text stays text: small files
     "svg.hashsalt": "figures",  # the same file from the same figures
@@ -46,14 +46,6 @@ STYLE = {
     "legend.frameon": False,
     "savefig.transparent": True,
     "figure.constrained_layout.use": True,
-}
-LINES = {
-    "detach": (BLUE, "-"),
-    "retain_graph": (BLUE, ":"),
-    "resample": (GREEN, "-"),
-    "generator_first": (ORANGE, "-"),
-    "simultaneous": (ORANGE, ":"),
-    "one_stage": (RED, "-"),
 }
 
 
@@ -87,16 +79,20 @@ def draw_modes(result: dict, figure: Figure) -> None:
     runs = result["runs"]
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, column in ((left, "modes"), (right, "reverse_kl")):
+        axes.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
         for place, points in enumerate([run[-1][column] for run in each] for each in runs.values()):
             axes.plot([min(points), max(points)], [place, place], color=GREY, linewidth=1)
             axes.plot(points, [place] * len(points), "o", color=BLUE, markersize=4)
             axes.plot([median(points)], [place], "|", color=ORANGE, markersize=14, markeredgewidth=2)
     left.set_yticks(range(len(runs)), runs)
     left.invert_yaxis()
-    left.set_xlim(0, 1000)
-    left.set_xlabel(f"modes of 1,000 after {result['options']['seconds']:g} s; a point is a seed")
     right.set_xlim(left=0)
-    right.set_xlabel("reverse KL, 0 is best; a bar is the median")
+    left.set_xlim(left=min(run[-1]["modes"] for each in runs.values() for run in each) // 50 * 50)
+    left.set_xlabel(
+        f"modes of 1,000 after {result['options']['seconds']:g} s, more is better\n"
+        f"a point is a seed; the axis begins at {left.get_xlim()[0]:.0f}"
+    )
+    right.set_xlabel("reverse KL, less is better\na bar is the median; the axis begins at 0")
 
 
 def common_steps(runs: list[list[dict]]) -> list[int]:
@@ -105,40 +101,45 @@ def common_steps(runs: list[list[dict]]) -> list[int]:
 
 
 def draw_quality(result: dict, figure: Figure) -> None:
-    """Draw a line for each update order: the median over the seeds, in a band from the smallest to the largest.
+    """Draw a column of two panels for each update order: its median over the seeds, from the smallest to the largest.
 
-    The points are the steps that all seeds reached, and the end of the runs.
+    Grey lines are the medians of the other orders. The points are the steps that all seeds reached, and the end.
     """
-    left, right = figure.subplots(1, 2)
+    curves = {}  # of each order: its seconds, and the smallest, median and largest values of each panel
     for name, runs in result["runs"].items():
-        color, line = LINES.get(name, (PURPLE, "-"))
         points_by_step = [[p for run in runs for p in run if p["steps"] == step] for step in common_steps(runs)]
         points_by_step.append([run[-1] for run in runs])
-        seconds = [median(p["seconds"] for p in points) for points in points_by_step]
-        for axes, column, unit in ((left, "confident", 100), (right, "fid", 1)):
-            values = [[p[column] * unit for p in points] for points in points_by_step]
-            axes.fill_between(seconds, [*map(min, values)], [*map(max, values)], color=color, alpha=0.12, linewidth=0)
-            axes.plot(seconds, [*map(median, values)], line, color=color, marker="o", markersize=2.5, label=name)
-    left.set_ylabel("confident digits, %")
-    right.set_ylabel("FID, of the digit classifier's features")
-    right.set_yscale("log")
-    limits = right.get_ylim()
-    right.set_yticks([1, 2, 3, 5, 10, 20, 50, 100])
-    right.minorticks_off()
-    right.yaxis.set_major_formatter("{x:g}")
-    right.set_ylim(*limits)
-    for axes in (left, right):
-        axes.set_xlabel("seconds of training")
+        values = [[(p["seconds"], p["confident"] * 100, p["fid"]) for p in points] for points in points_by_step]
+        columns = [[*zip(*points, strict=True)] for points in values]
+        curves[name] = [[[f(column[i]) for column in columns] for f in (min, median, max)] for i in range(3)]
+    panels = figure.subplots(2, len(curves), sharex=True, sharey="row", squeeze=False)
+    for column, (name, ((_, seconds, _), *bands)) in enumerate(curves.items()):
+        for row, (low, middle, high) in enumerate(bands):
+            axes = panels[row, column]
+            for other in curves.values():
+                axes.plot(other[0][1], other[row + 1][1], color=GREY, alpha=0.35, linewidth=0.7)
+            axes.fill_between(seconds, low, high, color=BLUE, alpha=0.25, linewidth=0)
+            axes.plot(seconds, middle, color=BLUE, marker="o", markersize=2.5)
+            place = (seconds[-1], middle[-1]), (0, 7)
+            axes.annotate(f"{middle[-1]:.{row}f}", *place, textcoords="offset points", ha="right")
+        panels[0, column].set_title(name)
+    panels[0, 0].set_ylabel("confident digits, %")
+    panels[1, 0].set_ylabel("FID, of digit features")
+    panels[1, 0].set_yscale("log")
+    limits = panels[1, 0].get_ylim()
+    panels[1, 0].set_yticks([1, 2, 5, 10, 20, 50, 100])
+    panels[1, 0].yaxis.set_major_formatter("{x:g}")
+    for axes in panels[1]:
+        axes.minorticks_off()
+    panels[1, 0].set_ylim(*limits)
     seeds = max(map(len, result["runs"].values()))
-    figure.legend(
-        handles=left.get_legend_handles_labels()[0],
-        loc="outside upper center",
-        ncols=len(result["runs"]),
-        title=f"medians of {seeds} seeds, in bands from the smallest to the largest",
+    figure.supxlabel(
+        f"seconds of training; blue: median of {seeds} seeds, from the smallest to the largest; grey: other medians",
+        fontsize=9,
     )
 
 
-PICTURES = {"cost": (draw_cost, (8.6, 3.8)), "modes": (draw_modes, (8.6, 2.9)), "quality": (draw_quality, (8.6, 3.6))}
+PICTURES = {"cost": (draw_cost, (8.6, 3.8)), "modes": (draw_modes, (8.6, 3.3)), "quality": (draw_quality, (8.6, 4.2))}
 
 
 def main(options: Options) -> None:

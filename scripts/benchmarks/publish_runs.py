@@ -2,6 +2,7 @@
 
     python scripts/benchmarks/publish_runs.py
     tensorboard --logdir runs/reference
+    tensorboard --logdir runs/reference_cyclegan
 
 Published are a run's `config.json` and its TensorBoard events: all curves and texts, and every second picture of a
 trained network, with the last. A GAN also gets `samples.png`: the same noise at five steps of its run, or the last
@@ -24,6 +25,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.summary.writer.record_writer import RecordWriter
+from torch.utils.tensorboard import summary
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,22 +50,32 @@ class Options:
     scripts: Annotated[tuple[Literal[tuple(SCRIPTS)], ...], MinLen(1)] = tuple(SCRIPTS)
     """Training scripts to run, by name."""
     output: Path = ROOT / "runs" / "reference"
-    """Where each script has its folder. Files published there before are replaced, others stay."""
+    """Where each GAN has its folder. Files published there before are replaced, others stay.
+
+    CycleGAN's curves are others: its folder is in another log folder, of this name and `_cyclegan`.
+    """
     steps: Count | None = None
     """Steps of each run. None: the scripts' defaults."""
 
 
-def write_thinned(events: Path, file: BinaryIO) -> None:
-    """Copy a run's TensorBoard events to `file`; of a trained network's pictures every second one, and the last."""
+def write_thinned(events: Path, file: BinaryIO, texts: dict[str, str], without: str) -> None:
+    """Copy a run's TensorBoard events to `file`; of a trained network's pictures every second one, and the last.
+
+    texts: Markdown to add, by tag. without: a tag whose events are left out.
+    """
     records = [(record, Event.FromString(record)) for record in RawEventFileLoader(str(events)).Load()]
     pictures = [event for _, event in records if is_picture(event)]
     steps = sorted({event.step for event in pictures})
     published_steps = {*steps[::2], steps[-1]}
     trained = {tag for event in pictures if event.step for tag in tags(event)}
     writer = RecordWriter(file)
+    for tag, text in texts.items():
+        added = Event(wall_time=records[0][1].wall_time, summary=summary.text(tag, text))
+        records.insert(1, (added.SerializeToString(), added))  # the first record is the file's version
     for record, event in records:
         untrained = event.step == 0 and tags(event) & trained  # noise, which no PNG makes smaller
-        if not is_picture(event) or (event.step in published_steps and not untrained):
+        hidden = is_picture(event) and (untrained or event.step not in published_steps)
+        if not hidden and without not in tags(event):
             writer.write(record)
 
 
@@ -94,16 +106,23 @@ def last_grid(run: Path) -> Image.Image:
 PICTURES = dict.fromkeys(GANS, filmstrip) | {"gan_conditional": last_grid}
 
 
-def publish(run: Path, folder: Path, picture: Callable[[Path], Image.Image] | None) -> None:
+def publish(
+    run: Path,
+    folder: Path,
+    picture: Callable[[Path], Image.Image] | None,
+    texts: dict[str, str] | None = None,
+    without: str = "",
+) -> None:
     """Publish a run in `folder`; the files that were published there before are replaced, others stay.
 
-    picture: makes `samples.png` of the run; None: without it.
+    picture: makes `samples.png` of the run; None: without it. texts: Markdown that TensorBoard shows, by tag. without:
+    a tag that is not published.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = json.loads((run / "config.json").read_text())
     config["options"]["runs_dir"] = "runs"  # was a temporary folder
     (events,) = run.glob("events.out.tfevents.*")
-    write_whole(folder / "events.out.tfevents.0", lambda file: write_thinned(events, file))
+    write_whole(folder / "events.out.tfevents.0", lambda file: write_thinned(events, file, texts or {}, without))
     write_whole(folder / "config.json", lambda file: file.write(json.dumps(config, indent=2).encode()))
     if picture:
         write_whole(folder / "samples.png", lambda file: picture(run).save(file, "png"))
@@ -125,7 +144,8 @@ def main(options: Options) -> None:
     for script in tqdm(dict.fromkeys(options.scripts), "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
             run = run_script(ROOT / "scripts" / f"{script}.py", steps, folder)
-            publish(run, options.output / script, PICTURES.get(script))
+            name = options.output.name + ("_cyclegan" if script == "cyclegan" else "")
+            publish(run, options.output.with_name(name) / script, PICTURES.get(script))
     print(f"TensorBoard: tensorboard --logdir {options.output}")
 
 

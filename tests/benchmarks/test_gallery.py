@@ -6,6 +6,7 @@ import runpy
 import pytest
 import torch
 from helpers import ROOT
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common.run.options import GanOptions
 from scripts.benchmarks import gallery
@@ -70,5 +71,9 @@ def test_the_published_runs_are_those_of_the_gallery():
     table = (published / "table.md").read_text().splitlines()[2:]
     assert [line.split("|")[1].strip(" `") for line in table] == list(BY_NAME)
     assert {path.parent.name for path in published.glob("*/config.json")} == set(BY_NAME)
-    for name in BY_NAME:
+    for name, mistake in BY_NAME.items():
+        run = EventAccumulator(str(published / name)).Reload()
+        (note,) = run.Tensors("mistake/text_summary")
+        assert note.tensor_proto.string_val[0].decode() == mistake.note()
+        assert run.Tags()["images"] == ["real"] * (name == "healthy") + ["images/samples"]
         assert json.loads((published / name / "config.json").read_text())["script"] == name

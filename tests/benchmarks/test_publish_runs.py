@@ -33,11 +33,42 @@ def test_a_published_run_has_all_curves_and_every_second_picture(finished, tmp_p
         assert before.Scalars(tag) == after.Scalars(tag)
     for tag in before.Tags()["tensors"]:
         assert before.Tensors(tag) == after.Tensors(tag)
-    assert [event.step for event in before.Images("samples")][-4:] == [4, 5, 6, 7]
-    assert {event.step for event in after.Images("samples")} <= {2, 4, 6, 7}
+    assert [event.step for event in before.Images("images/samples")][-4:] == [4, 5, 6, 7]
+    assert {event.step for event in after.Images("images/samples")} <= {2, 4, 6, 7}
     assert after.Images("real") == before.Images("real")
-    assert after.Images("samples")[-1] == before.Images("samples")[-1]
+    assert after.Images("images/samples")[-1] == before.Images("images/samples")[-1]
     assert {path.name for path in tmp_path.iterdir()} == {"config.json", "events.out.tfevents.0"}
+
+
+def test_texts_are_added_and_one_tag_is_left_out(finished, tmp_path):
+    publish_runs.publish(finished, tmp_path, None, {"mistake": "**Sign:** none."}, without="real")
+    tags = EventAccumulator(str(tmp_path)).Reload().Tags()
+    before = EventAccumulator(str(finished)).Reload().Tags()
+    assert tags["images"] == ["images/samples"]
+    assert tags["scalars"] == before["scalars"]
+    assert set(tags["tensors"]) == {*before["tensors"], "mistake/text_summary"}
+
+
+def first_groups(log_folder):
+    """Return the two groups of tags that TensorBoard opens: the first two in its order, of all runs together."""
+    runs = [EventAccumulator(str(path.parent)).Reload() for path in log_folder.glob("*/events*")]
+    tags = {tag for run in runs for kind in ("scalars", "images") for tag in run.Tags()[kind]}
+    return sorted({tag.partition("/")[0] for tag in tags})[:2]
+
+
+@pytest.mark.parametrize("name", ["reference", "reference_cyclegan", "mistakes"])
+def test_the_published_runs_open_on_pictures_of_the_networks_and_on_losses(name):
+    assert first_groups(publish_runs.ROOT / "runs" / name) == ["images", "loss"]
+
+
+def test_the_published_runs_have_no_curve_that_is_always_zero_and_wgan_gp_has_losses_of_its_own():
+    for path in (publish_runs.ROOT / "runs").glob("*/*/events*"):
+        run = EventAccumulator(str(path.parent)).Reload()
+        for tag in run.Tags()["scalars"]:
+            assert any(point.value for point in run.Scalars(tag)), (path, tag)
+        if path.parent.name == "gan_wgan_gp":
+            losses = {tag for tag in run.Tags()["scalars"] if tag.startswith("loss/")}
+            assert losses == {"loss/wasserstein/critic", "loss/wasserstein/generator"}
 
 
 def test_the_film_strip_shows_the_same_noise_at_five_steps(finished):

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import time
 import urllib.parse
 import urllib.request
@@ -13,6 +14,7 @@ from processes import PATIENCE, wait_until
 from tensorboard import program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.run.board import charts
 from common.run.folder import events
 from common.run.options import GanOptions
 from scripts import gan_detach, gan_resample
@@ -64,8 +66,8 @@ def test_curves_are_served_with_the_values_that_the_run_wrote(board, name):
 def test_pictures_are_served_large_enough_to_see(board, name):
     _, address = board
     run = run_named(address, name)
-    assert set(get(address, "plugin/images/tags")[run]) == {"samples", "real"}
-    for tag in ("samples", "real"):
+    assert set(get(address, "plugin/images/tags")[run]) == {"images/samples", "real"}
+    for tag in ("images/samples", "real"):
         for image in get(address, "plugin/images/images", run=run, tag=tag, sample=0):
             data = fetch(address, "plugin/images/individualImage?" + image["query"] + "&")
             assert Image.open(io.BytesIO(data)).size == (8 * 58 + 2, 8 * 58 + 2)
@@ -96,6 +98,15 @@ def test_curves_that_are_read_together_share_a_chart(board):
         answer = get(address, "plugin/custom_scalars/scalars", run=run_named(address, "detach"), tag=expression)
         assert answer["regex_valid"]
         assert set(answer["tag_to_events"]) == tags
+
+
+def test_wasserstein_losses_have_a_chart_of_their_own():
+    layout = charts(["loss/generator", "loss/wasserstein/critic", "penalty"])["training"]
+    tags = {
+        group: [tag for tag in ("loss/generator", "loss/wasserstein/critic") if re.search(expression, tag)]
+        for group, (_, (expression,)) in layout.items()
+    }
+    assert tags == {"loss": ["loss/generator"], "loss/wasserstein": ["loss/wasserstein/critic"]}
 
 
 @pytest.mark.parametrize("seconds", [0, -3600])

@@ -220,8 +220,10 @@ def test_a_run_ended_by_a_signal_goes_on_to_the_same_end(number, tmp_path):
     (run / "samples" / "step-000007.png").unlink()  # the picture that the run ended with
     assert_same(weights(run), weights(whole))
     assert_same(pictures(run), pictures(whole))
-    scalars = [{tag: points for tag, points in curves(folder).items() if "/" in tag} for folder in (run, whole)]
-    assert_same(*scalars)
+    found, expected = curves(run), curves(whole)
+    found["images/samples"] = [point for point in found["images/samples"] if point[0] != 7]
+    del found["options/text_summary"], expected["options/text_summary"]
+    assert_same(found, expected)
 
 
 def signalled_in_step_7(number):
@@ -254,9 +256,9 @@ def test_more_steps_give_cyclegan_the_learning_rates_of_a_run_that_had_them_from
     run = train("cyclegan", f"{arguments} --steps 3", tmp_path / "raised")
     finish(resume("cyclegan", tmp_path / "raised", "--steps 7"), tmp_path / "raised")
     whole = train("cyclegan", f"{arguments} --steps 7", tmp_path / "whole")
-    rates = curves(whole)["learning_rate"]
+    rates = curves(whole)["optimizer/learning_rate"]
     assert [rate for _, rate in rates] == pytest.approx([1e-3 * part for part in (1, 1, 1, 1, 0.75, 0.5, 0.25)])
-    assert curves(run)["learning_rate"][3:] == rates[3:]
+    assert curves(run)["optimizer/learning_rate"][3:] == rates[3:]
 
 
 def test_a_finished_run_is_left_as_it_is_and_says_so(tmp_path):

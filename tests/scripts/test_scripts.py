@@ -19,11 +19,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from scripts.tools import sample
 
 GAN_SCALARS = {"loss/discriminator", "loss/generator", "probability/real", "probability/fake"}
-SCORES = {"loss/discriminator", "loss/generator", "score/real", "score/fake"}
-SCALARS = {"gan_r3": SCORES | {"penalty/real", "penalty/fake"}, "gan_wgan_gp": SCORES | {"penalty"}}
-SCALARS["cyclegan"] = {"loss/discriminator", "loss/adversarial", "loss/cycle", "loss/identity", "learning_rate"}
+SCORES = {"score/real", "score/fake"}
+SCALARS = {"gan_r3": SCORES | {"loss/discriminator", "loss/generator", "penalty/real", "penalty/fake"}}
+SCALARS["gan_wgan_gp"] = SCORES | {"loss/wasserstein/critic", "loss/wasserstein/generator", "penalty"}
+SCALARS["cyclegan"] = {"loss/discriminator", "loss/adversarial", "loss/cycle", "optimizer/learning_rate"}
 CYCLE_MEASURES = {"translation/error", "translation/error_of_identity"}
-CYCLE_IMAGES = {"a_to_b_to_a", "b_to_a_to_b", "identity_of_b_and_of_a"}
+CYCLE_IMAGES = {"images/a_to_b_to_a", "images/b_to_a_to_b", "images/identity_of_b_and_of_a"}
 
 
 def run(script, *arguments, folder, start=forked):
@@ -50,7 +51,7 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     scalars = SCALARS.get(script, GAN_SCALARS) | {"throughput/images_per_second"}
     measures = CYCLE_MEASURES if script == "cyclegan" else set()
     assert set(tags["scalars"]) == scalars | measures
-    assert set(tags["images"]) == (CYCLE_IMAGES if script == "cyclegan" else {"samples", "real"})
+    assert set(tags["images"]) == (CYCLE_IMAGES if script == "cyclegan" else {"images/samples", "real"})
     assert set(tags["tensors"]) == {"custom_scalars__config__", "options/text_summary"}
     for tag in scalars:
         assert [point.step for point in events.Scalars(tag)] == [1, 2]

@@ -78,10 +78,15 @@ def assert_refused(outcome, message):
     assert (status, message in line) == (2, True), line
 
 
-def test_it_imports_nothing_but_a_few_packages():
+def test_it_imports_nothing_but_what_its_inline_metadata_names():
+    """The metadata of PEP 723, from which uv makes an environment."""
     text = path_of("gan_standalone").read_text()
     imported = set(re.findall(r"^ *(?:import|from) (\w+)", text, re.MULTILINE)) - sys.stdlib_module_names
     assert imported == {"torch", "torchvision", "PIL", "tqdm"}  # TensorBoard is behind torch's writer
+    block = re.match(r"# /// script\n((?:# .+\n)+)# ///\n", text)[1]
+    metadata = dict(line.removeprefix("# ").split(" = ", 1) for line in block.splitlines())
+    assert json.loads(metadata["requires-python"]) == ">=3.10"
+    assert set(json.loads(metadata["dependencies"])) == imported - {"PIL"} | {"tensorboard"}  # torchvision brings PIL
 
 
 def test_the_copied_file_trains_on_a_folder_of_images(folder):
