@@ -3,13 +3,16 @@
 It shows what `GradientAudit.data()` returns.
 """
 
+import ast
 import linecache
 from collections.abc import Iterable
+from functools import cache
 from html import escape
 from pathlib import Path
 
 CONTEXT = 3  # lines of source above and below the line of a finding
 MOST_EVENTS = 80  # rows of the picture
+MOST_TERMS = 5  # of a loss that has a row each
 VERBS = {
     "forward": "forward pass",
     "backward": "backward pass",
@@ -61,7 +64,7 @@ td.code { max-width: 24rem; overflow: hidden; text-overflow: ellipsis; white-spa
 td.net, th.net { text-align: center; min-width: 5rem; }
 td.net { background: linear-gradient(var(--line), var(--line)) center / 1px 100% no-repeat; }
 td.net svg { display: block; margin: auto; background: var(--back); border-radius: 4px; }
-tr.raised td { background-color: color-mix(in srgb, var(--wrong) 14%, transparent); }
+tr.raised td.what, td.net a { color: var(--wrong); font-size: .8rem; white-space: nowrap; }
 tr.term td.code { padding-left: 1.8rem; } tr.term svg { width: 12px; height: 12px; }
 svg { width: 20px; height: 20px; fill: currentColor; }
 .used { color: var(--used); } .wasted { color: var(--wasted); } .wrong { color: var(--wrong); }
@@ -107,14 +110,13 @@ def page(data: dict) -> str:
 def picture(data: dict) -> Iterable[str]:
     """Yield the picture of one training step: networks as columns, time downwards, a mark for each event."""
     names = [network["name"] for network in data["networks"]]
+    wrong = accused_cells(data)
     events = one_step(data["events"])
-    wrong = {
-        (place["file"], place["line"], network)
-        for finding in data["findings"]
-        if finding["severity"] == "error"
-        for place in finding["places"]
-        for network in finding["networks"]
-    }
+    shown = {line_of(event["place"]) for event in events}
+    # A line that is accused and not in this step, as of a penalty at every fourth one, comes before it.
+    missing = {line: e for e in data["events"] if (line := line_of(e["place"])) in {c[:2] for c in wrong} - shown}
+    events = [*missing.values(), *events]
+    rows = {line_of(event["place"]): number for number, event in enumerate(events)}
     yield "<h2>One training step</h2>"
     if not events:
         yield "<p>No forward pass, backward pass or step was seen.</p>"
@@ -125,19 +127,31 @@ def picture(data: dict) -> Iterable[str]:
     )
     many = ' class="many"' if len(names) > 4 else ""
     yield f'<div class="scroll"><table{many}><tr><th>line</th><th>source</th><th class="what">event</th>{heads}</tr>'
-    for event in events:
-        place = event["place"]
-        cells = "".join(cell(event, name, (place["file"], place["line"], name) in wrong) for name in names)
+    for number, event in enumerate(events):
+        cells = "".join(
+            cell(
+                event,
+                name,
+                (key := (*line_of(event["place"]), name)) in wrong,
+                arrows(wrong.get(key, {}), number, rows),
+            )
+            for name in names
+        )
         verb = VERBS[event["kind"]] + (", create_graph" if event["create_graph"] else "")
         verb += ", raised" if event["raised"] else ""
         row = "raised" if event["raised"] else event["kind"]
-        yield f'<tr class="{row}">{source(place)}<td class="what">{verb}</td>{cells}</tr>'
-        for term in event["terms"]:
+        yield f'<tr class="{row}" id="row{number}">{source(event["place"])}<td class="what">{verb}</td>{cells}</tr>'
+        terms = sorted(event["terms"], key=lambda term: not term["dead"])
+        for term in terms[:MOST_TERMS]:
             told = "term of the loss, dead" if term["dead"] else "term of the loss"
             within = {"kind": event["kind"], "cells": term["cells"]}
             cells = "".join(cell(within, name, term["dead"]) for name in names)
             where = source(term["place"] or {"file": "", "line": 0, "code": term["name"]})
             yield f'<tr class="term">{where}<td class="what dim">{told}</td>{cells}</tr>'
+        if rest := [escape(term["place"]["code"] if term["place"] else term["name"]) for term in terms[MOST_TERMS:]]:
+            listing = "".join(f"<br><code>{code}</code>" for code in rest)
+            folded = f"<details><summary>{len(rest)} more terms</summary>{listing}</details>"
+            yield f'<tr class="term"><td></td><td class="code" colspan="{2 + len(names)}">{folded}</td></tr>'
     yield "</table></div>"
     yield '<div class="legend">'
     for kind, shape in SHAPES.items():
@@ -147,7 +161,45 @@ def picture(data: dict) -> Iterable[str]:
     yield "</div>"
 
 
-def cell(event: dict, network: str, wrong: bool) -> str:
+def accused_cells(data: dict) -> dict[tuple[str, int, str], dict[tuple[str, int], bool]]:
+    """Return the cells that an error names, (file, line, network), each with the lines that its step's gradient is of.
+
+    Of an error about a step these are the networks that it steps on alone. A line is True if it ran in an earlier step.
+    """
+    stepped: dict[tuple[str, int], set[str]] = {}
+    for event in data["events"]:
+        if event["kind"] == "step":
+            stepped.setdefault(line_of(event["place"]), set()).update(
+                n for n, w in event["cells"].items() if w == "here"
+            )
+    cells: dict[tuple[str, int, str], dict[tuple[str, int], bool]] = {}
+    for finding in data["findings"] if data["severity"] == "error" else ():
+        lines = [line_of(place) for place in finding["places"]] if finding["severity"] == "error" else []
+        guilty = set().union(*(stepped.get(line, set()) for line in lines)) & {*finding["networks"]}
+        for line in lines:
+            sources = {other: finding["kind"] == "stale" for other in lines if line in stepped and other not in stepped}
+            for network in guilty or finding["networks"]:
+                cells.setdefault((*line, network), {}).update(sources)
+    return cells
+
+
+def arrows(sources: dict[tuple[str, int], bool], number: int, rows: dict[tuple[str, int], int]) -> str:
+    """Return links from a step, in the row `number`, to the rows of the passes that its gradient comes from."""
+    links = ""
+    for line, earlier in sources.items():
+        if line in rows:
+            when = " of a step before" if earlier or rows[line] > number else ""
+            arrow = "↑" if rows[line] < number else "↓"
+            links += f'<a href="#row{rows[line]}">{arrow} line {line[1]}{when}</a>'
+    return links
+
+
+def line_of(place: dict) -> tuple[str, int]:
+    """Return the file and the number of a line."""
+    return place["file"], place["line"]
+
+
+def cell(event: dict, network: str, wrong: bool, links: str = "") -> str:
     """Return the cell of a network in the row of an event: its mark, in the colour of what became of the gradient."""
     word = event["cells"].get(network, "-")
     if word == "-":
@@ -155,13 +207,18 @@ def cell(event: dict, network: str, wrong: bool) -> str:
     colour = "wrong" if wrong else word if word in MEANINGS else "here"
     label = f"{VERBS[event['kind']]}: {network}" + ("" if colour == "here" else f", {colour}")
     mark = f'<svg viewBox="0 0 20 20" role="img"><title>{escape(label)}</title>{SHAPES[event["kind"]]}</svg>'
-    return f'<td class="net {colour}">{mark}</td>'
+    return f'<td class="net {colour}">{mark}{links}</td>'
 
 
 def source(place: dict) -> str:
-    """Return the two cells that say where: file and line, and the code."""
+    """Return the two cells that say where: file and line, and the code, or the whole statement that the line is of."""
     where = f"{Path(place['file']).name}:{place['line']}" if place["file"] else ""
-    code = escape(place["code"])
+    lines, whole = linecache.getlines(place["file"]), statement(*line_of(place))
+    cut = len(whole) > 1 or len(place["code"]) == 60
+    is_line = bool(lines) and lines[place["line"] - 1].strip().startswith(place["code"])  # no expression on it
+    code = escape(
+        " ".join(line.strip() for line in lines[whole[0] - 1 : whole[-1]]) if cut and is_line else place["code"]
+    )
     return f'<td class="where">{escape(where)}</td><td class="code" title="{code}"><code>{code}</code></td>'
 
 
@@ -203,6 +260,7 @@ def excerpts(places: list[dict]) -> Iterable[str]:
         lines = linecache.getlines(file)
         if not lines:
             continue
+        numbers = {n for number in numbers for n in statement(file, number)}
         around = {n + d for n in numbers for d in range(-CONTEXT, CONTEXT + 1) if 1 <= n + d <= len(lines)}
         yield f'<p class="dim">{escape(file)}</p><pre>'
         for n in sorted(around):
@@ -210,6 +268,19 @@ def excerpts(places: list[dict]) -> Iterable[str]:
             text = escape(f"{n:5}  {lines[n - 1].rstrip()}")
             yield gap + (f"<b>{text}</b>" if n in numbers else text)
         yield "</pre>"
+
+
+@cache
+def statement(file: str, line: int) -> range:
+    """Return the lines of the simple statement that a line belongs to, or the line itself."""
+    try:
+        nodes = ast.walk(ast.parse("".join(linecache.getlines(file))))
+    except SyntaxError:
+        return range(line, line + 1)
+    for node in nodes:
+        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno <= line <= node.end_lineno:
+            return range(node.lineno, node.end_lineno + 1)
+    return range(line, line + 1)
 
 
 def optimizers(found: list[dict]) -> Iterable[str]:

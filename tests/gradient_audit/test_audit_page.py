@@ -4,9 +4,10 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-from audited import audit_of, textbook_detach
+from audited import audit_of, line_of, textbook_detach
 from torch import nn
 
+from common.losses import discriminator_loss, generator_loss
 from gradient_audit import GradientAudit
 from gradient_audit.page import one_step, page
 
@@ -87,10 +88,78 @@ def test_an_error_is_marked_wrong_and_its_source_is_shown():
     assert "def no_zero_grad(generator" in reader.text
 
 
+def d_keeps_the_gradient_of_g_loss(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    fake = generator(z)
+    discriminator_loss(discriminator(real), discriminator(fake.detach())).backward()
+    optimizer_d.step()
+    optimizer_g.zero_grad()
+    generator_loss(
+        discriminator(fake),
+    ).backward()
+    optimizer_g.step()
+    if z[0, 0] > 9:
+        optimizer_d.zero_grad()
+
+
+def test_only_the_network_that_got_a_foreign_gradient_is_red_and_an_arrow_says_where_it_came_from():
+    data = audit_of(d_keeps_the_gradient_of_g_loss).data()
+    assert {"mixed", "stale"} <= {finding["kind"] for finding in data["findings"]}
+    reader = read(data)
+    red = {
+        (cells[0][1][0].rpartition(":")[2], number)
+        for _, cells in reader.rows
+        for number, (kind, _) in enumerate(cells[3:])
+        if kind == "net wrong"
+    }
+    d_backward, d_step, g_backward = (
+        line_of(d_keeps_the_gradient_of_g_loss, code).rpartition(":")[2]
+        for code in ("discriminator_loss(", "optimizer_d.step()", "    ).backward()")
+    )
+    assert red == {(d_backward, 1), (d_step, 1), (g_backward, 1)}  # the column of D alone
+    (links,) = ("".join(cells[4][1]) for kind, cells in reader.rows if kind == "step" and cells[4][0] == "net wrong")
+    assert f"↓ line {g_backward} of a step before" in links
+    assert f"line {d_backward}" in links
+    assert links.count("line") == 2
+
+
+def test_a_statement_of_several_lines_is_shown_whole_in_picture_and_source():
+    reader = read(audit_of(d_keeps_the_gradient_of_g_loss).data())
+    rows = ["".join(cells[1][1]) for kind, cells in reader.rows if kind == "backward"]
+    assert "generator_loss( discriminator(fake), ).backward()" in rows
+    marked = "".join(part for part in page(audit_of(d_keeps_the_gradient_of_g_loss).data()).split("<b>")[1:])
+    assert "discriminator(fake),</b>" in marked
+
+
+def test_an_accused_line_that_is_not_in_the_last_step_comes_before_it(tmp_path):
+    data = audit_of(textbook_detach).data()
+    count = len(one_step(data["events"]))
+    rare = data["events"][-2] | {"place": data["events"][-2]["place"] | {"line": 1, "code": "rare()"}}
+    data["events"].insert(3, rare)
+    data["findings"] = [audit_of(no_zero_grad).data()["findings"][0] | {"places": [rare["place"]]}]
+    data["severity"] = "error"
+    first, *rest = [cells for kind, cells in read(data).rows if kind in ("forward", "backward", "step", "zero_grad")]
+    assert "".join(first[1][1]) == "rare()"
+    assert len(rest) == count
+
+
+def test_more_than_five_terms_are_folded_and_the_dead_one_is_not():
+    data = audit_of(textbook_detach).data()
+    (event,) = (e for e in one_step(data["events"]) if e["kind"] == "backward" and e["cells"]["generator"] == "used")
+    for other in data["events"]:
+        other["terms"] = []
+    names = [f"term {number}" for number in range(8)]
+    event["terms"] = [{"name": n, "place": None, "cells": event["cells"], "dead": n == "term 7"} for n in names]
+    reader = read(data)
+    shown = ["".join(cells[1][1]) for kind, cells in reader.rows if kind == "term"]
+    assert shown[:5] == ["term 7", *names[:4]]
+    assert shown[5].startswith("3 more terms") and shown[5].endswith("term 6")
+
+
 def test_the_page_loads_nothing_and_runs_nothing():
     reader = read(audit_of(textbook_detach).data() | {"script": "<script>alert(1).py", "ending": "<b>&"})
     assert not [tag for tag, _ in reader.tags if tag in ("script", "link", "img", "iframe", "object")]
-    assert not [name for _, attributes in reader.tags for name in attributes if name in ("src", "href", "onload")]
+    assert not [name for _, attributes in reader.tags for name in attributes if name in ("src", "onload")]
+    assert all(attributes["href"].startswith("#") for _, attributes in reader.tags if "href" in attributes)
     assert "url(" not in page(audit_of(textbook_detach).data())
     assert "<script>alert(1).py" in reader.text
 
