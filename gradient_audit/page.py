@@ -64,7 +64,8 @@ td.code { max-width: 24rem; overflow: hidden; text-overflow: ellipsis; white-spa
 td.net, th.net { text-align: center; min-width: 5rem; }
 td.net { background: linear-gradient(var(--line), var(--line)) center / 1px 100% no-repeat; }
 td.net svg { display: block; margin: auto; background: var(--back); border-radius: 4px; }
-tr.raised td.what, td.net a { color: var(--wrong); font-size: .8rem; white-space: nowrap; }
+tr.raised td.what, td.net a { color: var(--wrong); }
+td.net a { display: block; font-size: .8rem; white-space: nowrap; background: var(--back); }
 tr.term td.code { padding-left: 1.8rem; } tr.term svg { width: 12px; height: 12px; }
 svg { width: 20px; height: 20px; fill: currentColor; }
 .used { color: var(--used); } .wasted { color: var(--wasted); } .wrong { color: var(--wrong); }
@@ -127,16 +128,12 @@ def picture(data: dict) -> Iterable[str]:
     )
     many = ' class="many"' if len(names) > 4 else ""
     yield f'<div class="scroll"><table{many}><tr><th>line</th><th>source</th><th class="what">event</th>{heads}</tr>'
+    overwritten = bool(data["findings"]) and data["findings"][0]["kind"] == "overwritten"  # where forward passes count
     for number, event in enumerate(events):
-        cells = "".join(
-            cell(
-                event,
-                name,
-                (key := (*line_of(event["place"]), name)) in wrong,
-                arrows(wrong.get(key, {}), number, rows),
-            )
-            for name in names
-        )
+        counts = event["kind"] != "forward" or overwritten
+        keys = {name: (*line_of(event["place"]), name) for name in names}
+        links = {name: arrows(wrong.get(key, {}), number, rows) for name, key in keys.items()}
+        cells = "".join(cell(event, name, key in wrong and counts, links[name]) for name, key in keys.items())
         verb = VERBS[event["kind"]] + (", create_graph" if event["create_graph"] else "")
         verb += ", raised" if event["raised"] else ""
         row = "raised" if event["raised"] else event["kind"]
@@ -177,7 +174,9 @@ def accused_cells(data: dict) -> dict[tuple[str, int, str], dict[tuple[str, int]
         lines = [line_of(place) for place in finding["places"]] if finding["severity"] == "error" else []
         guilty = set().union(*(stepped.get(line, set()) for line in lines)) & {*finding["networks"]}
         for line in lines:
-            sources = {other: finding["kind"] == "stale" for other in lines if line in stepped and other not in stepped}
+            kind, sources = finding["kind"], {}
+            if kind in ("stale", "mixed") and line in stepped:
+                sources = {other: kind == "stale" for other in lines if other not in stepped}
             for network in guilty or finding["networks"]:
                 cells.setdefault((*line, network), {}).update(sources)
     return cells
