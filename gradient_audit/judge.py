@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import permutations
 
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
@@ -119,6 +120,31 @@ class Judgement:
         for networks, places in meant.items():
             text = f"one backward pass moved {joined(networks)}, which have different optimizers."
             yield _finding("meant?", networks, text, places)
+        for (made, judge), place in self.judges_moved().items():
+            text = f"one backward pass moved {made} and {judge}, and another {judge} alone on what {made} computed."
+            yield _finding("meant?", (made, judge), text, [place])
+
+    def judges_moved(self) -> dict[tuple[str, str], Place]:
+        """Return the networks that a pass moved through a judge of theirs, with this judge, and where.
+
+        Both have the same optimizer. Another pass moved the judge alone, on what the network computed, without a graph.
+        """
+        holders = {
+            name: {id(o) for o in self.optimizers if self.record.numbers_of(parameters_of(o)) & ids.keys()}
+            for name, ids in self.numbers.items()
+        }
+        moved = [
+            (p, {name for name, ids in self.numbers.items() if p.used & p.reached & ids.keys()})
+            for p in self.record.passes
+        ]
+        return {
+            (made, judge): p.place
+            for made, judge in permutations(self.numbers, 2)
+            if holders[made] == holders[judge]
+            for p, names in moved
+            if {made, judge} <= names and self.leads_through(p, judge, made)
+            if any(judge in names and made not in names and self.is_fed_by(q, made) for q, names in moved)
+        }
 
     def may_be_meant(self, p: Event, summed: frozenset, mine: set[str], others: list[str]) -> bool:
         """Whether a loss may be for both players, and a step on the sum of it and another one meant, as in BicycleGAN.
@@ -128,18 +154,21 @@ class Judgement:
         """
         alike = {number: self.in_detail(self.record.passes[number]) for number in summed}
         loss = alike[p.number]
-        if None in alike.values():
-            return False
-        theirs = set().union(*(self.numbers[name].keys() for name in others))
-        through = {id(module()) for module, reached in loss.outputs if reached & theirs}
-        if not any(id(self.networks[name]) in through for name in mine):
-            return False
-        inside = [{id(module()) for module, _ in q.outputs} for q in alike.values()]
-        return not any(
-            (q.values - q.reached) & self.numbers[name].keys() and id(self.networks[name]) not in modules
-            for q, modules in zip(alike.values(), inside, strict=True)
-            for name in others
+        return (
+            None not in alike.values()
+            and any(self.leads_through(loss, name, other) for name in mine for other in others)
+            and not any(self.is_fed_by(q, other) for q in alike.values() for other in others)
         )
+
+    def leads_through(self, p: Event, name: str, other: str) -> bool:
+        """Whether the gradient goes to the other network through the output of this one."""
+        through = [reached for module, reached in p.outputs if module() is self.networks[name]]
+        return any(reached & self.numbers[other].keys() for reached in through)
+
+    def is_fed_by(self, p: Event, other: str) -> bool:
+        """Whether the loss was computed from what the network computed, and has no graph to it."""
+        inside = any(module() is self.networks[other] for module, _ in p.outputs)
+        return not inside and bool((p.values - p.reached) & self.numbers[other].keys())
 
     # Steps.
 

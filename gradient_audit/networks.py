@@ -19,6 +19,8 @@ from gradient_audit.graph import parameters_of
 from gradient_audit.places import is_of_package
 from gradient_audit.record import Event, Record
 
+HEADS = 6  # more children than that are layers
+
 
 class Recorder(Protocol):
     """What a provider of networks is told about by: `gradient_audit.watch.Watcher`."""
@@ -73,8 +75,8 @@ class Networks:
 class FoundNetworks(Networks):
     """The networks that a script makes, found as they are constructed and named as its variables name them.
 
-    A network is a module that is not part of another. If the parts of a module have different optimizers, as in a class
-    that holds both G and D, each part is a network.
+    A network is a module that is not part of another. If the parts of a module have different optimizers, or if a loss
+    reaches only some of them, as in a class that holds both G and D or several heads, each part is a network.
     """
 
     def __init__(self):
@@ -187,9 +189,15 @@ class FoundNetworks(Networks):
             for parameter in parameters_of(optimizer):
                 holders[id(parameter)].add(id(optimizer))
         record = self.recorder.record
+        keys = {account.number: key for key, account in record.accounts.items()}
         reached = set().union(*(event.reached for event in record.events))
-        concerned = holders.keys() | {key for key, account in record.accounts.items() if account.number in reached}
-        parts = [part for top in self.top_modules() for part in _split(top, holders)]
+        concerned = holders.keys() | {keys[number] for number in reached & keys.keys()}
+        # What each term of a loss reaches; if its graph does not show all of it, what its pass reached.
+        losses = [
+            term.reached if term and term.complete else p.reached for p in record.passes for term in p.terms or [None]
+        ]
+        losses = [{keys[number] for number in loss & keys.keys()} for loss in losses]
+        parts = [part for top in self.top_modules() for part in _split(top, holders, losses)]
         ids = {id(part): {id(parameter) for parameter in part.parameters()} for part in parts}
         chosen, covered = set(), set()
         # A network of which only a part is used gives way to that part; a compiled one comes after the original.
@@ -229,9 +237,17 @@ def _contents(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield from [(f"{name}.{key}", item) for key, item in list(attributes.items())]
 
 
-def _split(module: nn.Module, holders: dict[int, set[int]]) -> list[nn.Module]:
-    """Split a module into its children if these have different optimizers and it has no parameters of its own."""
+def _split(module: nn.Module, holders: dict[int, set[int]], losses: list[set[int]]) -> list[nn.Module]:
+    """Split a module into its children if these have different optimizers, or if a loss reaches only some of them.
+
+    holders: the optimizers of a parameter, by its id. losses: the ids of the parameters that each of them reaches. A
+    module with parameters of its own stays whole, and so does one of more than six children, as a chain of layers is.
+    """
+    children = {child: {id(parameter) for parameter in child.parameters()} for child in module.children()}
     owners = {frozenset(holders[id(parameter)]) for parameter in module.parameters()} - {frozenset()}
-    if len(owners) < 2 or list(module.parameters(recurse=False)):
+    trained = [ids for ids in children.values() if any(ids & loss for loss in losses)]
+    heads = any(0 < sum(bool(ids & loss) for ids in trained) < len(trained) <= HEADS for loss in losses)
+    heads &= all(holders[key] for ids in trained for loss in losses for key in ids & loss)
+    if list(module.parameters(recurse=False)) or not (heads or len(owners) > 1):
         return [module]
-    return [part for child in module.children() for part in _split(child, holders)]
+    return [part for child in children for part in _split(child, holders, losses)]
