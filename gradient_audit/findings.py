@@ -113,7 +113,8 @@ class Finding:
     of a network are frozen, and an optimizer holds them. `unaveraged`: a DistributedDataParallel got gradients without
     its forward pass.
     Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a network, or of its first layers,
-    without an optimizer. `graph`: a graph was built, no number computed from it, and no backward pass came.
+    without an optimizer. `graph`: a graph was built, no number computed from it, and no backward pass came; or a
+    parameter was written to with a graph.
     An `idle` optimizer is a question where the script might have stepped it later.
     """
 

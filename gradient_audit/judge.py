@@ -1,6 +1,6 @@
 """The judgement: a function of the record, which finds what is wrong, doubtful or wasteful."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import permutations
@@ -13,7 +13,7 @@ from gradient_audit.findings import HELD_TWICE, KINDS, SEVERITIES, Finding, join
 from gradient_audit.graph import parameters_of, united
 from gradient_audit.lineage import PARAMETER, bit
 from gradient_audit.overwritten import overwritten_finding
-from gradient_audit.places import Place
+from gradient_audit.places import Place, expression_place
 from gradient_audit.record import Event, Record, Term
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
@@ -422,26 +422,30 @@ class Judgement:
         return True
 
     def unused_graphs(self) -> Iterator[Finding]:
-        """Yield the lines whose graphs were built and dropped, none of them needed by a backward pass."""
-        lines: dict[tuple[Place, str, tuple[str, ...]], list[Event]] = defaultdict(list)
-        for event in self.record.events:
-            if event.graph:
-                word = "read" if event.kind == "grad" else "here"
-                names = tuple(name for name, cell in event.cells.items() if cell == word)
-                lines[event.place, event.kind, names].append(event)
-        counts: dict[tuple[Place, str, str], dict[str, int]] = defaultdict(dict)
-        for (place, kind, networks), events in lines.items():
-            gone = [event for event in events if event.gone]
-            if gone and not any(event.needed for event in events):
-                lost = kind == "grad" or any(event.scalar and not event.in_loss for event in gone)
-                finding = "unused" if lost else "graph"
-                counts[place, kind, finding] |= dict.fromkeys(networks, len(gone))
-        for (place, kind, finding), networks in counts.items():
+        """Yield the lines whose graphs were built and dropped; of a function that is needed elsewhere, its caller."""
+        built = [
+            (names, event)
+            for event in self.record.events
+            if (names := tuple(name for name, cell in event.cells.items() if cell in ("here", "read")))
+        ]
+        needed = {(names, caller) for names, event in built if event.needed for caller in event.callers}
+        lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], Event]]] = defaultdict(list)
+        for names, event in built:
+            useless = [caller for caller in event.callers if (names, caller) not in needed]
+            if event.gone and useless:
+                place = event.place if useless[0] == event.callers[0] else expression_place(*useless[0])
+                lines[place, event.kind].append((names, event))
+        for (place, kind), pairs in lines.items():
+            times = Counter(name for names, _ in pairs for name in names)
             what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
-            names = [name for name in self.numbers if name in networks]
-            times = max(networks.values())
-            text = f"{what} {joined(names)} built a graph that no backward pass came through, {times}x."
-            yield _finding(finding, names, text, [place])
+            names = [name for name in self.numbers if name in times]
+            text = f"{what} {joined(names)} built a graph that no backward pass came through, {max(times.values())}x."
+            lost = kind == "grad" or any(event.scalar and not event.in_loss for _, event in pairs)
+            yield _finding("unused" if lost else "graph", names, text, [place])
+        if self.record.grown:
+            text = "parameters were written to with a graph, which grows with each write and holds its memory."
+            cure = "Write to them under `torch.no_grad()`."
+            yield _finding("graph", (), text, self.record.grown, cure)
 
     # Words.
 

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gradient_audit.graph import nodes_of, parameters_of, storage_address, tensors_in
 from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
 from gradient_audit.networks import Networks
-from gradient_audit.places import current_frames, current_place
+from gradient_audit.places import current_callers, current_frames, current_place
 from gradient_audit.record import Event, Record
 
 
@@ -131,6 +131,7 @@ class Details:
 
     def follow_graph(self, event: Event, output: object) -> None:
         """Note whether a backward pass comes through the graph of the output, and whether the graph still exists."""
+        event.callers = current_callers()
         for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
 
             def note_need(*_: object, event=event) -> None:

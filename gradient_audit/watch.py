@@ -15,7 +15,7 @@ from torch.nn.modules import module as registration
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from gradient_audit.graph import is_zero, leaves_of, parameters_of, roots_of, tensors_in
+from gradient_audit.graph import is_zero, leaves_of, parameters_of, roots_of, storage_address, tensors_in
 from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details, Running
@@ -92,6 +92,10 @@ class Watcher:
             event.gone = bool(event.graph) and not any(node() for node in event.graph)
         torch.autograd.backward, torch.autograd.grad, torch.compile = self.originals
         accounts = list(self.record.accounts.values())
+        parameters = [p for account in accounts if (p := account.parameter()) is not None]
+        grown = {storage_address(p) for p in parameters if p.grad_fn is not None}
+        last_writes = {write.storage: write.place for write in self.lineage.writes}
+        self.record.grown = [place for storage, place in last_writes.items() if storage in grown]
         hooks = [*self.hooks, *self.details.node_hooks, *(account.hook for account in accounts if account.hook)]
         for hook in hooks:
             hook.remove()
