@@ -93,7 +93,7 @@ class Lineage:
 
     def note_constant(self, args: tuple, result: Tensor, frame: FrameType) -> None:
         """Note the line of a result that has no graph, and the memory of what it was computed from."""
-        tensors = list(tensors_in(args))
+        tensors = tensors_in(args)
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             return
         storages = set(map(storage_address, tensors))

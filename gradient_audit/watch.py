@@ -209,8 +209,8 @@ class Watcher:
             call.reached.add(account.number)
         return call.number
 
-    def add_pass(self, account: Account, number: int) -> None:
-        """Record that pass `number` has added to the gradient."""
+    def add_pass(self, account: Account, number: int, calls: dict[int, int]) -> None:
+        """Record that pass `number` has added to the gradient. calls: the sources that passes are, by their numbers."""
         parameter = account.parameter()
         grad = None if parameter is None else parameter.grad
         if grad is None:  # a hook of the user's has used and cleared it already
@@ -220,8 +220,7 @@ class Watcher:
         account.grad, account.version = weakref.ref(grad), grad._version
         account.zero = (self.reads_gradients or self.writes_gradients) and is_zero(grad)
         if self.details.active:
-            calls = [index for index, call in enumerate(self.record.calls) if call.number in account.passes]
-            self.lineage.begin_gradient(grad, sum(bit(CALL, index) for index in calls))
+            self.lineage.begin_gradient(grad, sum(calls.get(number, 0) for number in account.passes))
 
     # Backward passes.
 
@@ -244,8 +243,9 @@ class Watcher:
             finally:
                 self.reached = set()
                 by_number = {account.number: account for account in self.record.accounts.values()}
+                calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
                 for key in event.reached & by_number.keys():
-                    self.add_pass(by_number[key], number)
+                    self.add_pass(by_number[key], number, calls)
                 self.fill_loose_leaves(event)
                 self.networks.end_pass(event)
                 self.watched_in_detail += self.closure_calls < 2
@@ -290,7 +290,7 @@ class Watcher:
         """Call `torch.autograd.grad`, and record what it goes through."""
         original = self.originals[1]
         outputs, inputs = (tuple(x) if isinstance(x, Iterator) else x for x in (outputs, inputs))  # read once
-        tensors, ends = list(tensors_in(outputs)), list(tensors_in(inputs))
+        tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
         plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
         if self.running.is_elsewhere() or self.running.passes or not self.active or not plain:
