@@ -271,7 +271,7 @@ class Judgement:
             constants = {term.value for _, term in pairs}
             if None not in constants:  # one that changes, and comes from what is trained, was cut off
                 sources = [term.sources & moved for _, term in pairs]
-                dead = len(constants) > 1 and 0.0 not in constants and any(sources)
+                dead = len(constants) > 1 and any(sources)
             else:
                 dead = all(
                     term.value is None and term.complete and not (term.loose or term.reached & (excused | p.used))
