@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from types import FrameType, FunctionType, ModuleType, TracebackType
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
@@ -17,24 +16,9 @@ from torch.optim.optimizer import Optimizer
 
 from gradient_audit.graph import parameters_of
 from gradient_audit.places import is_of_package
-from gradient_audit.record import Event, Record
+from gradient_audit.record import Event
 
 HEADS = 6  # more children than that are layers
-
-
-class Recorder(Protocol):
-    """What a provider of networks is told about by: `gradient_audit.watch.Watcher`."""
-
-    record: Record
-
-    def expect_parameters(self) -> None:
-        """Look for new parameters at the next event."""
-
-    def find_optimizers(self) -> list[Optimizer]:
-        """Return the optimizers that hold a watched parameter."""
-
-    def keep_optimizers(self) -> None:
-        """Hold these optimizers until the end."""
 
 
 class Networks:
@@ -55,8 +39,8 @@ class Networks:
         """Return whether a forward pass of `module` within others is to be recorded."""
         return any(module is network for network in self.networks.values())
 
-    def start(self, recorder: Recorder) -> None:
-        """Begin."""
+    def start(self, recorder: object) -> None:
+        """Begin. recorder: the `Watcher` that asks for the networks."""
 
     def begin_pass(self) -> None:
         """Note that a backward pass begins."""
@@ -88,7 +72,7 @@ class FoundNetworks(Networks):
         self.trained: list[nn.Module] = []  # networks that were reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
-    def start(self, recorder: Recorder) -> None:
+    def start(self, recorder: object) -> None:
         """Watch the construction of modules."""
         self.recorder = recorder
         self.hooks = [
@@ -145,7 +129,7 @@ class FoundNetworks(Networks):
         if not parameters <= self.covered:
             self.covered |= parameters
             tops = (top for top in self.top_modules() if not any(top is network for network in self.trained))
-            self.recorder.keep_optimizers()
+            self.recorder.kept_optimizers = self.recorder.find_optimizers()
             self.trained += [top for top in tops if any(id(p) in parameters for p in top.parameters())]
 
     def top_modules(self) -> list[nn.Module]:

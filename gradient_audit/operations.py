@@ -163,14 +163,17 @@ class Details:
         if read and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
             for number in numbers_in(FORWARD, read):
                 self.record.forwards[number].scalar = True
-        for storage in written if calls and not self.starts else ():
-            for account in self.record.accounts.values():
-                parameter = account.parameter()
-                if parameter is not None and storage == storage_address(parameter):
-                    passes = frozenset(call.number for call in calls if account.number in call.reached)
-                    place = current_place()
-                    self.record.by_hand.append((account.number, passes - {None}, place))
-                    self.record.add_event_by_hand(place, account.number)
+        for account in self.record.accounts.values() if written and calls and not self.starts else ():
+            parameter = account.parameter()
+            if parameter is not None and storage_address(parameter) in written:
+                passes = frozenset(call.number for call in calls if account.number in call.reached)
+                place = current_place()
+                self.record.by_hand.append((account.number, passes - {None}, place))
+                event = next(reversed(self.record.events), None)
+                if event is None or (event.kind, event.place) != ("hand", place):
+                    event = Event("hand", place)
+                    self.record.events.append(event)
+                event.reached.add(account.number)
 
 
 class _Operations(TorchDispatchMode):

@@ -63,16 +63,6 @@ class Event:
     through: list[weakref.ref] = field(default_factory=list, repr=False)  # modules whose output autograd.grad came to
 
     @property
-    def where(self) -> str:
-        """The line as `file.py:12`."""
-        return self.place.where
-
-    @property
-    def code(self) -> str:
-        """The source of the line."""
-        return self.place.code
-
-    @property
     def used(self) -> set[int]:
         """The parameters whose gradient from this pass an optimizer stepped on."""
         return set().union(*self.users.values())
@@ -166,11 +156,3 @@ class Record:
     def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
         """Return the numbers of those parameters that are watched."""
         return {self.accounts[id(p)].number for p in parameters if id(p) in self.accounts}
-
-    def add_event_by_hand(self, place: Place, number: int) -> None:
-        """Record a write to a parameter, or one more parameter of the event before."""
-        last = self.events[-1] if self.events else None
-        if last is None or (last.kind, last.place) != ("hand", place):
-            last = Event("hand", place)
-            self.events.append(last)
-        last.reached.add(number)

@@ -15,7 +15,15 @@ from torch.nn.modules import module as registration
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from gradient_audit.graph import is_zero, leaves_of, parameters_of, roots_of, storage_address, tensors_in
+from gradient_audit.graph import (
+    is_zero,
+    leaves_between,
+    leaves_of,
+    parameters_of,
+    roots_of,
+    storage_address,
+    tensors_in,
+)
 from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details, Running
@@ -121,10 +129,6 @@ class Watcher:
             if any(id(p) in concerned for p in parameters_of(thing)):
                 by_id.setdefault(id(thing), thing)
         return list(by_id.values())
-
-    def keep_optimizers(self) -> None:
-        """Hold the optimizers that there are now until the end."""
-        self.kept_optimizers = self.find_optimizers()
 
     # Parameters and their gradients.
 
@@ -246,7 +250,10 @@ class Watcher:
                 calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
                 for key in event.reached & by_number.keys():
                     self.add_pass(by_number[key], number, calls)
-                self.fill_loose_leaves(event)
+                for leaf in [leaf for reference in event.loose if (leaf := reference()) is not None]:
+                    if leaf.grad is not None:
+                        event.filled.add(id(leaf))
+                        self.lineage.begin_gradient(leaf.grad, calls[number])
                 self.networks.end_pass(event)
                 self.watched_in_detail += self.closure_calls < 2
                 self.stop_details()
@@ -273,14 +280,6 @@ class Watcher:
         self.record.passes.append(event)
         return event
 
-    def fill_loose_leaves(self, event: Event) -> None:
-        """Note which leaves that are in no network have a gradient after a pass."""
-        for reference in event.loose:
-            leaf = reference()
-            if leaf is not None and leaf.grad is not None:
-                event.filled.add(id(leaf))
-                self.lineage.begin_gradient(leaf.grad, bit(CALL, len(self.record.calls) - 1))
-
     def stop_details(self) -> None:
         """End the details after enough passes, but not in a closure, whose step is still to be seen."""
         if self.watched_in_detail >= DETAILED and not self.closure_calls:
@@ -299,7 +298,7 @@ class Watcher:
         create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
         event = Event("grad", current_place(), create_graph=create_graph)
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
-        event.reached = self.lineage.between(roots, ends)
+        event.reached = self.record.numbers_of(leaves_between(roots, ends))
         self.record.events.append(event)
         self.running.call = event
         try:
