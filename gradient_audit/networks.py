@@ -12,11 +12,9 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 from torch.nn.modules import module as registration
-from torch.optim.optimizer import Optimizer
 
 from gradient_audit.graph import parameters_of
 from gradient_audit.places import is_of_package
-from gradient_audit.record import Event
 
 HEADS = 6  # more children than that are layers
 
@@ -42,14 +40,8 @@ class Networks:
     def start(self, recorder: object) -> None:
         """Begin. recorder: the `Watcher` that asks for the networks."""
 
-    def begin_pass(self) -> None:
-        """Note that a backward pass begins."""
-
-    def end_pass(self, event: Event) -> None:
-        """Note that a backward pass has ended."""
-
-    def end_step(self, optimizer: Optimizer) -> None:
-        """Note that an optimizer has stepped."""
+    def hold(self, parameters: set[int]) -> None:
+        """Note that a pass has reached these parameters, given by id, or that an optimizer has stepped on them."""
 
     def settle(self, _trace: TracebackType | None = None) -> dict[str, nn.Module]:
         """End, and return the networks by name."""
@@ -109,23 +101,14 @@ class FoundNetworks(Networks):
         """Return whether the module may turn out to be a network."""
         return depth < 3 and any(True for _ in module.children())
 
-    def begin_pass(self) -> None:
-        """Name the modules before the first steps, while the variables that hold them exist."""
-        if not self.recorder.record.steps:
-            self.name_new_modules()
+    def hold(self, parameters: set[int]) -> None:
+        """Hold the networks of these parameters, and the optimizers: a script that ends drops them.
 
-    def end_pass(self, event: Event) -> None:
-        """Hold the networks that the pass has reached."""
-        accounts = self.recorder.record.accounts
-        self.keep_networks({key for key, account in accounts.items() if account.number in event.reached})
-
-    def end_step(self, optimizer: Optimizer) -> None:
-        """Name the modules, and hold the networks of the optimizer."""
-        self.name_new_modules()
-        self.keep_networks({id(parameter) for parameter in parameters_of(optimizer)})
-
-    def keep_networks(self, parameters: set[int]) -> None:
-        """Hold the networks of these parameters, given by id, and the optimizers: a script that ends drops them."""
+        New modules are named by the variables of the frames that run.
+        """
+        if self.unnamed:
+            self.unnamed = False
+            self.name_modules([info.frame for info in reversed(inspect.stack(0))])
         if not parameters <= self.covered:
             self.covered |= parameters
             tops = (top for top in self.top_modules() if not any(top is network for network in self.trained))
@@ -137,12 +120,6 @@ class FoundNetworks(Networks):
         known = list(self.known)
         inner = {id(part) for module in known for part in module.children() if not hasattr(module, "_orig_mod")}
         return [module for module in known if id(module) not in inner]
-
-    def name_new_modules(self) -> None:
-        """Name the modules, if there are new ones, by the variables of the frames that run."""
-        if self.unnamed:
-            self.unnamed = False
-            self.name_modules([info.frame for info in reversed(inspect.stack(0))])
 
     def name_modules(self, frames: list[FrameType]) -> None:
         """Name modules by the variables of these frames, outermost first, and by the contents of those variables."""

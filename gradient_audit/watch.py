@@ -235,7 +235,6 @@ class Watcher:
         if self.running.is_elsewhere() or self.running.passes or not self.active:
             return original(*args, **kwargs)
         self.running.thread = threading.get_ident()
-        self.networks.begin_pass()
         if self.limit:
             self.limit(self, None)
         with self.details.paused():  # looking at gradients is no operation of the script
@@ -254,7 +253,7 @@ class Watcher:
                     if leaf.grad is not None:
                         event.filled.add(id(leaf))
                         self.lineage.begin_gradient(leaf.grad, calls[number])
-                self.networks.end_pass(event)
+                self.networks.hold({key for key, a in self.record.accounts.items() if a.number in event.reached})
                 self.watched_in_detail += self.closure_calls < 2
                 self.stop_details()
 
@@ -435,7 +434,7 @@ class Watcher:
                 self.raised_versions.add(account.number)
             account.steps.append((parameter._version, place))
             account.version_before = -1
-        self.networks.end_step(optimizer)
+        self.networks.hold({*map(id, parameters_of(optimizer))})
         if self.limit:
             self.limit(self, optimizer)
         if not self.running.steps:
