@@ -143,7 +143,7 @@ class Judgement:
             if holders[made] == holders[judge]
             for p, names in moved
             if {made, judge} <= names and self.leads_through(p, judge, made)
-            if any(judge in names and made not in names and self.is_fed_by(q, made) for q, names in moved)
+            if any(judge in names and self.is_fed_by(q, made) for q, names in moved)
         }
 
     def may_be_meant(self, p: Event, summed: frozenset, mine: set[str], others: list[str]) -> bool:
