@@ -154,10 +154,8 @@ class FoundNetworks(Networks):
         reached = set().union(*(event.reached for event in record.events))
         concerned = holders.keys() | {keys[number] for number in reached & keys.keys()}
         # A network outside of the training, as an average of weights is, whose forward passes build graphs.
-        modules = [event.module() for event in record.forwards if event.graph and not event.needed]
-        concerned |= {
-            id(p) for module in modules if module for p in module.parameters() if p.requires_grad and p.is_leaf
-        }
+        modules = [event.module() for event in record.forwards if event.graph]
+        concerned |= {id(p) for module in modules if module for p in module.parameters() if p.requires_grad}
         # What each term of a loss reaches; if its graph does not show all of it, what its pass reached.
         losses = [
             term.reached if term and term.complete else p.reached for p in record.passes for term in p.terms or [None]
