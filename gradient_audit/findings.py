@@ -106,12 +106,15 @@ class Finding:
     `overwritten`: a backward pass needed a tensor that had been changed since its forward pass. `unreached`: a
     parameter whose optimizer stepped and never found a gradient for it. `ownerless`: a parameter that no optimizer
     holds.
-    Questions: `meant?`: one pass moved networks of two players. `unused`: a number was computed with a graph that no
-    backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand, and on another.
-    `shared`: an optimizer holds two networks, of which another one holds one. `held`: the last layers of a network are
-    frozen, and an optimizer holds them. `unaveraged`: a DistributedDataParallel got gradients without its forward pass.
+    Questions: `meant?`: one pass moved networks of two players; or, under one optimizer, a network through another one
+    that a second pass moves alone on detached outputs, as a discriminator's does. `unused`: a number was computed with
+    a graph that no backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand,
+    and on another. `shared`: an optimizer holds two networks, of which another one holds one. `held`: the last layers
+    of a network are frozen, and an optimizer holds them. `unaveraged`: a DistributedDataParallel got gradients without
+    its forward pass.
     Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a network, or of its first layers,
-    without an optimizer. `graph`: a graph was built, no number computed from it, and no backward pass came.
+    without an optimizer. `graph`: a graph was built, no number computed from it, and no backward pass came; or a
+    parameter was written to with a graph.
     An `idle` optimizer is a question where the script might have stepped it later.
     """
 

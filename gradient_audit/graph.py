@@ -15,21 +15,23 @@ def parameters_of(optimizer: Optimizer | None) -> Iterator[Tensor]:
     return (parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"])
 
 
-def tensors_in(value: object) -> Iterator[Tensor]:
-    """Yield the tensors in nested lists, tuples and dictionaries."""
+def tensors_in(value: object) -> list[Tensor]:
+    """Return the tensors in nested lists, tuples and dictionaries."""
     if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from tensors_in(item)
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return []
+    return [tensor for item in value for tensor in tensors_in(item)]
 
 
 def is_zero(grad: Tensor) -> bool:
     """Return whether all numbers of a gradient are zero."""
-    return not grad.detach().any()
+    grad = grad.detach()
+    if grad.ndim and grad.layout is torch.strided and grad[:1].any():  # mostly, the first row tells
+        return False
+    return not grad.any()
 
 
 def storage_address(tensor: Tensor) -> int:

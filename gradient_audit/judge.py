@@ -1,8 +1,9 @@
 """The judgement: a function of the record, which finds what is wrong, doubtful or wasteful."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import permutations
 
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
@@ -12,7 +13,7 @@ from gradient_audit.findings import HELD_TWICE, KINDS, SEVERITIES, Finding, join
 from gradient_audit.graph import parameters_of, united
 from gradient_audit.lineage import PARAMETER, bit
 from gradient_audit.overwritten import overwritten_finding
-from gradient_audit.places import Place
+from gradient_audit.places import Place, expression_place
 from gradient_audit.record import Event, Record, Term
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
@@ -119,6 +120,31 @@ class Judgement:
         for networks, places in meant.items():
             text = f"one backward pass moved {joined(networks)}, which have different optimizers."
             yield _finding("meant?", networks, text, places)
+        for (made, judge), place in self.judges_moved().items():
+            text = f"one backward pass moved {made} and {judge}, and another {judge} alone on what {made} computed."
+            yield _finding("meant?", (made, judge), text, [place])
+
+    def judges_moved(self) -> dict[tuple[str, str], Place]:
+        """Return the networks that a pass moved through a judge of theirs, with this judge, and where.
+
+        Both have the same optimizer. Another pass moved the judge alone, on what the network computed, without a graph.
+        """
+        holders = {
+            name: {id(o) for o in self.optimizers if self.record.numbers_of(parameters_of(o)) & ids.keys()}
+            for name, ids in self.numbers.items()
+        }
+        moved = [
+            (p, {name for name, ids in self.numbers.items() if p.used & p.reached & ids.keys()})
+            for p in self.record.passes
+        ]
+        return {
+            (made, judge): p.place
+            for made, judge in permutations(self.numbers, 2)
+            if holders[made] == holders[judge]
+            for p, names in moved
+            if {made, judge} <= names and self.leads_through(p, judge, made)
+            if any(judge in names and self.is_fed_by(q, made) for q, names in moved)
+        }
 
     def may_be_meant(self, p: Event, summed: frozenset, mine: set[str], others: list[str]) -> bool:
         """Whether a loss may be for both players, and a step on the sum of it and another one meant, as in BicycleGAN.
@@ -128,18 +154,21 @@ class Judgement:
         """
         alike = {number: self.in_detail(self.record.passes[number]) for number in summed}
         loss = alike[p.number]
-        if None in alike.values():
-            return False
-        theirs = set().union(*(self.numbers[name].keys() for name in others))
-        through = {id(module()) for module, reached in loss.outputs if reached & theirs}
-        if not any(id(self.networks[name]) in through for name in mine):
-            return False
-        inside = [{id(module()) for module, _ in q.outputs} for q in alike.values()]
-        return not any(
-            (q.values - q.reached) & self.numbers[name].keys() and id(self.networks[name]) not in modules
-            for q, modules in zip(alike.values(), inside, strict=True)
-            for name in others
+        return (
+            None not in alike.values()
+            and any(self.leads_through(loss, name, other) for name in mine for other in others)
+            and not any(self.is_fed_by(q, other) for q in alike.values() for other in others)
         )
+
+    def leads_through(self, p: Event, name: str, other: str) -> bool:
+        """Whether the gradient goes to the other network through the output of this one."""
+        through = [reached for module, reached in p.outputs if module() is self.networks[name]]
+        return any(reached & self.numbers[other].keys() for reached in through)
+
+    def is_fed_by(self, p: Event, other: str) -> bool:
+        """Whether the loss was computed from what the network computed, and has no graph to it."""
+        inside = any(module() is self.networks[other] for module, _ in p.outputs)
+        return not inside and bool((p.values - p.reached) & self.numbers[other].keys())
 
     # Steps.
 
@@ -242,7 +271,7 @@ class Judgement:
             constants = {term.value for _, term in pairs}
             if None not in constants:  # one that changes, and comes from what is trained, was cut off
                 sources = [term.sources & moved for _, term in pairs]
-                dead = len(constants) > 1 and 0.0 not in constants and any(sources)
+                dead = len(constants) > 1 and any(sources)
             else:
                 dead = all(
                     term.value is None and term.complete and not (term.loose or term.reached & (excused | p.used))
@@ -393,26 +422,30 @@ class Judgement:
         return True
 
     def unused_graphs(self) -> Iterator[Finding]:
-        """Yield the lines whose graphs were built and dropped, none of them needed by a backward pass."""
-        lines: dict[tuple[Place, str, tuple[str, ...]], list[Event]] = defaultdict(list)
-        for event in self.record.events:
-            if event.graph:
-                word = "read" if event.kind == "grad" else "here"
-                names = tuple(name for name, cell in event.cells.items() if cell == word)
-                lines[event.place, event.kind, names].append(event)
-        counts: dict[tuple[Place, str, str], dict[str, int]] = defaultdict(dict)
-        for (place, kind, networks), events in lines.items():
-            gone = [event for event in events if event.gone]
-            if gone and not any(event.needed for event in events):
-                lost = kind == "grad" or any(event.scalar and not event.in_loss for event in gone)
-                finding = "unused" if lost else "graph"
-                counts[place, kind, finding] |= dict.fromkeys(networks, len(gone))
-        for (place, kind, finding), networks in counts.items():
+        """Yield the lines whose graphs were built and dropped; of a function that is needed elsewhere, its caller."""
+        built = [
+            (names, event)
+            for event in self.record.events
+            if (names := tuple(name for name, cell in event.cells.items() if cell in ("here", "read")))
+        ]
+        needed = {(names, caller) for names, event in built if event.needed for caller in event.callers}
+        lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], Event]]] = defaultdict(list)
+        for names, event in built:
+            useless = [caller for caller in event.callers if (names, caller) not in needed]
+            if event.gone and useless:
+                place = event.place if useless[0] == event.callers[0] else expression_place(*useless[0])
+                lines[place, event.kind].append((names, event))
+        for (place, kind), pairs in lines.items():
+            times = Counter(name for names, _ in pairs for name in names)
             what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
-            names = [name for name in self.numbers if name in networks]
-            times = max(networks.values())
-            text = f"{what} {joined(names)} built a graph that no backward pass came through, {times}x."
-            yield _finding(finding, names, text, [place])
+            names = [name for name in self.numbers if name in times]
+            text = f"{what} {joined(names)} built a graph that no backward pass came through, {max(times.values())}x."
+            lost = kind == "grad" or any(event.scalar and not event.in_loss for _, event in pairs)
+            yield _finding("unused" if lost else "graph", names, text, [place])
+        if self.record.grown:
+            text = "parameters were written to with a graph, which grows with each write and holds its memory."
+            cure = "Write to them under `torch.no_grad()`."
+            yield _finding("graph", (), text, self.record.grown, cure)
 
     # Words.
 

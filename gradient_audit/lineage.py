@@ -10,7 +10,7 @@ from types import CodeType, FrameType
 import torch
 from torch import Tensor, nn
 
-from gradient_audit.graph import leaves_between, leaves_of, storage_address, tensors_in, written_arguments
+from gradient_audit.graph import leaves_of, storage_address, tensors_in, written_arguments
 from gradient_audit.places import Place, expression_place
 from gradient_audit.record import Account, Term, Write
 
@@ -93,7 +93,7 @@ class Lineage:
 
     def note_constant(self, args: tuple, result: Tensor, frame: FrameType) -> None:
         """Note the line of a result that has no graph, and the memory of what it was computed from."""
-        tensors = list(tensors_in(args))
+        tensors = tensors_in(args)
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             return
         storages = set(map(storage_address, tensors))
@@ -112,11 +112,6 @@ class Lineage:
         leaves, complete = leaves_of(roots)
         known = {self.accounts[id(leaf)].number for leaf in leaves if id(leaf) in self.accounts}
         return known, complete, any(id(leaf) not in self.accounts for leaf in leaves)
-
-    def between(self, roots: list, ends: list[Tensor]) -> set[int]:
-        """Return the accounts of the parameters that are used on the way from the roots to the ends."""
-        leaves = leaves_between(roots, ends)
-        return {self.accounts[id(leaf)].number for leaf in leaves if id(leaf) in self.accounts}
 
     def sources_of(self, value: object) -> int:
         """Return what tensors were computed from, with a graph or without."""

@@ -8,31 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from types import FrameType, FunctionType, ModuleType, TracebackType
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 from torch.nn.modules import module as registration
-from torch.optim.optimizer import Optimizer
 
 from gradient_audit.graph import parameters_of
 from gradient_audit.places import is_of_package
-from gradient_audit.record import Event, Record
 
-
-class Recorder(Protocol):
-    """What a provider of networks is told about by: `gradient_audit.watch.Watcher`."""
-
-    record: Record
-
-    def expect_parameters(self) -> None:
-        """Look for new parameters at the next event."""
-
-    def find_optimizers(self) -> list[Optimizer]:
-        """Return the optimizers that hold a watched parameter."""
-
-    def keep_optimizers(self) -> None:
-        """Hold these optimizers until the end."""
+HEADS = 6  # more children than that are layers
 
 
 class Networks:
@@ -53,17 +37,11 @@ class Networks:
         """Return whether a forward pass of `module` within others is to be recorded."""
         return any(module is network for network in self.networks.values())
 
-    def start(self, recorder: Recorder) -> None:
-        """Begin."""
+    def start(self, recorder: object) -> None:
+        """Begin. recorder: the `Watcher` that asks for the networks."""
 
-    def begin_pass(self) -> None:
-        """Note that a backward pass begins."""
-
-    def end_pass(self, event: Event) -> None:
-        """Note that a backward pass has ended."""
-
-    def end_step(self, optimizer: Optimizer) -> None:
-        """Note that an optimizer has stepped."""
+    def hold(self, parameters: set[int]) -> None:
+        """Note that a pass has reached these parameters, given by id, or that an optimizer has stepped on them."""
 
     def settle(self, _trace: TracebackType | None = None) -> dict[str, nn.Module]:
         """End, and return the networks by name."""
@@ -73,8 +51,8 @@ class Networks:
 class FoundNetworks(Networks):
     """The networks that a script makes, found as they are constructed and named as its variables name them.
 
-    A network is a module that is not part of another. If the parts of a module have different optimizers, as in a class
-    that holds both G and D, each part is a network.
+    A network is a module that is not part of another. If the parts of a module have different optimizers, or if a loss
+    reaches only some of them, as in a class that holds both G and D or several heads, each part is a network.
     """
 
     def __init__(self):
@@ -86,7 +64,7 @@ class FoundNetworks(Networks):
         self.trained: list[nn.Module] = []  # networks that were reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
-    def start(self, recorder: Recorder) -> None:
+    def start(self, recorder: object) -> None:
         """Watch the construction of modules."""
         self.recorder = recorder
         self.hooks = [
@@ -123,27 +101,18 @@ class FoundNetworks(Networks):
         """Return whether the module may turn out to be a network."""
         return depth < 3 and any(True for _ in module.children())
 
-    def begin_pass(self) -> None:
-        """Name the modules before the first steps, while the variables that hold them exist."""
-        if not self.recorder.record.steps:
-            self.name_new_modules()
+    def hold(self, parameters: set[int]) -> None:
+        """Hold the networks of these parameters, and the optimizers: a script that ends drops them.
 
-    def end_pass(self, event: Event) -> None:
-        """Hold the networks that the pass has reached."""
-        accounts = self.recorder.record.accounts
-        self.keep_networks({key for key, account in accounts.items() if account.number in event.reached})
-
-    def end_step(self, optimizer: Optimizer) -> None:
-        """Name the modules, and hold the networks of the optimizer."""
-        self.name_new_modules()
-        self.keep_networks({id(parameter) for parameter in parameters_of(optimizer)})
-
-    def keep_networks(self, parameters: set[int]) -> None:
-        """Hold the networks of these parameters, given by id, and the optimizers: a script that ends drops them."""
+        New modules are named by the variables of the frames that run.
+        """
+        if self.unnamed:
+            self.unnamed = False
+            self.name_modules([info.frame for info in reversed(inspect.stack(0))])
         if not parameters <= self.covered:
             self.covered |= parameters
             tops = (top for top in self.top_modules() if not any(top is network for network in self.trained))
-            self.recorder.keep_optimizers()
+            self.recorder.kept_optimizers = self.recorder.find_optimizers()
             self.trained += [top for top in tops if any(id(p) in parameters for p in top.parameters())]
 
     def top_modules(self) -> list[nn.Module]:
@@ -151,12 +120,6 @@ class FoundNetworks(Networks):
         known = list(self.known)
         inner = {id(part) for module in known for part in module.children() if not hasattr(module, "_orig_mod")}
         return [module for module in known if id(module) not in inner]
-
-    def name_new_modules(self) -> None:
-        """Name the modules, if there are new ones, by the variables of the frames that run."""
-        if self.unnamed:
-            self.unnamed = False
-            self.name_modules([info.frame for info in reversed(inspect.stack(0))])
 
     def name_modules(self, frames: list[FrameType]) -> None:
         """Name modules by the variables of these frames, outermost first, and by the contents of those variables."""
@@ -187,9 +150,18 @@ class FoundNetworks(Networks):
             for parameter in parameters_of(optimizer):
                 holders[id(parameter)].add(id(optimizer))
         record = self.recorder.record
+        keys = {account.number: key for key, account in record.accounts.items()}
         reached = set().union(*(event.reached for event in record.events))
-        concerned = holders.keys() | {key for key, account in record.accounts.items() if account.number in reached}
-        parts = [part for top in self.top_modules() for part in _split(top, holders)]
+        concerned = holders.keys() | {keys[number] for number in reached & keys.keys()}
+        # A network outside of the training, as an average of weights is, whose forward passes build graphs.
+        modules = [event.module() for event in record.forwards if event.graph]
+        concerned |= {id(p) for module in modules if module for p in module.parameters() if p.requires_grad}
+        # What each term of a loss reaches; if its graph does not show all of it, what its pass reached.
+        losses = [
+            term.reached if term and term.complete else p.reached for p in record.passes for term in p.terms or [None]
+        ]
+        losses = [{keys[number] for number in loss & keys.keys()} for loss in losses]
+        parts = [part for top in self.top_modules() for part in _split(top, holders, losses)]
         ids = {id(part): {id(parameter) for parameter in part.parameters()} for part in parts}
         chosen, covered = set(), set()
         # A network of which only a part is used gives way to that part; a compiled one comes after the original.
@@ -229,9 +201,17 @@ def _contents(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield from [(f"{name}.{key}", item) for key, item in list(attributes.items())]
 
 
-def _split(module: nn.Module, holders: dict[int, set[int]]) -> list[nn.Module]:
-    """Split a module into its children if these have different optimizers and it has no parameters of its own."""
+def _split(module: nn.Module, holders: dict[int, set[int]], losses: list[set[int]]) -> list[nn.Module]:
+    """Split a module into its children if these have different optimizers, or if a loss reaches only some of them.
+
+    holders: the optimizers of a parameter, by its id. losses: the ids of the parameters that each of them reaches. A
+    module with parameters of its own stays whole, and so does one of more than six children, as a chain of layers is.
+    """
+    children = {child: {id(parameter) for parameter in child.parameters()} for child in module.children()}
     owners = {frozenset(holders[id(parameter)]) for parameter in module.parameters()} - {frozenset()}
-    if len(owners) < 2 or list(module.parameters(recurse=False)):
+    trained = [ids for ids in children.values() if any(ids & loss for loss in losses)]
+    heads = any(0 < sum(bool(ids & loss) for ids in trained) < len(trained) <= HEADS for loss in losses)
+    heads &= all(holders[key] for ids in trained for loss in losses for key in ids & loss)
+    if list(module.parameters(recurse=False)) or not (heads or len(owners) > 1):
         return [module]
-    return [part for child in module.children() for part in _split(child, holders)]
+    return [part for child in children for part in _split(child, holders, losses)]

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gradient_audit.graph import nodes_of, parameters_of, storage_address, tensors_in
 from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
 from gradient_audit.networks import Networks
-from gradient_audit.places import current_frames, current_place
+from gradient_audit.places import current_callers, current_frames, current_place
 from gradient_audit.record import Event, Record
 
 
@@ -131,6 +131,7 @@ class Details:
 
     def follow_graph(self, event: Event, output: object) -> None:
         """Note whether a backward pass comes through the graph of the output, and whether the graph still exists."""
+        event.callers = current_callers()
         for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
 
             def note_need(*_: object, event=event) -> None:
@@ -162,14 +163,17 @@ class Details:
         if read and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
             for number in numbers_in(FORWARD, read):
                 self.record.forwards[number].scalar = True
-        for storage in written if calls and not self.starts else ():
-            for account in self.record.accounts.values():
-                parameter = account.parameter()
-                if parameter is not None and storage == storage_address(parameter):
-                    passes = frozenset(call.number for call in calls if account.number in call.reached)
-                    place = current_place()
-                    self.record.by_hand.append((account.number, passes - {None}, place))
-                    self.record.add_event_by_hand(place, account.number)
+        for account in self.record.accounts.values() if written and calls and not self.starts else ():
+            parameter = account.parameter()
+            if parameter is not None and storage_address(parameter) in written:
+                passes = frozenset(call.number for call in calls if account.number in call.reached)
+                place = current_place()
+                self.record.by_hand.append((account.number, passes - {None}, place))
+                event = next(reversed(self.record.events), None)
+                if event is None or (event.kind, event.place) != ("hand", place):
+                    event = Event("hand", place)
+                    self.record.events.append(event)
+                event.reached.add(account.number)
 
 
 class _Operations(TorchDispatchMode):

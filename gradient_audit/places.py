@@ -72,6 +72,16 @@ def current_place() -> Place:
     return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name, via)
 
 
+def current_callers() -> tuple[tuple[CodeType, int, int], ...]:
+    """Return the frames of the user's code, innermost first: code, instruction and line."""
+    callers, frame = [], sys._getframe(1)
+    while frame is not None:
+        if _origin(frame.f_code.co_filename) == "user":
+            callers.append((frame.f_code, frame.f_lasti, frame.f_lineno or 0))
+        frame = frame.f_back
+    return tuple(callers)
+
+
 def expression_place(code: CodeType, instruction: int, line: int) -> Place:
     """Return the place of an instruction: an expression from Python 3.11 on, a line before."""
     columns = None

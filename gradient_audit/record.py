@@ -57,19 +57,10 @@ class Event:
     read: bool = False  # whether the script computed something from the gradients of a pass
     scalar: bool = False  # of a forward pass: whether a number with a graph was computed from its output
     in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass
+    callers: tuple = field(default=(), repr=False)  # of a graph: the user's frames, innermost first
     gone: bool = False  # whether that graph no longer exists
     needed: bool = False  # whether a backward pass came through that graph
     through: list[weakref.ref] = field(default_factory=list, repr=False)  # modules whose output autograd.grad came to
-
-    @property
-    def where(self) -> str:
-        """The line as `file.py:12`."""
-        return self.place.where
-
-    @property
-    def code(self) -> str:
-        """The source of the line."""
-        return self.place.code
 
     @property
     def used(self) -> set[int]:
@@ -160,15 +151,8 @@ class Record:
     steps: dict[int, Steps] = field(default_factory=dict)  # by the id of the optimizer, 0 for steps by hand
     by_hand: list[tuple[int, frozenset, Place]] = field(default_factory=list)  # parameter, its gradient's passes, where
     overwritten: list[Overwritten] = field(default_factory=list)
+    grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
 
     def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
         """Return the numbers of those parameters that are watched."""
         return {self.accounts[id(p)].number for p in parameters if id(p) in self.accounts}
-
-    def add_event_by_hand(self, place: Place, number: int) -> None:
-        """Record a write to a parameter, or one more parameter of the event before."""
-        last = self.events[-1] if self.events else None
-        if last is None or (last.kind, last.place) != ("hand", place):
-            last = Event("hand", place)
-            self.events.append(last)
-        last.reached.add(number)

@@ -15,7 +15,15 @@ from torch.nn.modules import module as registration
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from gradient_audit.graph import is_zero, leaves_of, parameters_of, roots_of, tensors_in
+from gradient_audit.graph import (
+    is_zero,
+    leaves_between,
+    leaves_of,
+    parameters_of,
+    roots_of,
+    storage_address,
+    tensors_in,
+)
 from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details, Running
@@ -92,6 +100,10 @@ class Watcher:
             event.gone = bool(event.graph) and not any(node() for node in event.graph)
         torch.autograd.backward, torch.autograd.grad, torch.compile = self.originals
         accounts = list(self.record.accounts.values())
+        parameters = [p for account in accounts if (p := account.parameter()) is not None]
+        grown = {storage_address(p) for p in parameters if p.grad_fn is not None}
+        last_writes = {write.storage: write.place for write in self.lineage.writes}
+        self.record.grown = [place for storage, place in last_writes.items() if storage in grown]
         hooks = [*self.hooks, *self.details.node_hooks, *(account.hook for account in accounts if account.hook)]
         for hook in hooks:
             hook.remove()
@@ -117,10 +129,6 @@ class Watcher:
             if any(id(p) in concerned for p in parameters_of(thing)):
                 by_id.setdefault(id(thing), thing)
         return list(by_id.values())
-
-    def keep_optimizers(self) -> None:
-        """Hold the optimizers that there are now until the end."""
-        self.kept_optimizers = self.find_optimizers()
 
     # Parameters and their gradients.
 
@@ -205,8 +213,8 @@ class Watcher:
             call.reached.add(account.number)
         return call.number
 
-    def add_pass(self, account: Account, number: int) -> None:
-        """Record that pass `number` has added to the gradient."""
+    def add_pass(self, account: Account, number: int, calls: dict[int, int]) -> None:
+        """Record that pass `number` has added to the gradient. calls: the sources that passes are, by their numbers."""
         parameter = account.parameter()
         grad = None if parameter is None else parameter.grad
         if grad is None:  # a hook of the user's has used and cleared it already
@@ -216,8 +224,7 @@ class Watcher:
         account.grad, account.version = weakref.ref(grad), grad._version
         account.zero = (self.reads_gradients or self.writes_gradients) and is_zero(grad)
         if self.details.active:
-            calls = [index for index, call in enumerate(self.record.calls) if call.number in account.passes]
-            self.lineage.begin_gradient(grad, sum(bit(CALL, index) for index in calls))
+            self.lineage.begin_gradient(grad, sum(calls.get(number, 0) for number in account.passes))
 
     # Backward passes.
 
@@ -228,7 +235,6 @@ class Watcher:
         if self.running.is_elsewhere() or self.running.passes or not self.active:
             return original(*args, **kwargs)
         self.running.thread = threading.get_ident()
-        self.networks.begin_pass()
         if self.limit:
             self.limit(self, None)
         with self.details.paused():  # looking at gradients is no operation of the script
@@ -240,10 +246,14 @@ class Watcher:
             finally:
                 self.reached = set()
                 by_number = {account.number: account for account in self.record.accounts.values()}
+                calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
                 for key in event.reached & by_number.keys():
-                    self.add_pass(by_number[key], number)
-                self.fill_loose_leaves(event)
-                self.networks.end_pass(event)
+                    self.add_pass(by_number[key], number, calls)
+                for leaf in [leaf for reference in event.loose if (leaf := reference()) is not None]:
+                    if leaf.grad is not None:
+                        event.filled.add(id(leaf))
+                        self.lineage.begin_gradient(leaf.grad, calls[number])
+                self.networks.hold({key for key, a in self.record.accounts.items() if a.number in event.reached})
                 self.watched_in_detail += self.closure_calls < 2
                 self.stop_details()
 
@@ -269,14 +279,6 @@ class Watcher:
         self.record.passes.append(event)
         return event
 
-    def fill_loose_leaves(self, event: Event) -> None:
-        """Note which leaves that are in no network have a gradient after a pass."""
-        for reference in event.loose:
-            leaf = reference()
-            if leaf is not None and leaf.grad is not None:
-                event.filled.add(id(leaf))
-                self.lineage.begin_gradient(leaf.grad, bit(CALL, len(self.record.calls) - 1))
-
     def stop_details(self) -> None:
         """End the details after enough passes, but not in a closure, whose step is still to be seen."""
         if self.watched_in_detail >= DETAILED and not self.closure_calls:
@@ -286,7 +288,7 @@ class Watcher:
         """Call `torch.autograd.grad`, and record what it goes through."""
         original = self.originals[1]
         outputs, inputs = (tuple(x) if isinstance(x, Iterator) else x for x in (outputs, inputs))  # read once
-        tensors, ends = list(tensors_in(outputs)), list(tensors_in(inputs))
+        tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
         plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
         if self.running.is_elsewhere() or self.running.passes or not self.active or not plain:
@@ -295,7 +297,7 @@ class Watcher:
         create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
         event = Event("grad", current_place(), create_graph=create_graph)
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
-        event.reached = self.lineage.between(roots, ends)
+        event.reached = self.record.numbers_of(leaves_between(roots, ends))
         self.record.events.append(event)
         self.running.call = event
         try:
@@ -432,7 +434,7 @@ class Watcher:
                 self.raised_versions.add(account.number)
             account.steps.append((parameter._version, place))
             account.version_before = -1
-        self.networks.end_step(optimizer)
+        self.networks.hold({*map(id, parameters_of(optimizer))})
         if self.limit:
             self.limit(self, optimizer)
         if not self.running.steps:

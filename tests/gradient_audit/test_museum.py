@@ -44,11 +44,19 @@ def beside(wanted, shown):
     return {finding for finding in shown - wanted if raising and finding[0] in ("mistake", "waste")}
 
 
+def columns(done):
+    """The names of the networks in the table."""
+    header = re.search(r"^\| backward pass +\| times \| (.+) \|$", done.stdout, re.MULTILINE)
+    return re.split(r" *\| *", header[1].strip())
+
+
 def audit(script):
     """Check that the audit of the script finds what the file says and nothing else; return it, and the severities."""
     assert "# expects:" in script.read_text()
     done, wanted = forked(path_of("audit_script"), script), set(expected(script))
     assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
+    if networks := re.search("^# networks: (.+)$", script.read_text(), re.MULTILINE):
+        assert columns(done) == networks[1].split(", ")
     return done, {severity for severity, *_ in wanted}
 
 
@@ -64,8 +72,29 @@ def test_a_right_loop_is_not_wrong_and_ends_after_the_steps_that_were_to_be_watc
     done, severities = audit(script)
     assert not severities & {"error", "mistake"}
     assert done.returncode == 0
-    if networks := re.search("^# networks: (.+)$", script.read_text(), re.MULTILINE):
-        header = re.search(r"^\| backward pass +\| times \| (.+) \|$", done.stdout, re.MULTILINE)
-        assert re.split(r" *\| *", header[1].strip()) == networks[1].split(", ")
     if "optim." in script.read_text() and "question idle" not in script.read_text():
         assert "Stopped after 3 steps of every optimizer." in done.stdout
+
+
+@pytest.mark.parametrize(("head", "features"), [("Reverse.apply(features)", "used"), ("features.detach()", "-")])
+def test_the_terms_show_whether_a_head_gives_the_features_a_gradient(tmp_path, head, features):
+    script = tmp_path / "heads.py"
+    script.write_text((MUSEUM / "clean" / "domain_heads.py").read_text().replace("Reverse.apply(features)", head))
+    done = forked(path_of("audit_script"), script)
+    (cells,) = re.findall(
+        r"^\|   \+ .*cross_entropy\(domains, .*\|  +\| (\S+) +\| (\S+) +\| (\S+) +\|$", done.stdout, re.M
+    )
+    assert cells == (features, "-", "used")
+
+
+@pytest.mark.parametrize(("heads", "count"), [(6, 6), (7, 1)])
+def test_a_module_of_many_children_is_one_column_though_losses_reach_only_some(tmp_path, heads, count):
+    script = tmp_path / "heads.py"
+    script.write_text(
+        "import torch\n"
+        f"heads = torch.nn.ModuleList(torch.nn.Linear(2, 1) for _ in range({heads}))\n"
+        "optimizer = torch.optim.SGD(heads.parameters(), lr=0.1)\n"
+        "sum(head(torch.ones(1, 2)).square().sum() for head in heads).backward()\n"
+        "optimizer.step()\n"
+    )
+    assert len(columns(forked(path_of("audit_script"), script))) == count

@@ -13,6 +13,7 @@ for step in range(5):
     auxiliary = torch.zeros(())
     reconstruction = (encoder_decoder[2](code) - x).square().mean()
     loss = reconstruction + 0.1 * step * (1.5 - code.square().mean()).relu() - 0.25 + auxiliary
+    loss = loss + 0.1 * (torch.ones_like(code) - code).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

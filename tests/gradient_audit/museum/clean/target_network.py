@@ -1,5 +1,5 @@
 """DDPG's critic: the target network is averaged after every step, and its values carry no gradient."""
-# expects: nothing
+# expects: waste graph at "target(following).detach()"
 
 import copy
 
