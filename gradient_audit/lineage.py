@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gradient_audit.graph import leaves_of, storage_address, tensors_in, written_arguments
-from gradient_audit.places import Place, expression_place
+from gradient_audit.places import Place, current_callers, expression_place
 from gradient_audit.record import Account, Term, Write
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
@@ -53,7 +53,7 @@ class Lineage:
         """Start empty. accounts: of the watched parameters, by the id of the parameter."""
         self.accounts = accounts
         self.writes: deque[Write] = deque(maxlen=4096)
-        self.lines: dict[int, tuple[CodeType, int, int]] = {}  # of a node of the graph, by its sequence number
+        self.lines: dict[int, tuple[tuple[CodeType, int, int], ...]] = {}  # of a node, by its sequence number: callers
         self.constants: dict[int, tuple] = {}  # likewise, the summands that need no gradient
         self.descent: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a storage: its sources
         self.number_sources = 0  # the sources of what item() has read since the last pass
@@ -74,7 +74,10 @@ class Lineage:
             self.number_sources |= sources
         if torch.is_grad_enabled():
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
-            self.lines.setdefault(node, (frame.f_code, frame.f_lasti, frame.f_lineno))
+            if node not in self.lines:
+                scalar = isinstance(result, Tensor) and result.ndim == 0  # as the terms of a loss are
+                here = (frame.f_code, frame.f_lasti, frame.f_lineno)
+                self.lines[node] = (scalar and current_callers()) or (here,)
             if function.overloadpacket in SUM_OPERATIONS:
                 pair = args[:2]
                 self.constants.setdefault(node, tuple(map(self.constant, pair, pair[::-1])))
@@ -102,10 +105,13 @@ class Lineage:
                 storages |= known[1]
         self.makers[result.untyped_storage()] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
 
-    def line_of(self, node) -> Place | None:
-        """Return where a node of a graph was made, if that was seen."""
+    def line_of(self, node, code: CodeType | None = None) -> Place | None:
+        """Return where a node of a graph was made, if that was seen; where `code` called for it, if it did."""
         seen = self.lines.get(node._sequence_nr())
-        return expression_place(*seen) if seen else None
+        if not seen:
+            return None
+        inner, caller = (expression_place(*next((c for c in seen if c[0] is code), seen[0])) for code in (None, code))
+        return caller if caller == inner else caller._replace(via=inner.where)
 
     def reach(self, roots: list) -> tuple[set[int], bool, bool]:
         """Return the accounts that the graph leads to, whether it shows all leaves, and whether there are others."""
@@ -140,8 +146,11 @@ class Lineage:
         if type(gradient) is Tensor and gradient.layout is torch.strided:
             self.descent[gradient.untyped_storage()] = sources
 
-    def terms_of(self, roots: list) -> list[Term]:
-        """Split a loss at its additions, subtractions and scalings; none if it is a single term."""
+    def terms_of(self, roots: list, code: CodeType) -> list[Term]:
+        """Split a loss at its additions, subtractions and scalings; none if it is a single term.
+
+        code: of the caller of `backward()`. A term that a function computed for it is told by the call.
+        """
         terms: list[Term] = []
         stack: list[tuple] = [(node, node) for node in roots]  # (what is to be split, where it became a summand)
         while stack and len(terms) + len(stack) < 32:
@@ -157,7 +166,7 @@ class Lineage:
             else:
                 reached, complete, loose = self.reach([node])
                 name = re.sub(r"Backward\d*$", "", summand.name())
-                terms.append(Term(self.line_of(summand), name, reached, complete=complete, loose=loose))
+                terms.append(Term(self.line_of(summand, code), name, reached, complete=complete, loose=loose))
         return terms if len(terms) > 1 and not stack else []
 
     def _summands(self, node, children: list) -> list[tuple]:

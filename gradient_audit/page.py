@@ -218,7 +218,8 @@ def source(place: dict) -> str:
     code = escape(
         " ".join(line.strip() for line in lines[whole[0] - 1 : whole[-1]]) if cut and is_line else place["code"]
     )
-    return f'<td class="where">{escape(where)}</td><td class="code" title="{code}"><code>{code}</code></td>'
+    via = f' <span class="dim">via {escape(place["via"])}</span>' if place.get("via") else ""
+    return f'<td class="where">{escape(where)}</td><td class="code" title="{code}"><code>{code}</code>{via}</td>'
 
 
 def one_step(events: list[dict]) -> list[dict]:

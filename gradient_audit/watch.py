@@ -28,7 +28,7 @@ from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details, Running
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
-from gradient_audit.places import Place, current_place
+from gradient_audit.places import Place, current_frames, current_place
 from gradient_audit.record import Account, Event, Record, Steps
 
 Limit = Callable[["Watcher", Optimizer | None], None]
@@ -266,7 +266,7 @@ class Watcher:
         event = Event("backward", current_place())
         if self.details.active:
             roots = roots_of(args, kwargs)
-            event.terms, event.detailed = self.lineage.terms_of(roots), True
+            event.terms, event.detailed = self.lineage.terms_of(roots, current_frames()[0].f_code), True
             leaves, event.complete = leaves_of(roots)
             leaves += [tensor for tensor in tensors_in(args or list(kwargs.values())) if tensor.is_leaf]
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]

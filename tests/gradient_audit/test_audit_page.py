@@ -142,6 +142,13 @@ def test_an_accused_line_that_is_not_in_the_last_step_comes_before_it(tmp_path):
     assert len(rest) == count
 
 
+def test_a_term_that_a_function_computed_is_told_by_the_call():
+    rows = [cells for kind, cells in read(audit_of(textbook_detach).data()).rows if kind == "term"]
+    place = line_of(textbook_detach, "discriminator_loss(")
+    where, code = ("".join(text) for _, text in rows[0][:2])
+    assert (where, code[:19], code[-17:]) == (place, "discriminator_loss(", " via losses.py:23")
+
+
 def test_more_than_five_terms_are_folded_and_the_dead_one_is_not():
     data = audit_of(textbook_detach).data()
     (event,) = (e for e in one_step(data["events"]) if e["kind"] == "backward" and e["cells"]["generator"] == "used")
