@@ -2,8 +2,9 @@
 
 A file says what the audit finds in it: `# expects: error mixed at "g_loss.backward()"` is the severity, the kind, and a
 part of the line that the finding names first. `# expects: nothing` is a right loop. `# expects: mistake second-backward
-at "..."` is an error that PyTorch raises in that line, and the mistake that explains it. `# networks: encoder` are the
-columns of the table, where they are in question.
+at "..."` is an error that PyTorch raises in that line, and the mistake that explains it. `# mistake: no-zero-grad` is
+the mistake of the catalogue that the loop makes, and that a finding names. `# networks: encoder` are the columns of the
+table, where they are in question.
 """
 
 import re
@@ -15,6 +16,7 @@ from processes import forked
 
 MUSEUM = Path(__file__).parent / "museum"
 EXPECTED = re.compile(r'# expects: (error|question|waste|mistake) (\S+?)(?: at "(.+)")?')
+MISTAKE = re.compile("^# mistake: (.+)$", re.MULTILINE)
 SHOWN = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):(?:.* \[(\w+\.py:\d+)|)", re.MULTILINE)
 
 
@@ -57,6 +59,8 @@ def audit(script):
     assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
     if networks := re.search("^# networks: (.+)$", script.read_text(), re.MULTILINE):
         assert columns(done) == networks[1].split(", ")
+    alike = re.findall("Mistakes like it: (.+)[.]$", done.stdout, re.MULTILINE)
+    assert {f"`{name}`" for name in MISTAKE.findall(script.read_text())} <= {*", ".join(alike).split(", ")}
     return done, {severity for severity, *_ in wanted}
 
 

@@ -4,6 +4,7 @@ https://github.com/ajbrock/BigGAN-PyTorch/issues/25
 """
 # expects: error stale at "D_loss.backward()"
 # expects: waste wasted at "G_loss.backward()"
+# mistake: no-zero-grad
 
 import torch
 from torch import nn

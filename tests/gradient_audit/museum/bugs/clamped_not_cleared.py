@@ -1,5 +1,6 @@
 """Without zero_grad, D steps on clamped gradients of G's loss."""
 # expects: error mixed at "g_loss.backward()"
+# mistake: d-steps-on-g-loss
 
 import torch
 from torch import nn

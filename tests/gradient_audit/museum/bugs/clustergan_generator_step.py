@@ -3,6 +3,7 @@
 https://github.com/zhampel/clusterGAN/issues/2
 """
 # expects: error overwritten at "optimizer_ge.step()"
+# mistake: step-between-backwards
 
 import itertools
 

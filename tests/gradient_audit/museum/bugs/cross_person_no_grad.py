@@ -3,6 +3,7 @@
 https://github.com/Hangwei12358/cross-person-HAR/issues/3
 """
 # expects: error dead at "loss_false.backward()"
+# mistake: loss-made-leaf
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 https://github.com/facebookresearch/DomainBed/issues/50
 """
 # expects: error dead at "objective.backward()"
+# mistake: penalty-without-graph
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 No public report of it was found.
 """
 # expects: error overwritten at "opt_D.step()"
+# mistake: fused-step
 
 import torch
 from torch import nn

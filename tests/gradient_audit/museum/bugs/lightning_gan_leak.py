@@ -4,6 +4,7 @@ https://github.com/Lightning-AI/pytorch-lightning/issues/591
 """
 # expects: error mixed at "g_loss.backward()"
 # expects: waste graph at "fake = bce("
+# mistake: d-steps-on-g-loss
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 https://github.com/FoundationVision/OmniTokenizer/issues/15
 """
 # expects: error mixed at "ae_loss.backward()"
+# mistake: d-steps-on-g-loss
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@ https://github.com/pytorch/pytorch/issues/14467
 """
 # expects: error ownerless
 # expects: waste wasted at "loss.backward()"
+# mistake: optimizer-old-weights
 
 import torch
 from torch import nn

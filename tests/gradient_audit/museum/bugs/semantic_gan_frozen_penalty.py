@@ -3,6 +3,7 @@
 https://github.com/nv-tlabs/semanticGAN_code/issues/25
 """
 # expects: error dead at "r1_loss.backward()"
+# mistake: penalty-on-frozen
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 https://github.com/pytorch/pytorch/issues/39141
 """
 # expects: error overwritten at "opt_D.step()"
+# mistake: step-between-backwards
 
 import torch
 from torch import nn

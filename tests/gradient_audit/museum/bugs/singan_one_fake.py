@@ -3,6 +3,7 @@
 https://github.com/tamarott/SinGAN/issues/148
 """
 # expects: error overwritten at "optimizer_g.step()"
+# mistake: step-between-backwards
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 https://github.com/ray-project/ray/pull/65125
 """
 # expects: question mixed at "policy_loss.backward()"
+# mistake: d-steps-on-g-loss
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 https://github.com/dreamgonfly/GAN-tutorial/issues/1
 """
 # expects: error overwritten at "self.dropout(x)"
+# mistake: inplace-activation
 
 import torch
 from torch import nn

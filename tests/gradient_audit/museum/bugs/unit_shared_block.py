@@ -3,6 +3,7 @@
 https://github.com/pytorch/pytorch/issues/40967
 """
 # expects: error twice at "optimizer.step()"
+# mistake: parameter-twice
 
 import itertools
 import warnings

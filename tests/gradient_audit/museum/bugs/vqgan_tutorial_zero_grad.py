@@ -5,6 +5,7 @@ https://github.com/Project-MONAI/GenerativeModels/issues/102
 # expects: error mixed at "generator_loss.backward()"
 # expects: error stale at "generator_loss.backward()"
 # expects: error stale at "discriminator_loss.backward()"
+# mistake: no-zero-grad
 
 import torch
 from torch import nn
