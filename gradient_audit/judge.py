@@ -318,7 +318,12 @@ class Judgement:
             elif here and self.is_backbone(ids, ownerless):
                 text = f"no optimizer holds {count} of {network}, which get gradients."
             else:
-                yield _finding("ownerless", (network,), f"{count} of {network} are held by no optimizer.", ())
+                of_it = [o for o in self.optimizers if ids.keys() & self.record.numbers_of(parameters_of(o))]
+                of_it.insert(0, self.networks[network])
+                things = of_it if of_it[1:] else [*of_it, *self.optimizers]
+                made = {thing: place for thing, place in self.record.made.items() if thing in things}
+                text = f"{count} of {network} are held by no optimizer."
+                yield _finding("ownerless", (network,), text, made.values())
                 continue
             unfrozen.add(network)
             yield _finding("unfrozen", (network,), text, [place for place, _ in here])

@@ -1,5 +1,6 @@
 """Where the watched networks come from: named by the caller, or found while a script makes them."""
 
+import functools
 import gc
 import inspect
 import traceback
@@ -12,9 +13,10 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 from torch.nn.modules import module as registration
+from torch.optim.optimizer import Optimizer
 
 from gradient_audit.graph import parameters_of
-from gradient_audit.places import is_of_package
+from gradient_audit.places import construction_place, is_of_package
 
 HEADS = 6  # more children than that are layers
 
@@ -74,11 +76,20 @@ class FoundNetworks(Networks):
         # A hook on every forward pass would find copies, too, but torch.compile would trace it into each graph.
         self.setstate = nn.Module.__setstate__
         nn.Module.__setstate__ = lambda module, state: self.restore(module, state)
+        self.init = original = Optimizer.__init__
+
+        @functools.wraps(original)
+        def watched_init(optimizer, *args, **kwargs):
+            recorder.record.made[optimizer] = construction_place(optimizer)
+            original(optimizer, *args, **kwargs)
+
+        Optimizer.__init__ = watched_init
 
     def add(self, module: nn.Module) -> None:
         """Record a module. It is held weakly: what the script drops is no network."""
         if module not in self.known:
             self.known[module] = None
+            self.recorder.record.made[module] = construction_place(module)
             self.unnamed = True
 
     def join(self, parent: nn.Module, name: str, child: nn.Module | None) -> None:
@@ -139,7 +150,7 @@ class FoundNetworks(Networks):
 
         trace: of what the script raised; its frames name networks, too.
         """
-        nn.Module.__setstate__ = self.setstate
+        nn.Module.__setstate__, Optimizer.__init__ = self.setstate, self.init
         for hook in self.hooks:
             hook.remove()
         self.name_modules([frame for frame, _ in traceback.walk_tb(trace)])

@@ -82,6 +82,21 @@ def current_callers() -> tuple[tuple[CodeType, int, int], ...]:
     return tuple(callers)
 
 
+def construction_place(thing: object) -> Place:
+    """Return the line of the user that constructs an object. To be called from inside of its constructor."""
+    frame = outside = sys._getframe(1)
+    while frame is not None:
+        first = frame.f_code.co_varnames[:1]
+        if frame.f_code.co_name == "__init__" and first and frame.f_locals.get(*first) is thing:
+            outside = frame
+        frame = frame.f_back
+    frame = outside.f_back
+    while frame is not None and _origin(frame.f_code.co_filename) != "user":
+        frame = frame.f_back
+    frame = frame or outside
+    return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name)
+
+
 def expression_place(code: CodeType, instruction: int, line: int) -> Place:
     """Return the place of an instruction: an expression from Python 3.11 on, a line before."""
     columns = None

@@ -152,6 +152,7 @@ class Record:
     by_hand: list[tuple[int, frozenset, Place]] = field(default_factory=list)  # parameter, its gradient's passes, where
     overwritten: list[Overwritten] = field(default_factory=list)
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
+    made: weakref.WeakKeyDictionary = field(default_factory=weakref.WeakKeyDictionary)  # modules, optimizers: places
 
     def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
         """Return the numbers of those parameters that are watched."""

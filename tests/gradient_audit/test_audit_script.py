@@ -346,6 +346,13 @@ def test_bad_input_is_refused_in_one_line_before_the_script_runs(arguments, word
     assert words in line
 
 
+def test_ownerless_parameters_are_told_with_the_lines_that_made_the_network_and_the_optimizer():
+    script = LIBRARIES.parent / "bugs" / "optimizer_before_layers.py"
+    lines = script.read_text().splitlines()
+    places = [f"{script.name}:{lines.index(line) + 1}" for line in lines if line.startswith(("model =", "optimizer ="))]
+    assert f"are held by no optimizer. [{', '.join(places)}]" in run(script).stdout
+
+
 CELLS = [
     "%matplotlib inline\nimport torch\n!pip install nothing\n",
     "%%time\nnot python\n",

@@ -2,7 +2,7 @@
 
 https://github.com/zhaoyuzhi/deepfillv2/pull/3
 """
-# expects: error ownerless
+# expects: error ownerless at "generator, discriminator = nn.Linear"
 # expects: waste wasted at "loss_D.backward()"
 
 import torch

@@ -2,7 +2,7 @@
 
 https://github.com/zdebruine/MMVAE/issues/39
 """
-# expects: error ownerless
+# expects: error ownerless at "vae = SharedVAE()"
 # expects: waste wasted at "loss.backward()"
 
 import torch

@@ -2,7 +2,7 @@
 
 https://github.com/pytorch/pytorch/issues/14467
 """
-# expects: error ownerless
+# expects: error ownerless at "model = Brackets()"
 # expects: waste wasted at "loss.backward()"
 # mistake: optimizer-old-weights
 
