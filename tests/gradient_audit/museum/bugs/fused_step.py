@@ -1,7 +1,6 @@
 """D steps between two passes of one graph, and its fused optimizer hides the step from PyTorch: a wrong gradient.
 
-No public report of it was found.
-"""
+No public report of it was found."""
 # expects: error overwritten at "opt_D.step()"
 # mistake: fused-step
 
