@@ -25,8 +25,8 @@ LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "plat
 class Place(NamedTuple):
     """A line of the user's code, or, with `columns`, an expression on it.
 
-    `via` is the library's line that was called from there, or "". `columns` are the last line, and the columns in
-    bytes at which the expression begins and ends.
+    `via` is the library's line that was called from there, as `/path/file.py:12`, or "". `columns` are the last line,
+    and the columns in bytes at which the expression begins and ends.
     """
 
     file: str
@@ -47,11 +47,12 @@ class Place(NamedTuple):
 
     def data(self) -> dict[str, object]:
         """Return it as what `json.dump` takes."""
-        return {"file": self.file, "line": self.number, "function": self.function, "code": self.code, "via": self.via}
+        via = Path(self.via).name
+        return {"file": self.file, "line": self.number, "function": self.function, "code": self.code, "via": via}
 
     def __str__(self) -> str:
         """Show the library's line, too."""
-        via = f" via {self.via}" if self.via else ""
+        via = f" via {Path(self.via).name}" if self.via else ""
         return f"`{self.where} {self.code}`{via}"
 
 
@@ -68,7 +69,7 @@ def current_frames() -> tuple[FrameType, FrameType | None]:
 def current_place() -> Place:
     """Return the innermost line of the user's code, with the line of the library that it called."""
     frame, library = current_frames()
-    via = f"{Path(library.f_code.co_filename).name}:{library.f_lineno}" if library is not None else ""
+    via = f"{library.f_code.co_filename}:{library.f_lineno}" if library is not None else ""
     return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name, via)
 
 

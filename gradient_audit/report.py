@@ -1,6 +1,8 @@
 """The report of an audit: verdict, table and findings, as Markdown and as plain data."""
 
 import platform
+import re
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -103,11 +105,15 @@ class Report:
     def data(self) -> dict:
         """Return all of it as what `json.dump` takes.
 
-        Keys: `made_with`, the versions; `severity` and `verdict`; `networks` and `optimizers`; `events` in order and
-        `findings`, with places of file, line, function, code and the library's line. A cell is explained by `Event`.
+        Keys: `made_with`, the versions, also of libraries that ran the passes; `severity` and `verdict`; `networks` and
+        `optimizers`; `events` in order and `findings`, with places of file, line, function, code and the library's
+        line. A cell is explained by `Event`.
         """
+        paths = (re.search(r"-packages[/\\](\w+)", event.place.via) for event in self.events)
+        libraries = dict.fromkeys(sys.modules.get(path[1]) for path in paths if path)
+        trainers = [f"{m.__name__} {m.__version__}" for m in libraries if hasattr(m, "__version__")]
         return {
-            "made_with": f"PyTorch {torch.__version__}, Python {platform.python_version()}",
+            "made_with": ", ".join([f"PyTorch {torch.__version__}", f"Python {platform.python_version()}", *trainers]),
             "severity": self.severity,
             "verdict": self.verdict,
             "networks": [

@@ -240,7 +240,7 @@ optimizer = torch.optim.SGD(net.parameters(), 0.1)
 """
 
 
-def test_a_pass_inside_a_library_has_the_line_of_the_script_and_of_the_library(write):
+def test_a_pass_inside_a_library_has_the_line_of_the_script_and_of_the_library_and_its_version(write):
     script = f"""
 import sys; sys.path.append({str(LIBRARIES)!r})
 from trainer_library import Accelerator
@@ -249,7 +249,10 @@ go = Accelerator().backward
 go(net(torch.ones(1, 2)).sum())
 optimizer.step()
 """
-    assert " go(net(torch.ones(1, 2)).sum())` via trainer_library.py:" in run(write(script)).stdout
+    output = write(script).with_suffix(".json")
+    done = run("--output", output, output.with_suffix(".py"))
+    assert " go(net(torch.ones(1, 2)).sum())` via trainer_library.py:" in done.stdout
+    assert json.loads(output.read_text())["made_with"].endswith(", trainer_library 1.2")
 
 
 @pytest.mark.parametrize(
