@@ -76,6 +76,7 @@ def audit(options: argparse.Namespace) -> int:
     """Run the script under the audit, print the report, and return the exit status."""
     from gradient_audit.script import audit_script, report_of  # loads torch, which takes seconds
 
+    command = shlex.join(["python", "-m", "gradient_audit", *sys.argv[1:]])  # the script gets arguments of its own
     audit, ending, trace = audit_script(options.script, options.arguments, options.iterations, options.limit)
     report = report_of(audit, ending, trace)
     _accept_all_letters()
@@ -83,7 +84,6 @@ def audit(options: argparse.Namespace) -> int:
         print(f"\n{report}", flush=True)
     finally:  # also where the reader of stdout has left
         if options.output is not None:
-            command = shlex.join(["python", "-m", "gradient_audit", *sys.argv[1:]])
             about = {"script": str(options.script), "ending": ending, "command": command}
             save(options.output, about | audit.data(), report)
     if trace:

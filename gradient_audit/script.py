@@ -137,10 +137,10 @@ def report_of(audit: GradientAudit, ending: str, trace: str) -> str:
         return _paragraphs(str(audit), ending)
     blamed = next((finding for finding in audit.findings if finding.facts), None)
     if blamed is None:
-        answer = [ending, *(f"{_name_mistake(m)}: {m.title} {m.cure}\n{_offer(m)}" for m in mistakes.match(trace)[:1])]
+        answer = [ending, *(_name_mistake(m, f": {m.title} {m.cure}") for m in mistakes.match(trace)[:1])]
     else:  # its own cure fits the culprit
         found = [mistakes.load("fused-step")] if blamed.silent else mistakes.match(trace)
-        answer = [audit.verdict, *(f"{_name_mistake(m)}.\n{_offer(m)}" for m in found[:1]), ending]
+        answer = [audit.verdict, *(_name_mistake(m, ".") for m in found[:1]), ending]
     happened = [part for part in (audit.table, audit.listing) if part]
     return _paragraphs(*answer, *["What had happened until then:"] * bool(happened), *happened)
 
@@ -149,13 +149,9 @@ def _paragraphs(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _name_mistake(mistake: mistakes.Mistake) -> str:
-    return f"This is the mistake `{mistake.name}`"
-
-
-def _offer(mistake: mistakes.Mistake) -> str:
+def _name_mistake(mistake: mistakes.Mistake, rest: str) -> str:
     verb = "More about it" if mistake.not_run else "See it live"
-    return f"{verb}: python -m gradient_audit --mistake {mistake.name}"
+    return f"This is the mistake `{mistake.name}`{rest}\n{verb}: python -m gradient_audit --mistake {mistake.name}"
 
 
 def _traceback_of_script(raised: BaseException) -> str:

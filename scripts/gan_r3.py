@@ -53,7 +53,7 @@ class Options(GanOptions):
     penalty_every: Count = 1
     """Steps from one penalty to the next, which has as many times the weight."""
     penalty: Literal["exact", "approximate"] = "exact"
-    """exact: D's gradient, differentiated once more. approximate: from D's logits at samples with noise."""
+    """Of D's gradient, differentiated once more, or from its logits at noisy samples."""
 
 
 def train_step(

@@ -4,6 +4,7 @@ Most of these processes are forked after torch is imported. One whose children i
 user starts it.
 """
 
+import inspect
 import json
 import re
 import sys
@@ -12,8 +13,12 @@ from pathlib import Path
 import pytest
 from helpers import path_of
 from processes import forked, program, python
+from torch import nn
+from torch.optim.optimizer import Optimizer
 
+from gradient_audit import GradientAudit
 from gradient_audit import __main__ as command
+from gradient_audit.networks import FoundNetworks
 
 AUDIT = path_of("audit_script")
 STRANGERS = Path(__file__).parent / "strangers"
@@ -240,6 +245,14 @@ optimizer = torch.optim.SGD(net.parameters(), 0.1)
 """
 
 
+def test_what_is_replaced_to_see_networks_and_optimizers_made_is_put_back():
+    before = Optimizer.__init__, nn.Module.__setstate__
+    with GradientAudit.of_provider(FoundNetworks()):
+        assert inspect.signature(Optimizer.__init__) == inspect.signature(before[0])
+        assert Optimizer.__init__ is not before[0]
+    assert (Optimizer.__init__, nn.Module.__setstate__) == before
+
+
 def test_a_pass_inside_a_library_has_the_line_of_the_script_and_of_the_library_and_its_version(write):
     script = f"""
 import sys; sys.path.append({str(LIBRARIES)!r})
@@ -375,7 +388,9 @@ def test_a_notebook_is_its_code_cells_and_its_places_name_them(tmp_path):
     done = run("--output", tmp_path / "report.html", tmp_path / "loop.ipynb")
     assert "**stale** (error): an optimizer of model stepped on gradients older" in done.stdout
     assert "[loop.ipynb[3]:4, loop.ipynb[3]:5]" in done.stdout
-    assert "    4      model(torch.ones(1, 2)).sum().backward()" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "    4      model(torch.ones(1, 2)).sum().backward()" in page
+    assert f"python -m gradient_audit --output {tmp_path / 'report.html'} {tmp_path / 'loop.ipynb'}" in page
     skipped = re.findall(r"note: loop\.ipynb\[(\d)\]: (.*) is skipped", done.stderr)
     assert skipped == [("1", "%matplotlib inline"), ("1", "!pip install nothing"), ("2", "%%time")]
 
