@@ -56,8 +56,10 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tupl
       where G trains against the D of the previous step;
     - G clips its noise at 0.15, so most of its values are one of two: fewer samples between the classes of the data
       (Brock et al., 2019, appendix E, compare noise of this kind), at the price of variety;
-    - G's first layer has large initial weights. The norm behind it removes their scale, so Adam changes the layer more
-      slowly (van Laarhoven, 2017), as StyleGAN trains its mapping network at a smaller rate (Karras et al., 2019).
+    - G's first layer has orthogonal initial weights (Saxe et al., 2014): each value of the noise has an effect of its
+      own. With independent ones G may come to ignore half of them within fifty steps, and ends with few variants;
+    - they are large. The norm behind them removes their scale, so Adam changes the layer more slowly (van Laarhoven,
+      2017), as StyleGAN trains its mapping network at a smaller rate (Karras et al., 2019).
     """
     channels, height, size = image_shape
     if height != size or size not in CONV_SIZES:
@@ -74,7 +76,7 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tupl
     down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
 
     up = [nn.Hardtanh(-0.15, 0.15), nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False)]
-    nn.init.normal_(up[1].weight, std=1.5)
+    nn.init.orthogonal_(up[1].weight, gain=17)
     up += [nn.Tanh(), nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side)), norm(last)]
     up += [nn.Tanh(), Residual(nn.Conv2d(last, half, 3, 1, 1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, 1, 1))]
     for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):

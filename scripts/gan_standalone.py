@@ -95,7 +95,7 @@ def networks(image_shape, z_dim, width=16):
     down += [nn.Linear(256, 1)]  # (1), the logit
 
     mapping = nn.Linear(z_dim, 128, bias=False)
-    nn.init.normal_(mapping.weight, std=1.5)  # the norm behind it removes this scale; it only slows learning
+    nn.init.orthogonal_(mapping.weight, gain=17)  # each noise value has its own effect; large, so it learns slowly
     up = [nn.Hardtanh(-0.15, 0.15), mapping, nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
     up += [nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or 8x8
     up += [norm(last), nn.Tanh()]

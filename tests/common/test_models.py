@@ -10,7 +10,7 @@ SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", SIZES)
-def test_dcgan_takes_every_promised_size(size, channels):
+def test_conv_takes_every_promised_size(size, channels):
     generator, discriminator = conv((channels, size, size), z_dim=5, width=4)
     images = generator(torch.randn(2, 5))
     assert images.shape == (2, channels, size, size)
@@ -19,9 +19,14 @@ def test_dcgan_takes_every_promised_size(size, channels):
 
 
 @pytest.mark.parametrize("shape", [(1, 27, 27), (1, 28, 32), (1, 14, 14), (1, 16, 16), (1, 448, 448), (3, 512, 512)])
-def test_dcgan_refuses_other_sizes_by_name(shape):
+def test_conv_refuses_other_sizes_by_name(shape):
     with pytest.raises(ValueError, match="conv takes"):
         conv(shape, z_dim=5)
+
+
+def test_each_value_of_the_noise_starts_with_an_effect_of_its_own():
+    weight = conv((1, 28, 28), z_dim=8)[0][1].weight
+    torch.testing.assert_close(weight.T @ weight, 17**2 * torch.eye(8))
 
 
 def test_mlp_has_the_widths_of_the_simple_gan():
