@@ -46,8 +46,6 @@ class Options:
     """Folder for the translated images, made if it is missing."""
     direction: Literal["a-to-b", "b-to-a"] = "a-to-b"
     """From which domain of the run to which."""
-    existing: Literal["refuse", "skip", "replace"] = "refuse"
-    """What to do about images that exist already in --output; skip continues a translation that was stopped."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
@@ -79,15 +77,9 @@ def list_targets(options: Options) -> dict[Path, Path]:
     if output == within or (options.input.is_dir() and output.is_relative_to(within)):
         raise BadInput(f"--output {options.output}: lies in the folder of the input, {within}; choose another")
     targets = {path: options.output / path.relative_to(folder) for path in paths}
-    existing = [path for path, target in targets.items() if os.path.lexists(target)]
-    if existing and options.existing == "refuse":
-        raise BadInput(
-            f"--output {options.output}: {len(existing)} of {len(targets)} images are there already, as "
-            f"{targets[existing[0]]}; choose another folder, or --existing skip or replace"
-        )
-    if options.existing == "skip":
-        for path in existing:
-            del targets[path]
+    if existing := [target for target in targets.values() if os.path.lexists(target)]:
+        message = f"{len(existing)} of {len(targets)} images are there already, as {existing[0]}; choose another folder"
+        raise BadInput(f"--output {options.output}: {message}")
     return targets
 
 

@@ -141,7 +141,7 @@ def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(run, ima
     assert files_in(tmp_path / "out") == set(FILES) - {"a.png"}
 
 
-def test_images_that_are_there_are_kept_unless_one_says_otherwise(run, images, tmp_path):
+def test_images_that_are_there_are_kept(run, images, tmp_path):
     output = tmp_path / "out"
     (output / "sub").mkdir(parents=True)
     mine = output / "sub" / "d.pgm"
@@ -150,14 +150,8 @@ def test_images_that_are_there_are_kept_unless_one_says_otherwise(run, images, t
         main(Options(run, images, output))
     assert files_in(output) == {"sub/d.pgm"}
 
-    main(Options(run, images, output, existing="skip"))
-    assert mine.read_text() == "mine"
-    assert files_in(output) == set(FILES)
-    main(Options(run, images, output, existing="replace"))
-    assert Image.open(mine).size == FILES["sub/d.pgm"]
 
-
-def test_a_translation_that_a_full_disk_ended_continues_with_skip(run, images, tmp_path, monkeypatch):
+def test_a_full_disk_ends_a_translation_with_the_name_of_the_file(run, images, tmp_path, monkeypatch):
     output, write = tmp_path / "out", translate_module.write_whole
 
     def full(path, content):
@@ -168,9 +162,6 @@ def test_a_translation_that_a_full_disk_ended_continues_with_skip(run, images, t
     monkeypatch.setattr(translate_module, "write_whole", full)
     with pytest.raises(OSError, match=r"No space left.*c\.webp"):
         main(Options(run, images, output))
-    monkeypatch.undo()
-    main(Options(run, images, output, existing="skip"))
-    assert files_in(output) == set(FILES)
 
 
 @pytest.mark.parametrize(
