@@ -6,11 +6,11 @@ among the samples (Kynkaanniemi et al. 2019). Features of digits also say which 
 digits it counts the 1,000 modes, and gives the reverse KL divergence to those of the data, in place of the distances.
 If the networks are told a class, each sample has that of a real image; beside the recall of each class stands the share
 of samples that the classifier of digits takes for the class asked for. Each figure stands beside its floor, the same
-for other real images in place of the samples. Figures of different
-features or counts are not comparable: FID falls as the count grows.
+for other real images in place of the samples. Figures of different features or counts are not comparable: FID falls as
+the count grows.
 
 Prints the figures, and adds them to `evaluation.json` in the run, one entry for each settings and step, and to
-TensorBoard: `evaluation/<settings>/fid` for the samples, `evaluation_floor/<settings>/fid` for the floor. On the same
+TensorBoard: `quality/<settings>/fid` for the samples, `quality_floor/<settings>/fid` for the floor. On the same
 machine the same settings give the same figures.
 
     python scripts/tools/evaluate.py runs/gan_detach/20260101-120000
@@ -198,7 +198,8 @@ def write_evaluation(path: Path, entry: dict, settings: dict[str, str | int], cu
     earlier = read_evaluations(path)
     if entry not in earlier:  # else TensorBoard has these points already
         with events(path.parent, None) as board:
-            for group, figures in (("evaluation", entry["samples"]), ("evaluation_floor", entry["floor"])):
+            # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
+            for group, figures in (("quality", entry["samples"]), ("quality_floor", entry["floor"])):
                 for name, figure in figures.items():
                     board.add_scalar(f"{group}/{curve}/{name}", figure, settings["step"])
             board.flush()
@@ -269,7 +270,7 @@ def evaluate_run(options: Options) -> tuple[dict, str]:
     curve = curve_name(settings)
     write_evaluation(path, settings | outcome, settings, curve)
     text = f"{title}\n\n{table(['', 'samples', 'real images'], rows)}\n\nWritten to {short_path(path)}"
-    return settings | outcome, f"{text}\nTensorBoard: evaluation/{curve}"
+    return settings | outcome, f"{text}\nTensorBoard: quality/{curve}"
 
 
 def main(options: Options) -> None:

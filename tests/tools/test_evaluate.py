@@ -120,8 +120,8 @@ def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     assert found["floor"]["confident"] > 0.85  # 96.5% of all digits, give or take 2% for a hundred of them
 
     events = EventAccumulator(str(run)).Reload()
-    assert printed.splitlines()[-1] == "TensorBoard: evaluation/digits-100-average"
-    for column, group in (("samples", "evaluation"), ("floor", "evaluation_floor")):
+    assert printed.splitlines()[-1] == "TensorBoard: quality/digits-100-average"
+    for column, group in (("samples", "quality"), ("floor", "quality_floor")):
         for name, value in found[column].items():
             (point,) = events.Scalars(f"{group}/digits-100-average/{name}")
             assert point.step == 7
@@ -165,7 +165,7 @@ def test_other_settings_and_steps_add_to_the_file_and_each_settings_have_curves_
         ("digits-10-average", 9),
     ]
     board = EventAccumulator(str(run)).Reload()
-    tags = [tag for tag in board.Tags()["scalars"] if tag.startswith("evaluation/") and tag.endswith("/fid")]
+    tags = [tag for tag in board.Tags()["scalars"] if tag.startswith("quality/") and tag.endswith("/fid")]
     assert sorted(entries) == sorted((tag.split("/")[1], point.step) for tag in tags for point in board.Scalars(tag))
 
 
