@@ -11,8 +11,8 @@ Huang et al., "The GAN is dead; long live the GAN! A Modern Baseline GAN" (NeurI
             └─ D ── beside D(x) ──── g_loss     backward: through D without its weights, then G; G steps
 
 `--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020). `--penalty
-approximate` takes them from D's logits at samples with a little noise (Lin et al. 2025): no second derivative, which
-torch.compile does not compute, so that without it `--compile` compiles G alone.
+approximate` takes them from D's logits at noisy samples (Lin et al. 2025), without the second derivative that
+torch.compile does not compute; with it, `--compile` compiles D, too.
 
     python scripts/gan_r3.py
 """
@@ -64,25 +64,23 @@ def train_step(
     real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim).
     penalty_weight: at least 0; with 0 no penalty is computed. penalty: `exact` or `approximate`. noise: of the
     approximate one, for real and for fake samples; None draws it. Returns 0-d tensors, detached, still on the device:
-    the two losses, the mean logits of the real and the fake samples and, with a penalty, both parts of it before they
-    are weighted. Raises ValueError unless D judges each sample by itself.
+    both losses, the mean logits of real and of fake samples and, with a penalty, its two parts without their weight.
+    Raises ValueError unless D judges each sample by itself.
     """
     require_per_sample(discriminator, real)
     fake = generator(z)
 
     # D: max log sigmoid(D(x) - D(G(z))). Leaves that require a gradient are what an exact penalty is taken at.
-    exact = penalty_weight != 0 and penalty == "exact"
+    exact, penalties = penalty_weight != 0 and penalty == "exact", {}
     real_leaf, fake_leaf = (samples.detach().requires_grad_(exact) for samples in (real, fake))
     real_logits, fake_logits = discriminator(real_leaf), discriminator(fake_leaf)
-    d_loss, penalties = relativistic_loss(real_logits, fake_logits), {}
     if exact:
         penalties["penalty/real"] = zero_centred_penalty(real_logits, real_leaf)
         penalties["penalty/fake"] = zero_centred_penalty(fake_logits, fake_leaf)
     elif penalty_weight != 0:
         penalties["penalty/real"] = approximate_penalty(discriminator, real_leaf, real_logits, noise=noise[0])
         penalties["penalty/fake"] = approximate_penalty(discriminator, fake_leaf, fake_logits, noise=noise[1])
-    if penalties:
-        d_loss = d_loss + penalty_weight / 2 * sum(penalties.values())
+    d_loss = relativistic_loss(real_logits, fake_logits) + penalty_weight / 2 * sum(penalties.values())
     optimizer_d.zero_grad()
     d_loss.backward(inputs=[p for p in discriminator.parameters() if p.requires_grad])  # and not for the two leaves
     optimizer_d.step()
