@@ -9,12 +9,14 @@ recall; of digits the share of confident ones and that of the rarest, too.
     python scripts/benchmarks/compare_modes.py --z-dim 64
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --orders detach wgan_gp r3 r3_lazy r3_approximate
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
+    python scripts/benchmarks/compare_modes.py --dataset mnist5k --seconds None --seeds 10
     python scripts/benchmarks/compare_modes.py --dataset my_images --networks my_gan.py:make_networks
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
 what `evaluate.py` has written, stay in `--runs-dir`. With nine orders and three seeds it takes 27 minutes on two cores.
 """
 
+import math
 import os
 import signal
 import subprocess
@@ -68,8 +70,8 @@ class Options(ComparisonOptions):
     """stacked-digits, mnist5k, mnist, fashion-mnist, cifar10, or a folder of images."""
     orders: Annotated[tuple[Literal[tuple(ORDERS)], ...], MinLen(1)] = tuple(ORDERS)
     """The scripts, without gan_; r3_lazy is gan_r3.py --penalty-every 5, r3_approximate --penalty approximate."""
-    seconds: Annotated[float, Gt(0), Le(10**6)] = 40.0
-    """Training time of each run, from its first step on."""
+    seconds: Annotated[float, Gt(0), Le(10**6)] | None = 40.0
+    """Training time of each run, from its first step on. None: whole runs, of each script's own number of steps."""
     seeds: Count = 3
     """Runs of each script, with seeds 0, 1, ..."""
     runs_dir: Path = ROOT / "runs" / "compare_modes"
@@ -93,7 +95,8 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     command = [sys.executable, *start, ROOT / "scripts" / f"{script}.py", *own]
     command += ["--dataset", options.dataset, "--seed", str(seed)]
     command += ["--model", options.model, "--z-dim", str(options.z_dim), "--runs-dir", runs]
-    command += ["--steps", str(10**9), "--checkpoint-every", str(options.evaluate_every or 10**9)]
+    command += ["--steps", str(10**9)] if options.seconds else []
+    command += ["--checkpoint-every", str(options.evaluate_every or 10**9)]
     for name in ("device", "image_size"):
         command += [flag(name), str(getattr(options, name))] if getattr(options, name) else []
 
@@ -106,7 +109,8 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
                 while not (started := started_runs()) and process.poll() is None:
                     time.sleep(0.05)
                 start = time.time()
-                while time.time() < start + options.seconds and process.poll() is None:
+                end = start + (options.seconds or math.inf)
+                while time.time() < end and process.poll() is None:
                     time.sleep(0.05)
                     if options.evaluate_every:
                         link_checkpoint(started[0] / "checkpoint.pt")
@@ -115,7 +119,7 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
                 seconds = time.time() - start
             finally:
                 process.kill()
-        if process.returncode != 128 + signal.SIGTERM:
+        if process.returncode != (128 + signal.SIGTERM if options.seconds else 0):
             output.seek(0)
             lines = output.read().splitlines() or [""]
             raise Stopped(f"{script}.py ended by itself, with status {process.returncode}: {lines[-1]}")
@@ -192,10 +196,11 @@ def main(options: Options) -> None:
         raise Stopped(f"--networks {options.networks}: no order trains them; {next(iter(refusals.values()))}")
     trained = {order: seeds for order, seeds in runs.items() if seeds}
     result = write_result(options, device, {"runs": trained, "refusals": refusals, "real images": floors})
+    length = f"{options.seconds:g} seconds of training" if options.seconds else "whole runs"
     print(
         f"{conditions(result['environment'])}\n\n{networks_in_words(result['options'])}: noise of {options.z_dim} "
-        f"values, {options.seconds:g} seconds of training, medians of {options.seeds} seeds, smallest and largest in "
-        f"brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {runs_folder(options)}"
+        f"values, {length}, medians of {options.seeds} seeds, smallest and largest in brackets; {entry['count']:,} "
+        f"samples.\n\n{report(result)}\n\nRuns: {runs_folder(options)}"
     )
 
 
