@@ -33,55 +33,7 @@ MEANINGS = {
     "wrong": "named by an error below",
     "read": "the gradient was returned, not accumulated",
 }
-STYLE = """
-:root { color-scheme: light dark; --back: #fff; --text: #1c1e21; --dim: #667; --line: #d5d8dd; --card: #f5f6f8;
-  --used: #1a7f37; --wasted: #9a6700; --wrong: #cf222e; --read: #0969da; --here: #57606a; --mark: #fff3bf; }
-@media (prefers-color-scheme: dark) { :root { --back: #14171c; --text: #e6e8eb; --dim: #98a0ab; --line: #363c46;
-  --card: #1d2129; --used: #3fb950; --wasted: #d29922; --wrong: #ff6b63; --read: #58a6ff; --here: #9aa4b0;
-  --mark: #4a3f12; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 72rem; padding: 1.5rem 1rem 4rem; background: var(--back); color: var(--text);
-  font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.1rem; font-weight: 600; margin: 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; }
-code, pre { font: 13px/1.5 ui-monospace, monospace; }
-p { margin: .3rem 0; }
-.dim { color: var(--dim); font-size: .9rem; }
-.verdict { border-left: .4rem solid var(--tone); background: var(--card); padding: .8rem 1rem; margin: 1rem 0;
-  font-size: 1.15rem; overflow-wrap: anywhere; }
-.verdict table { font-size: 1rem; margin-top: .5rem; }
-.verdict th { width: 7rem; vertical-align: top; padding: .15rem 0; }
-.error { --tone: var(--wrong); } .question { --tone: var(--read); } .waste { --tone: var(--wasted); }
-.ok { --tone: var(--used); }
-.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem; }
-table { border-collapse: collapse; width: 100%; }
-th { text-align: left; font-weight: 600; font-size: .85rem; padding: .5rem .6rem; background: var(--card);
-  vertical-align: bottom; }
-td { padding: .15rem .6rem; vertical-align: middle; }
-td.where, td.what { white-space: nowrap; font-size: .85rem; }
-td.where { color: var(--dim); }
-td.code { max-width: 24rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-td.net, th.net { text-align: center; min-width: 5rem; }
-td.net { background: linear-gradient(var(--line), var(--line)) center / 1px 100% no-repeat; }
-td.net svg { display: block; margin: auto; background: var(--back); border-radius: 4px; }
-tr.raised td.what, td.net a { color: var(--wrong); }
-td.net a { display: block; font-size: .8rem; white-space: nowrap; background: var(--back); }
-tr.term td.code { padding-left: 1.8rem; } tr.term svg { width: 12px; height: 12px; }
-svg { width: 20px; height: 20px; fill: currentColor; }
-.used { color: var(--used); } .wasted { color: var(--wasted); } .wrong { color: var(--wrong); }
-.read { color: var(--read); } .here { color: var(--here); }
-.legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; margin: .6rem 0; font-size: .85rem; }
-.legend span { display: inline-flex; align-items: center; gap: .4rem; }
-.finding { border: 1px solid var(--line); border-left: .4rem solid var(--tone); border-radius: .4rem;
-  padding: .7rem 1rem; margin: .8rem 0; overflow-wrap: anywhere; }
-.kind { color: var(--tone); font-weight: 700; }
-pre { overflow-x: auto; background: var(--card); padding: .5rem .7rem; border-radius: .3rem; margin: .5rem 0 0; }
-.many th.net { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; }
-.many td.net, .many th.net { min-width: 2.4rem; }
-@media (max-width: 44rem) { td.code { max-width: 7rem; } td.what, th.what { display: none; }
-  td.net, th.net { min-width: 2.4rem; } }
-pre b { background: var(--mark); font-weight: inherit; display: inline-block; min-width: 100%; }
-"""
+STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def page(data: dict) -> str:
