@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 
 ROOT = Path(__file__).resolve().parents[1]
+RUN_AUDIT = ROOT / "tests" / "run_audit.py"
 PATIENCE = 300  # seconds; what takes one on an idle machine may take a hundred on a starved one
 
 FORKS = multiprocessing.get_context("forkserver")

@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import path_of
-from processes import forked, program, python
+from processes import RUN_AUDIT, forked, program, python
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
@@ -20,13 +19,12 @@ from gradient_audit import GradientAudit
 from gradient_audit import __main__ as command
 from gradient_audit.networks import FoundNetworks
 
-AUDIT = path_of("audit_script")
 STRANGERS = Path(__file__).parent / "strangers"
 LIBRARIES = Path(__file__).parent / "museum" / "site-packages"
 
 
 def run(*arguments, folder=None):
-    return forked(AUDIT, *arguments, folder=folder)
+    return forked(RUN_AUDIT, *arguments, folder=folder)
 
 
 def table(done, script):
@@ -118,7 +116,7 @@ def test_options_before_the_script_are_the_audits_and_those_after_it_the_scripts
 def test_three_optimizers_and_loader_workers(start_method):
     """Under spawn the workers import the script again, as `__mp_main__`: they must not be audited, too."""
     script = STRANGERS / "several_optimizers.py"
-    done = (forked if start_method == "fork" else python)(AUDIT, script, start_method)
+    done = (forked if start_method == "fork" else python)(RUN_AUDIT, script, start_method)
     assert table(done, script) == (
         ["encoder", "decoder", "critic"],
         [("reconstruction.backward()", "3x", "used", "used", "-"), ("critic_loss.backward()", "3x", "-", "-", "used")],
@@ -184,7 +182,7 @@ for _ in range(9):
     second(first(输入)).square().sum().backward()
     optimizer.step()
 """)
-    done = python(AUDIT, script, PYTHONIOENCODING="ascii")
+    done = python(RUN_AUDIT, script, PYTHONIOENCODING="ascii")
     assert table(done, script) == (
         ["first", "second"],
         [("second(first(输入)).square().sum().backward()", "3x", "used", "used")],
@@ -336,7 +334,7 @@ def test_strict_makes_questions_fail_and_the_report_is_a_file(write, tmp_path):
 
 def test_a_reader_that_leaves_early_gets_no_traceback_and_the_report_is_saved(write, tmp_path):
     output, script = tmp_path / "report.json", write(QUESTION)
-    with program(AUDIT, "--output", output, script) as process:
+    with program(RUN_AUDIT, "--output", output, script) as process:
         process.stdout.close()  # as `| head -0` does
         assert process.stderr.read() == ""
         assert process.wait() == 128 + 13  # SIGPIPE

@@ -11,8 +11,7 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers import path_of
-from processes import forked
+from processes import RUN_AUDIT, forked
 
 MUSEUM = Path(__file__).parent / "museum"
 EXPECTED = re.compile(r'# expects: (error|question|waste|mistake) (\S+?)(?: at "(.+)")?')
@@ -55,7 +54,7 @@ def columns(done):
 def audit(script):
     """Check that the audit of the script finds what the file says and nothing else; return it, and the severities."""
     assert "# expects:" in script.read_text()
-    done, wanted = forked(path_of("audit_script"), script), set(expected(script))
+    done, wanted = forked(RUN_AUDIT, script), set(expected(script))
     assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
     if networks := re.search("^# networks: (.+)$", script.read_text(), re.MULTILINE):
         assert columns(done) == networks[1].split(", ")
@@ -84,7 +83,7 @@ def test_a_right_loop_is_not_wrong_and_ends_after_the_steps_that_were_to_be_watc
 def test_the_terms_show_whether_a_head_gives_the_features_a_gradient(tmp_path, head, features):
     script = tmp_path / "heads.py"
     script.write_text((MUSEUM / "clean" / "domain_heads.py").read_text().replace("Reverse.apply(features)", head))
-    done = forked(path_of("audit_script"), script)
+    done = forked(RUN_AUDIT, script)
     (cells,) = re.findall(
         r"^\|   \+ .*cross_entropy\(domains, .*\|  +\| (\S+) +\| (\S+) +\| (\S+) +\|$", done.stdout, re.M
     )
@@ -101,4 +100,4 @@ def test_a_module_of_many_children_is_one_column_though_losses_reach_only_some(t
         "sum(head(torch.ones(1, 2)).square().sum() for head in heads).backward()\n"
         "optimizer.step()\n"
     )
-    assert len(columns(forked(path_of("audit_script"), script))) == count
+    assert len(columns(forked(RUN_AUDIT, script))) == count
