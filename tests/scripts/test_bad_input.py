@@ -5,7 +5,7 @@ from PIL import Image
 
 from common.images import downloads
 
-BAD_OPTIONS = {  # one of each kind; tests/common/test_options.py gives every number of every script
+BAD_OPTIONS = {  # one of each kind
     "gan_detach --dataset no/such/folder": "no/such/folder: neither mnist5k",
     "gan_detach --image-size 30": "--image-size: conv takes",
     "gan_detach --batch-size many": "--batch-size",
