@@ -55,7 +55,7 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tupl
       that all fakes have in common moves all images in the same way, and G soon ignores its noise; this matters most
       where G trains against the D of the previous step;
     - G clips its noise at 0.15, so most of its values are one of two: fewer samples between the classes of the data
-      (Brock et al., 2019, appendix E, compare noise of this kind), at the price of variety;
+      (Brock et al., 2019, appendix E, compare noise of this kind), at the price of variety (docs/tried.md);
     - G's first layer has orthogonal initial weights (Saxe et al., 2014): each value of the noise has an effect of its
       own. With independent ones G may come to ignore half of them within fifty steps, and ends with few variants;
     - they are large. The norm behind them removes their scale, so Adam changes the layer more slowly (van Laarhoven,

@@ -93,13 +93,13 @@ MISTAKES = (
     Mistake(
         "healthy",
         "none: gan_detach.py as it is",
-        "D's loss is a little below 0.69 and G's near 1; both probabilities move around 0.5; the samples are digits",
+        "D's loss is a little below 0.69 and G's near 0.9; both probabilities move around 0.5; the samples are digits",
         "none is needed",
     ),
     Mistake(
         "sigmoid-twice",
         "D ends with a sigmoid, and its loss takes logits",
-        "all curves are flat soon: both losses near 0.69, both probabilities just above 0.5; the digits are broken",
+        "all curves are flatter: both losses just below 0.69, both probabilities just above 0.5; the digits are broken",
         "end D with its last linear layer; the loss applies the sigmoid itself",
         (
             (REAL, "real_logits, fake_logits = discriminator(real).sigmoid(), discriminator(fake.detach()).sigmoid()"),
@@ -109,7 +109,7 @@ MISTAKES = (
     Mistake(
         "labels-broadcast",
         "labels (2N,) against logits (2N, 1): the difference is (2N, 2N)",
-        "D's loss is exactly 0.25 and both probabilities 0.5: D learns the mean label; the samples stay noise",
+        "D's loss stays at 0.25 and both probabilities near 0.5: D learns the mean label; the samples stay noise",
         "give labels the shape of the logits, torch.ones_like(logits), or take a loss without labels",
         (
             (
@@ -123,7 +123,7 @@ MISTAKES = (
     Mistake(
         "d-steps-on-g-loss",
         "optimizer_d.zero_grad() runs before g_loss.backward(), which fills D's gradients again",
-        "D calls real and fake alike real, both at 0.76; D's loss is above 0.69 and flat, G's near 0.3",
+        "D calls real and fake alike real, both at 0.75; D's loss is above 0.8 and flat, G's near 0.3",
         "call zero_grad() right before the backward pass that the step is for",
         (
             (D_ZERO, ""),
@@ -134,7 +134,7 @@ MISTAKES = (
     Mistake(
         "no-zero-grad",
         "zero_grad() is never called",
-        "the losses swing, then D's falls to 0 and G's rises above 5; all samples are one pattern",
+        "the losses swing, then D's falls towards 0 and G's rises above 5; all samples are one pattern",
         "call zero_grad() before each backward pass, or at the start of the step",
         ((D_ZERO, ""), (G_ZERO, "")),
     ),
@@ -148,7 +148,7 @@ MISTAKES = (
     Mistake(
         "fused-step",
         "G's loss uses logits from before D's step; D's plain fused optimizer hides it",
-        "none to trust: the curves look like those of `healthy`, with slightly larger swings; the audit names it",
+        "none to trust: D's loss is a little lower than in `healthy`, the FID a little higher; the audit names it",
         "compute D's logits for G's loss again after D's step",
         (
             (REAL, "real_logits, fake_logits = discriminator(real), discriminator(fake)"),
@@ -167,28 +167,28 @@ MISTAKES = (
     Mistake(
         "penalty-without-graph",
         "R1 penalty without create_graph=True: a constant for autograd",
-        "D's loss is higher by the penalty, up to 2; all other curves are those of `healthy`, to the bit",
+        "D's loss is higher by the penalty, which grows; all other curves are those of `healthy`, to the bit",
         "pass create_graph=True to torch.autograd.grad",
         penalty(""),
     ),
     Mistake(
         "d-too-fast",
         "D's learning rate is 20 times the default",
-        "D's loss swings between 0.4 and 1.3 and G's up to 2; the digits have thick, speckled strokes",
+        "both losses soon stay near 0.69 and both probabilities near 0.5: D tells nothing; the digits are speckled",
         "lower --lr-d; D's rate is a third of G's by default",
         arguments=("--lr-d", f"{20 * RATE / 3:g}"),
     ),
     Mistake(
         "g-too-fast",
         "G's learning rate is 20 times the default",
-        "the losses look calmer than in `healthy`, both near 0.7; the FID is twice as high: the samples vary less",
+        "none to trust: the losses look like those of `healthy`; the FID is the same, or higher by a third",
         "lower --lr; judge the samples, not the losses",
         arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE / 3:g}"),
     ),
     Mistake(
         "images-in-0-1",
         "real images in [0, 1], G's output in [-1, 1]",
-        "D(x) goes to 1 and D(G(z)) to 0, D's loss to 0.1 and below; the samples are grey where digits are black",
+        "D(x) goes towards 1 and D(G(z)) towards 0, in swings; the samples are grey where digits are black",
         "scale real images to [-1, 1], the range of G's output",
         (("    fake = generator(z)\n", "    fake, real = generator(z), (real + 1) / 2\n"),),
     ),
