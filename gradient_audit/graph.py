@@ -34,11 +34,20 @@ def is_zero(grad: Tensor) -> bool:
     return not grad.any()
 
 
+def storage_of(tensor: Tensor) -> torch.UntypedStorage | None:
+    """Return the tensor's memory, or that of the tensor which `torch.func` has wrapped; None if it has none."""
+    try:
+        return tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):  # sparse tensors, and wrapped ones
+        wrapped = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        return storage_of(torch._C._functorch.get_unwrapped(tensor)) if wrapped else None
+
+
 def storage_address(tensor: Tensor) -> int:
     """Return the address of the tensor's memory, 0 if it has none."""
     try:
-        return tensor.untyped_storage().data_ptr()
-    except (NotImplementedError, RuntimeError):  # sparse tensors, and those of a compiler
+        return storage_of(tensor).data_ptr()
+    except (AttributeError, RuntimeError):  # tensors of a compiler
         return 0
 
 

@@ -10,7 +10,7 @@ from types import CodeType, FrameType
 import torch
 from torch import Tensor, nn
 
-from gradient_audit.graph import leaves_of, storage_address, tensors_in, written_arguments
+from gradient_audit.graph import leaves_of, storage_address, storage_of, tensors_in, written_arguments
 from gradient_audit.places import Place, current_callers, expression_place
 from gradient_audit.record import Account, Term, Write
 
@@ -81,8 +81,8 @@ class Lineage:
             if function.overloadpacket in SUM_OPERATIONS:
                 pair = args[:2]
                 self.constants.setdefault(node, tuple(map(self.constant, pair, pair[::-1])))
-        if sources and isinstance(result, Tensor) and result.layout is torch.strided:
-            self.note_constant(args, result, frame)
+        if sources and isinstance(result, Tensor) and (storage := storage_of(result)) is not None:
+            self.note_constant(args, storage, frame)
         written = []
         for index in indices:
             for tensor in tensors_in(args[index] if index < len(args) else ()):
@@ -94,16 +94,16 @@ class Lineage:
                 written.append(storage)
         return written, read
 
-    def note_constant(self, args: tuple, result: Tensor, frame: FrameType) -> None:
+    def note_constant(self, args: tuple, result: torch.UntypedStorage, frame: FrameType) -> None:
         """Note the line of a result that has no graph, and the memory of what it was computed from."""
         tensors = tensors_in(args)
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             return
         storages = set(map(storage_address, tensors))
-        for tensor in tensors:
-            if tensor.layout is torch.strided and (known := self.makers.get(tensor.untyped_storage())):
+        for storage in map(storage_of, tensors):
+            if storage is not None and (known := self.makers.get(storage)):
                 storages |= known[1]
-        self.makers[result.untyped_storage()] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
+        self.makers[result] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
 
     def line_of(self, node, code: CodeType | None = None) -> Place | None:
         """Return where a node of a graph was made, if that was seen; where `code` called for it, if it did."""
@@ -127,8 +127,8 @@ class Lineage:
                 continue
             if tensor.requires_grad and tensor.is_leaf and id(tensor) in self.accounts:
                 sources |= bit(PARAMETER, self.accounts[id(tensor)].number)
-            elif tensor.layout is torch.strided:
-                own = self.descent.get(tensor.untyped_storage(), 0)
+            elif (storage := storage_of(tensor)) is not None:
+                own = self.descent.get(storage, 0)
                 if own and not tensor.requires_grad:  # a detached alias shares the storage, but has no graph
                     own &= ~of_kind(FORWARD, own)
                 sources |= own
@@ -137,14 +137,14 @@ class Lineage:
     def derive(self, value: object, sources: int) -> None:
         """Note that tensors were computed from these sources."""
         for tensor in tensors_in(value) if sources else ():
-            if type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided:
-                storage = tensor.untyped_storage()
+            storage = storage_of(tensor) if type(tensor) in (Tensor, nn.Parameter) else None
+            if storage is not None:
                 self.descent[storage] = self.descent.get(storage, 0) | sources
 
     def begin_gradient(self, gradient: Tensor, sources: int) -> None:
         """Note that a gradient is what these calls of autograd have left in it."""
-        if type(gradient) is Tensor and gradient.layout is torch.strided:
-            self.descent[gradient.untyped_storage()] = sources
+        if type(gradient) is Tensor and (storage := storage_of(gradient)) is not None:
+            self.descent[storage] = sources
 
     def terms_of(self, roots: list, code: CodeType) -> list[Term]:
         """Split a loss at its additions, subtractions and scalings; none if it is a single term.
@@ -193,8 +193,10 @@ class Lineage:
             return (float(summand), None, None) if isinstance(summand, float | int) else None
         if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
             return None
+        if (storage := storage_of(summand)) is None:
+            return None
         sources = self.sources_of([summand])
-        made, storages = self.makers.get(summand.untyped_storage(), (None, set()))
+        made, storages = self.makers.get(storage, (None, set()))
         of_other = isinstance(other, Tensor) and storage_address(other) in storages
         if summand.numel() > 1 and (of_other or not sources):
             return None

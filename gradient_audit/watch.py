@@ -139,7 +139,7 @@ class Watcher:
         self.new_parameters = False
         for network in list(self.networks.modules()):
             for parameter in network.parameters():
-                if is_lazy(parameter):
+                if is_lazy(parameter) or not isinstance(parameter, nn.Parameter):  # functional_call puts others there
                     self.new_parameters = True
                 else:
                     self.open_account(parameter)
