@@ -6,7 +6,7 @@
 Each mistake of MISTAKES changes a few lines of a copy of `scripts/gan_detach.py`, which then trains. Its curves are
 published in `runs/mistakes/<name>/`, beside those of the unchanged script. The table has the means over the last 100
 steps, the FID of 1,000 samples by `evaluate.py`, and what `python -m gradient_audit` finds in the first three steps.
-All runs together take some five minutes on two cores. The names are those of `python -m gradient_audit --list`, where a
+All runs together take some seven minutes on one core. The names are those of `python -m gradient_audit --list`, where a
 mistake is in both.
 """
 
