@@ -21,6 +21,7 @@ from gradient_audit.graph import (
     leaves_of,
     parameters_of,
     roots_of,
+    same_layout,
     storage_address,
     tensors_in,
 )
@@ -378,6 +379,7 @@ class Watcher:
             return  # an optimizer inside another one, as in SAM
         steps = self.record.steps.setdefault(id(optimizer), Steps(optimizer))
         event = Event("step", place)
+        fused = any(group.get("fused") for group in optimizer.param_groups)
         for parameter in parameters:
             if (account := accounts.get(id(parameter))) is None:
                 if type(parameter) is Tensor:
@@ -393,6 +395,8 @@ class Watcher:
             account.version_before = parameter._version
             event.reached.add(account.number)
             self.use_gradient(steps, account, parameter, place)
+            if fused and parameter.device.type == "cpu" and not same_layout(parameter, parameter.grad):
+                steps.mixed_layouts[place].add(account.number)
         twice = {key for key, times in Counter(map(id, parameters)).items() if times > 1}
         if numbers := {accounts[key].number for key in twice & accounts.keys()}:
             steps.duplicates = place, numbers
