@@ -70,8 +70,8 @@ def pairs_by_memory(kind: type[Optimizer]) -> bool:
     ours = next((known for known in FUSED if issubclass(kind, known)), None)
     if ours is None:
         return False
-    weight = torch.zeros(2, 2, requires_grad=True)
-    weight.grad = torch.tensor([[0.0, 1.0], [0.0, 0.0]]).T
+    weight = torch.zeros(2, 2, device="cpu", requires_grad=True)
+    weight.grad = torch.tensor([[0.0, 1.0], [0.0, 0.0]], device="cpu").T
     ours([weight], lr=1.0, fused=True).step()
     return weight[1, 0].item() == 0
 
