@@ -17,6 +17,11 @@ def parameters_of(optimizer: Optimizer | None) -> Iterator[Tensor]:
     return (parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"])
 
 
+def is_fused(optimizer: Optimizer) -> bool:
+    """Return whether an optimizer steps on any of its parameters in fused form."""
+    return any(group.get("fused") for group in optimizer.param_groups)
+
+
 def tensors_in(value: object) -> list[Tensor]:
     """Return the tensors in nested lists, tuples and dictionaries."""
     if isinstance(value, Tensor):
@@ -47,9 +52,10 @@ def storage_of(tensor: Tensor) -> torch.UntypedStorage | None:
 
 def storage_address(tensor: Tensor) -> int:
     """Return the address of the tensor's memory, 0 if it has none."""
+    storage = storage_of(tensor)
     try:
-        return storage_of(tensor).data_ptr()
-    except (AttributeError, RuntimeError):  # tensors of a compiler
+        return 0 if storage is None else storage.data_ptr()
+    except RuntimeError:  # a tensor of a compiler
         return 0
 
 

@@ -81,8 +81,8 @@ class Lineage:
             if function.overloadpacket in SUM_OPERATIONS:
                 pair = args[:2]
                 self.constants.setdefault(node, tuple(map(self.constant, pair, pair[::-1])))
-        if sources and isinstance(result, Tensor) and (storage := storage_of(result)) is not None:
-            self.note_constant(args, storage, frame)
+        if sources and isinstance(result, Tensor) and (memory := storage_of(result)) is not None:
+            self.note_constant(args, memory, frame)
         written = []
         for index in indices:
             for tensor in tensors_in(args[index] if index < len(args) else ()):
@@ -94,8 +94,8 @@ class Lineage:
                 written.append(storage)
         return written, read
 
-    def note_constant(self, args: tuple, result: torch.UntypedStorage, frame: FrameType) -> None:
-        """Note the line of a result that has no graph, and the memory of what it was computed from."""
+    def note_constant(self, args: tuple, memory: torch.UntypedStorage, frame: FrameType) -> None:
+        """Note the line of a result in `memory` that has no graph, and the memory of what it was computed from."""
         tensors = tensors_in(args)
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             return
@@ -103,7 +103,7 @@ class Lineage:
         for storage in map(storage_of, tensors):
             if storage is not None and (known := self.makers.get(storage)):
                 storages |= known[1]
-        self.makers[result] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
+        self.makers[memory] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
 
     def line_of(self, node, code: CodeType | None = None) -> Place | None:
         """Return where a node of a graph was made, if that was seen; where `code` called for it, if it did."""

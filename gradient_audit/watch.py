@@ -16,6 +16,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.graph import (
+    is_fused,
     is_zero,
     leaves_between,
     leaves_of,
@@ -379,7 +380,7 @@ class Watcher:
             return  # an optimizer inside another one, as in SAM
         steps = self.record.steps.setdefault(id(optimizer), Steps(optimizer))
         event = Event("step", place)
-        fused = any(group.get("fused") for group in optimizer.param_groups)
+        fused = is_fused(optimizer)
         for parameter in parameters:
             if (account := accounts.get(id(parameter))) is None:
                 if type(parameter) is Tensor:
