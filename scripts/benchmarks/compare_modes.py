@@ -140,17 +140,6 @@ def link_checkpoint(checkpoint: Path) -> None:
             os.link(checkpoint, second)
 
 
-def evaluation(checkpoint: Path, options: Options) -> dict:
-    """Return what `evaluate.py` says of a checkpoint; the figures are in `samples`, those of real images in `floor`."""
-    features = "digits" if options.dataset in evaluate.DIGIT_DATASETS else "inception"
-    own = evaluate.Options(checkpoint, networks=options.networks, features=features, device=options.device)
-    entry, _ = evaluate.evaluate_run(own)
-    for part in ("samples", "floor"):
-        shares = [value for name, value in entry[part].items() if name.startswith("share_of_")]
-        entry[part] |= {"rarest": min(shares)} if shares else {}
-    return entry
-
-
 def report(result: dict) -> str:
     """Return the table: for each order, and for real images, medians over the seeds, smallest and largest in brackets.
 
@@ -188,7 +177,8 @@ def main(options: Options) -> None:
             continue
         runs[order].append([])
         for checkpoint, seconds in checkpoints:
-            entry = evaluation(checkpoint, options)
+            own = evaluate.Options(checkpoint, networks=options.networks, device=options.device)
+            entry = evaluate.evaluate_run(own)
             runs[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
         floors.append(entry["floor"])
     if not floors:

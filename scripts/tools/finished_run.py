@@ -35,6 +35,11 @@ class GeneratorOptions:
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self.run if self.run.is_dir() else self.run.parent
+
 
 def is_cyclegan(checkpoint: dict) -> bool:
     """Return whether the run is one of CycleGAN, judged by what its checkpoint holds: its script may have any name."""
