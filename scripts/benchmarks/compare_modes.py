@@ -25,7 +25,6 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Literal
 
 from annotated_types import Gt, Le, MinLen
@@ -40,7 +39,7 @@ from common.run.folder import check_new_file
 from common.run.markdown import table
 from common.run.option_values import Count, checked, flag
 from common.run.options import pick_device
-from scripts.benchmarks.harness import ComparisonOptions, conditions, networks_in_words, spread, write_result
+from scripts.benchmarks.harness import ComparisonOptions, conditions, spread, write_result
 from scripts.tools import evaluate
 
 PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
@@ -52,13 +51,13 @@ COLUMNS = {  # how a figure is written
 }
 STARTED = "samples/step-000000.png"  # written right before the first step
 WITH_NETWORKS = f"""
-import runpy, sys
+import functools, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
-from scripts.benchmarks.harness import ComparisonOptions, own_networks
-_, networks, model, script, *arguments = sys.argv
-sys.argv = [script, *arguments]
-with own_networks(ComparisonOptions(networks=networks, model=model)):
-    runpy.run_path(script, run_name="__main__")
+from common.models import MODELS
+from scripts.tools.finished_run import make_own_networks
+_, networks, model, *sys.argv = sys.argv
+MODELS[model] = functools.partial(make_own_networks, networks)
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
@@ -141,17 +140,6 @@ def link_checkpoint(checkpoint: Path) -> None:
             os.link(checkpoint, second)
 
 
-def evaluation(checkpoint: Path, options: Options) -> dict:
-    """Return what `evaluate.py` says of a checkpoint; the figures are in `samples`, those of real images in `floor`."""
-    features = "digits" if options.dataset in evaluate.DIGIT_DATASETS else "inception"
-    own = evaluate.Options(checkpoint, networks=options.networks, features=features, device=options.device)
-    entry, _ = evaluate.evaluate_run(own)
-    for part in ("samples", "floor"):
-        shares = [value for name, value in entry[part].items() if name.startswith("share_of_")]
-        entry[part] |= {"rarest": min(shares)} if shares else {}
-    return entry
-
-
 def report(result: dict) -> str:
     """Return the table: for each order, and for real images, medians over the seeds, smallest and largest in brackets.
 
@@ -166,7 +154,7 @@ def report(result: dict) -> str:
         rows.append([name])
         for column, form in columns.items():
             values = [figures[column] for figures in seeds if column in figures]
-            rows[-1].append(spread(median(values), [min(values), max(values)], form) if values else "")
+            rows[-1].append(spread(values, form) if values else "")
     return table(["update order", *(name.replace("_", " ").replace("kl", "KL") for name in columns)], rows)
 
 
@@ -189,18 +177,19 @@ def main(options: Options) -> None:
             continue
         runs[order].append([])
         for checkpoint, seconds in checkpoints:
-            entry = evaluation(checkpoint, options)
+            own = evaluate.Options(checkpoint, networks=options.networks, device=options.device)
+            entry = evaluate.evaluate_run(own)
             runs[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
         floors.append(entry["floor"])
     if not floors:
         raise Stopped(f"--networks {options.networks}: no order trains them; {next(iter(refusals.values()))}")
     trained = {order: seeds for order, seeds in runs.items() if seeds}
     result = write_result(options, device, {"runs": trained, "refusals": refusals, "real images": floors})
+    folder = runs_folder(options)
     length = f"{options.seconds:g} seconds of training" if options.seconds else "whole runs"
     print(
-        f"{conditions(result['environment'])}\n\n{networks_in_words(result['options'])}: noise of {options.z_dim} "
-        f"values, {length}, medians of {options.seeds} seeds, smallest and largest in brackets; {entry['count']:,} "
-        f"samples.\n\n{report(result)}\n\nRuns: {runs_folder(options)}"
+        f"{conditions(result)}: noise of {options.z_dim} values, {length}, medians of {options.seeds} seeds,\n"
+        f"smallest and largest in brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {folder}"
     )
 
 

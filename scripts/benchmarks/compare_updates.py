@@ -5,7 +5,8 @@
     audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
 
 All contenders of a comparison train copies of the same networks on the same data and noise; they take turns within one
-run. Figures are medians over the turns, with quartiles in brackets.
+run. Figures are medians over the turns, with the smallest and the largest in brackets;
+FLOPs are counted, not timed, and "wasted" is the share of them that the step does not need.
 
     python scripts/benchmarks/compare_updates.py
     python scripts/benchmarks/compare_updates.py --what audit --model mlp
@@ -51,6 +52,7 @@ from common.optimizers import fused_adam
 from common.run.command_line import launch
 from common.run.compiled import compile_in_place
 from common.run.folder import check_new_file
+from common.run.markdown import table
 from common.run.option_values import Count, checked
 from common.run.options import GanOptions, pick_device
 from gradient_audit import GradientAudit
@@ -67,15 +69,14 @@ from scripts import (
 from scripts.benchmarks.harness import (
     ComparisonOptions,
     conditions,
-    networks_in_words,
-    own_networks,
     seconds_in_turns,
     seconds_per_call,
-    timing_table,
+    spread,
     timings,
     write_result,
 )
 from scripts.benchmarks.step_cost import count_flops, layer_flops
+from scripts.tools.finished_run import make_own_networks
 
 STEPS_PER_TURN = 5
 DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail
@@ -190,8 +191,9 @@ def images_and_networks(
     """Return a stream of batches, (real, z), and new networks G and D."""
     images = load_images(options.dataset, options.image_size).to(device)
     torch.manual_seed(0)
+    make_networks = partial(make_own_networks, options.networks) if options.networks else MODELS[options.model]
     with blame("--image-size"):
-        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
+        networks = make_networks(tuple(images.shape[1:]), options.z_dim)
     reals = batches(images, options.batch_size, seed=0)
     stream = ((real, torch.randn(len(real), options.z_dim, device=device)) for real in reals)
     return stream, [network.to(device) for network in networks]
@@ -304,6 +306,7 @@ COMPARISONS = {
     "settings": (compare_settings, "setting", "as shipped"),
     "audit": (compare_audit, "step", "no audit"),
 }
+COLUMNS = {"ms": lambda row: spread(row["ms"]), "speed": lambda row: spread(row["speed"])}
 COUNTED = {
     "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
     "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "?",
@@ -312,19 +315,17 @@ COUNTED = {
 
 
 def report(result: dict) -> str:
-    """Return the result as Markdown."""
-    options, rows = result["options"], result["rows"]
-    _, head, baseline = COMPARISONS[options["what"]]
-    lines = [
-        f"{networks_in_words(options)}, batches of {options['batch_size']}: a step,",
-        f"medians over {options['repeats']} turns,",
-        f'quartiles in brackets. Speed is in multiples of "{baseline}".',
-    ]
-    counted = "flops" in rows[baseline]
-    if counted:
-        lines.append("GFLOPs are counted, not timed; wasted is the share of them that the step does not need.")
-    figures = timing_table(head, rows, options["batch_size"], COUNTED if counted else None)
-    return "\n\n".join([conditions(result["environment"]), "\n".join(lines), figures])
+    """Return the table: for each contender the medians over the turns, smallest and largest in brackets."""
+    rows = result["rows"]
+    _, head, baseline = COMPARISONS[result["options"]["what"]]
+    columns = COLUMNS | (COUNTED if "flops" in rows[baseline] else {})
+    lines = []
+    for name, row in rows.items():
+        if "why" in row:  # in the last column, which may be wide
+            lines.append([name, *[""] * (len(columns) - 1), row["why"]])
+        else:
+            lines.append([name, *(text(row) for text in columns.values())])
+    return table([head, *columns], lines)
 
 
 def main(options: Options) -> None:
@@ -333,9 +334,12 @@ def main(options: Options) -> None:
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
-    with own_networks(options):
-        rows = COMPARISONS[options.what][0](options, device)
-    print(report(write_result(options, device, {"rows": rows})))
+    compare_them, _, baseline = COMPARISONS[options.what]
+    result = write_result(options, device, {"rows": compare_them(options, device)})
+    print(
+        f"{conditions(result)}, batches of {options.batch_size}: a step, medians over {options.repeats} turns,\n"
+        f'smallest and largest in brackets. Speed is in multiples of "{baseline}".\n\n{report(result)}'
+    )
 
 
 if __name__ == "__main__":

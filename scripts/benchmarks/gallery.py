@@ -16,8 +16,8 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
-from PIL import Image, ImageDraw
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tqdm import tqdm
 
@@ -25,11 +25,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.run.command_line import launch
-from common.run.folder import write_whole
+from common.run.folder import events
 from common.run.markdown import table
 from common.run.option_values import Count, checked
 from common.run.options import GanOptions
-from scripts.benchmarks.publish_runs import ENVIRONMENT, FRAME, publish, run_script
+from scripts.benchmarks.publish_runs import ENVIRONMENT, contact_sheet, publish, run_script, sample_grids
 from scripts.tools import evaluate
 
 CURVES = {
@@ -38,8 +38,6 @@ CURVES = {
     "D(x)": "probability/real",
     "D(G(z))": "probability/fake",
 }
-
-
 REAL = "real_logits, fake_logits = discriminator(real), discriminator(fake.detach())"
 D_LOSS = "d_loss = discriminator_loss(real_logits, fake_logits)"
 G_LOSS = "g_loss = generator_loss(discriminator(fake))"
@@ -217,20 +215,8 @@ def audit_findings(mistake: Mistake, script: Path) -> str:
 
 def late_means(run: Path, steps: int) -> list[float]:
     """Return the mean of each of CURVES over the last 100 steps."""
-    events = EventAccumulator(str(run)).Reload()
-    late = [[point.value for point in events.Scalars(tag) if point.step > steps - 100] for tag in CURVES.values()]
-    return [sum(values) / len(values) for values in late]
-
-
-def gallery(tiles: dict[str, Image.Image]) -> Image.Image:
-    """Return samples of the runs side by side, four to a row, each under its name."""
-    rows = -(-len(tiles) // 4)
-    sheet = Image.new("L", (4 * (FRAME + 12) - 12, rows * (FRAME + 30)), 255)
-    for number, (name, tile) in enumerate(tiles.items()):
-        left, top = number % 4 * (FRAME + 12), number // 4 * (FRAME + 30)
-        sheet.paste(tile, (left, top + 20))
-        ImageDraw.Draw(sheet).text((left, top + 4), name, fill=0, font_size=13)
-    return sheet
+    board = EventAccumulator(str(run)).Reload()
+    return [mean(p.value for p in board.Scalars(tag) if p.step > steps - 100) for tag in CURVES.values()]
 
 
 def main(options: Options) -> None:
@@ -242,20 +228,18 @@ def main(options: Options) -> None:
             script = Path(folder, f"{mistake.name}.py")
             script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
             arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
-            run = run_script(script, [*arguments, "--checkpoint-every", steps, *mistake.arguments], folder)
-            # One real batch, in `healthy`, is enough: it is the same in all runs.
-            without = "" if mistake.name == "healthy" else "real"
-            publish(run, options.output / mistake.name, None, {"mistake": mistake.note()}, without)
-            tiles[mistake.name] = Image.open(max((run / "samples").iterdir())).convert("L").crop((0, 0, FRAME, FRAME))
-            evaluation, _ = evaluate.evaluate_run(evaluate.Options(run, count=1000))
-            numbers = [*late_means(run, steps), evaluation["samples"]["fid"]]
-            rows.append(
-                [f"`{mistake.name}`", mistake.text, *(f"{n:.2f}" for n in numbers), audit_findings(mistake, script)]
-            )
+            run = run_script(script, [*arguments, *mistake.arguments], folder)
+            means = late_means(run, steps)
+            with events(run, None) as board:
+                board.add_text("mistake", mistake.note())
+            publish(run, options.output / mistake.name)
+            tiles[mistake.name] = [*sample_grids(run).values()][-1].copy()
+            fid = evaluate.evaluate_run(evaluate.Options(run, count=1000))["samples"]["fid"]
+            numbers = [f"{number:.2f}" for number in (*means, fid)]
+            rows.append([f"`{mistake.name}`", mistake.text, *numbers, audit_findings(mistake, script)])
     text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
-    picture = gallery(tiles)
-    write_whole(options.output / "samples.png", lambda file: picture.save(file, "png"))
-    write_whole(options.output / "table.md", lambda file: file.write(f"{text}\n".encode()))
+    contact_sheet(tiles, 4).save(options.output / "samples.png")
+    (options.output / "table.md").write_text(f"{text}\n")
     print(f"{text}\n\nSamples:     {options.output / 'samples.png'}")
     print(f"TensorBoard: tensorboard --logdir {options.output}")
 

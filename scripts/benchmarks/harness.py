@@ -1,27 +1,19 @@
-"""What the comparisons share: options, contenders timed in turns, a table of medians, the machine in words."""
+"""What the comparisons share: options, contenders timed in turns, medians, the machine in words."""
 
 import json
 import platform
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
-from unittest.mock import patch
 
-import numpy as np
 import torch
 
-from common.models import MODELS
-from common.run.folder import write_whole
-from common.run.markdown import table
 from common.run.options import DataOptions, NetworkOptions
-from scripts.tools.finished_run import make_own_networks
 
 
 @dataclass(frozen=True)
@@ -33,19 +25,6 @@ class ComparisonOptions(NetworkOptions, DataOptions):
     executed. None takes those of --model."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
-
-
-@contextmanager
-def own_networks(options: ComparisonOptions) -> Iterator[None]:
-    """Have `--model` mean the networks of `--networks`, if there are any, within the block."""
-    own = {options.model: partial(make_own_networks, options.networks)} if options.networks else {}
-    with patch.dict(MODELS, own):
-        yield
-
-
-def networks_in_words(options: dict[str, Any]) -> str:
-    """Return which networks and data the stored `options` name."""
-    return f"`{options['networks'] or options['model']}` on `{options['dataset']}`"
 
 
 def clock(device: torch.device) -> float:
@@ -64,72 +43,41 @@ def seconds_per_call(contender: Callable, calls: list[tuple], device: torch.devi
 
 
 def seconds_in_turns(
-    contenders: dict[str, Callable], turns: Iterable[list[tuple]], device: torch.device, untimed: int = 1
+    contenders: dict[str, Callable], turns: Iterable[list[tuple]], device: torch.device
 ) -> dict[str, list[float]]:
     """Return, for each contender, the seconds per call in each turn.
 
-    A turn is a list of tuples of arguments; in it, each contender is called once with every tuple. The first `untimed`
-    calls warm the caches, the others are timed together. Another contender goes first in each turn, so a slow phase of
-    the machine slows all of them.
+    A turn is a list of tuples of arguments; in it, each contender is called once with every tuple. The first call warms
+    the caches, the others are timed together. Another contender goes first in each turn, so a slow phase of the machine
+    slows all of them.
     """
     seconds = {name: [] for name in contenders}
     names = list(contenders)
-    for calls in turns:
+    for first, *others in turns:
         for name in names:
-            for arguments in calls[:untimed]:
-                contenders[name](*arguments)
-            seconds[name].append(seconds_per_call(contenders[name], calls[untimed:], device))
+            contenders[name](*first)
+            seconds[name].append(seconds_per_call(contenders[name], others, device))
         names = names[1:] + names[:1]
     return seconds
 
 
-def timings(seconds: dict[str, list[float]], baseline: str) -> dict[str, dict]:
-    """Return the rows of a table, given the seconds of each contender by turn.
+def timings(seconds: dict[str, list[float]], baseline: str) -> dict[str, dict[str, list[float]]]:
+    """Return the figures of each contender in each turn, given its seconds: `ms` and `speed`.
 
-    `ms` is the median over the turns, `quartiles` its spread. `speed` is the median over the turns of the time of the
-    contender `baseline` divided by the contender's own, `speed_quartiles` its spread.
+    The speed is the time of the contender `baseline` in the same turn, divided by the contender's own.
     """
-    rows = {}
-    for name, own in seconds.items():
-        speeds = [reference / second for reference, second in zip(seconds[baseline], own, strict=True)]
-        rows[name] = {
-            "ms": 1e3 * median(own),
-            "quartiles": [1e3 * quartile for quartile in quartiles(own)],
-            "speed": median(speeds),
-            "speed_quartiles": quartiles(speeds),
+    return {
+        name: {
+            "ms": [1e3 * second for second in own],
+            "speed": [reference / second for reference, second in zip(seconds[baseline], own, strict=True)],
         }
-    return rows
+        for name, own in seconds.items()
+    }
 
 
-def quartiles(values: list[float]) -> list[float]:
-    """Return the first and the third quartile."""
-    return np.quantile(values, [0.25, 0.75]).tolist()
-
-
-def spread(middle: float, limits: list[float], form: str = ".2f") -> str:
-    """Return a median as text, with its limits, such as its quartiles, in brackets."""
-    return f"{middle:{form}} ({limits[0]:{form}}-{limits[1]:{form}})"
-
-
-def timing_table(
-    head: str, rows: dict[str, dict], images: int, columns: dict[str, Callable[[dict], str]] | None = None
-) -> str:
-    """Return the result of `timings` as a Markdown table, with the images that a contender takes in a second.
-
-    head: of the column of names. images: how many one call takes. columns: more of them, each a function of a row.
-    A row that was not timed has the reason, `why`.
-    """
-    columns = columns or {}
-    lines = []
-    for name, row in rows.items():
-        if "why" in row:
-            lines.append([name, *[""] * (2 + len(columns)), row["why"]])  # in the last column, which may be wide
-            continue
-        rate, least, most = (1e3 * images / ms for ms in (row["ms"], *reversed(row["quartiles"])))
-        timed = [spread(row["ms"], row["quartiles"]), spread(row["speed"], row["speed_quartiles"])]
-        timed.append(spread(rate, [least, most], ",.0f"))
-        lines.append([name, *timed, *(text(row) for text in columns.values())])
-    return table([head, "ms", "speed", "images/s", *columns], lines)
+def spread(values: list[float], form: str = ".2f") -> str:
+    """Return the median as text, with the smallest and the largest value in brackets."""
+    return f"{median(values):{form}} ({min(values):{form}}-{max(values):{form}})"
 
 
 def environment(device: torch.device) -> dict[str, str]:
@@ -148,9 +96,10 @@ def environment(device: torch.device) -> dict[str, str]:
     }
 
 
-def conditions(surroundings: dict[str, str]) -> str:
-    """Return the result of `environment` as a sentence to print above the figures."""
-    return "Measured on " + ", ".join(f"{name} {value}" for name, value in surroundings.items()) + "."
+def conditions(result: dict[str, Any]) -> str:
+    """Return how the figures in the result of a comparison were measured, as text to print above them."""
+    options, machine = result["options"], ", ".join(f"{name} {text}" for name, text in result["environment"].items())
+    return f"Measured on {machine}.\n\n`{options['networks'] or options['model']}` on `{options['dataset']}`"
 
 
 def write_result(options: Any, device: torch.device, figures: dict[str, Any]) -> dict[str, Any]:
@@ -161,5 +110,5 @@ def write_result(options: Any, device: torch.device, figures: dict[str, Any]) ->
     choices = {name: value for name, value in asdict(options).items() if name not in ("runs_dir", "output")}
     result = {"environment": environment(device), "options": choices} | figures
     if options.output:
-        write_whole(options.output, lambda file: file.write(json.dumps(result, indent=1).encode()))
+        options.output.write_text(json.dumps(result, indent=1))
     return result

@@ -16,7 +16,6 @@ in colours that can be seen on white and on black. Without --folder, those of th
 import json
 import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -27,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.run.command_line import launch
-from common.run.folder import write_whole
 
 GREY = "#7a818b"  # text and axes
 BLUE, ORANGE, RED = "#3b82d0", "#d9822b", "#d0484f"
@@ -61,38 +59,31 @@ def draw_cost(result: dict, figure: Figure) -> None:
     """Draw two bars for each update order: the arithmetic of a step, needed and wasted, and its time."""
     orders = result["rows"]
     left, right = figure.subplots(1, 2, sharey=True)
-    needed = [order["needed"] / 1e9 for order in orders.values()]
-    wasted = [(order["flops"] - order["needed"]) / 1e9 for order in orders.values()]
-    left.barh([*orders], needed, color=BLUE, height=0.7, label="needed")
-    left.barh([*orders], wasted, left=needed, color=RED, height=0.7, label="wasted")
-    right.barh([*orders], [order["ms"] for order in orders.values()], color=BLUE, height=0.7)
     for name, order in orders.items():
-        right.plot(order["quartiles"], [name, name], color=ORANGE, linewidth=1.5)
+        needed, wasted = order["needed"] / 1e9, (order["flops"] - order["needed"]) / 1e9
+        left.barh(name, needed, color=BLUE, height=0.7)
+        left.barh(name, wasted, left=needed, color=RED, height=0.7)
+        right.barh(name, median(order["ms"]), color=BLUE, height=0.7)
+        right.plot([min(order["ms"]), max(order["ms"])], [name, name], color=ORANGE, linewidth=1.5)
     left.invert_yaxis()
-    left.legend()
+    left.legend(["needed", "wasted"])
     left.set_xlabel("GFLOPs a step, counted")
-    right.set_xlabel("ms a step: median, and quartiles as a line")
+    right.set_xlabel("ms a step: median and spread")
 
 
 def draw_modes(result: dict, figure: Figure) -> None:
     """Draw a point for each run: its modes, and the reverse KL divergence of its samples."""
-    runs = result["runs"]
-    left, right = figure.subplots(1, 2, sharey=True)
-    for axes, column in ((left, "modes"), (right, "reverse_kl")):
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, column in zip(panels, ("modes", "reverse_kl"), strict=True):
         axes.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
-        for place, points in enumerate([run[-1][column] for run in each] for each in runs.values()):
-            axes.plot([min(points), max(points)], [place, place], color=GREY, linewidth=1)
-            axes.plot(points, [place] * len(points), "o", color=BLUE, markersize=4)
-            axes.plot([median(points)], [place], "|", color=ORANGE, markersize=14, markeredgewidth=2)
-    left.set_yticks(range(len(runs)), runs)
-    left.invert_yaxis()
-    right.set_xlim(left=0)
-    left.set_xlim(left=min(run[-1]["modes"] for each in runs.values() for run in each) // 50 * 50)
-    left.set_xlabel(
-        f"modes of 1,000 after {result['options']['seconds']:g} s, more is better\n"
-        f"a point is a seed; the axis begins at {left.get_xlim()[0]:.0f}"
-    )
-    right.set_xlabel("reverse KL, less is better\na bar is the median; the axis begins at 0")
+        for name, runs in result["runs"].items():
+            points = [run[-1][column] for run in runs]
+            axes.plot(points, [name] * len(points), "o-", color=BLUE, markersize=4, linewidth=1)
+            axes.plot(median(points), name, "|", color=ORANGE, markersize=14, markeredgewidth=2)
+    panels[0].invert_yaxis()
+    panels[0].set_xlabel(f"modes of 1,000 after {result['options']['seconds']:g} s, more is better\na point is a seed")
+    panels[1].set_xlabel("reverse KL, less is better\na bar is the median")
+    panels[1].set_xlim(left=0)
 
 
 def common_steps(runs: list[list[dict]]) -> list[int]:
@@ -105,36 +96,32 @@ def draw_quality(result: dict, figure: Figure) -> None:
 
     Grey lines are the medians of the other orders. The points are the steps that all seeds reached, and the end.
     """
-    curves = {}  # of each order: its seconds, and the smallest, median and largest values of each panel
-    for name, runs in result["runs"].items():
-        points_by_step = [[p for run in runs for p in run if p["steps"] == step] for step in common_steps(runs)]
-        points_by_step.append([run[-1] for run in runs])
-        values = [[(p["seconds"], p["confident"] * 100, p["fid"]) for p in points] for points in points_by_step]
-        columns = [[*zip(*points, strict=True)] for points in values]
-        curves[name] = [[[f(column[i]) for column in columns] for f in (min, median, max)] for i in range(3)]
-    panels = figure.subplots(2, len(curves), sharex=True, sharey="row", squeeze=False)
-    for column, (name, ((_, seconds, _), *bands)) in enumerate(curves.items()):
-        for row, (low, middle, high) in enumerate(bands):
+    orders = result["runs"]
+    panels = figure.subplots(2, len(orders), sharex=True, sharey="row", squeeze=False)
+    for column, (name, runs) in enumerate(orders.items()):
+        points = [[p for run in runs for p in run if p["steps"] == step] for step in common_steps(runs)]
+        points.append([run[-1] for run in runs])
+        seconds = [median(p["seconds"] for p in each) for each in points]
+        for row, (figure_name, form) in enumerate({"confident": ".0%", "fid": ".1f"}.items()):
+            values = [[p[figure_name] for p in each] for each in points]
+            middle = [median(each) for each in values]
+            for other in panels[row]:
+                other.plot(seconds, middle, color=GREY, alpha=0.35, linewidth=0.7)
             axes = panels[row, column]
-            for other in curves.values():
-                axes.plot(other[0][1], other[row + 1][1], color=GREY, alpha=0.35, linewidth=0.7)
+            low, high = [min(each) for each in values], [max(each) for each in values]
             axes.fill_between(seconds, low, high, color=BLUE, alpha=0.25, linewidth=0)
-            axes.plot(seconds, middle, color=BLUE, marker="o", markersize=2.5)
-            place = (seconds[-1], middle[-1]), (0, 7)
-            axes.annotate(f"{middle[-1]:.{row}f}", *place, textcoords="offset points", ha="right")
+            axes.plot(seconds, middle, color=BLUE, marker="o", markersize=2.5, zorder=3)
+            end = (seconds[-1], middle[-1])
+            axes.annotate(f"{middle[-1]:{form}}", end, (0, 7), textcoords="offset points", ha="right")
         panels[0, column].set_title(name)
-    panels[0, 0].set_ylabel("confident digits, %")
+    panels[0, 0].set_ylabel("confident digits")
+    panels[0, 0].yaxis.set_major_formatter("{x:.0%}")
     panels[1, 0].set_ylabel("FID, of digit features")
-    panels[1, 0].set_yscale("log")
-    limits = panels[1, 0].get_ylim()
-    panels[1, 0].set_yticks([1, 2, 5, 10, 20, 50, 100])
-    panels[1, 0].yaxis.set_major_formatter("{x:g}")
-    for axes in panels[1]:
-        axes.minorticks_off()
-    panels[1, 0].set_ylim(*limits)
-    seeds = max(map(len, result["runs"].values()))
+    panels[1, 0].set_yscale("log", subs=[])
+    panels[1, 0].set_yticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
     figure.supxlabel(
-        f"seconds of training; blue: median of {seeds} seeds, from the smallest to the largest; grey: other medians",
+        f"seconds of training; blue: median of {result['options']['seeds']} seeds, from the smallest to the largest; "
+        "grey: other medians",
         fontsize=9,
     )
 
@@ -150,7 +137,7 @@ def main(options: Options) -> None:
         with mpl.rc_context(STYLE):
             figure = Figure(inches)
             draw(measured, figure)
-            write_whole(picture, partial(figure.savefig, format="svg", metadata={"Date": None}))
+            figure.savefig(picture, metadata={"Date": None})
         print(f"Written: {picture}")
 
 

@@ -53,6 +53,7 @@ COUNT = 5000
 STACKED_COUNT = 26_000  # as in Srivastava et al. (2017) and after
 DIGIT_DATASETS = ("mnist5k", "mnist", "stacked-digits")
 NEIGHBOURS = 3  # nearest neighbours, for precision and recall
+SETTINGS = ("features", "count", "weights", "checkpoint", "seed", "step")
 METRICS = {
     "frechet_inception_distance": "fid",
     "kernel_inception_distance_mean": "kid",
@@ -167,59 +168,33 @@ def select_images(images: Tensor | StreamedImages, indices: Tensor) -> Tensor:
     return images[indices]
 
 
-def table_row(name: str, sample: float, floor: float) -> list[str]:
-    """Return a figure's row: its name, the figure of the samples and that of the real images."""
-    style = {"fid": ".3f", "kid": ".5f", "modes": ",.0f", "reverse_kl": ".3f"}.get(name, ".1%")
-    title = name.upper() if name in ("fid", "kid") else name.replace("_", " ").replace("kl", "KL")
-    return [title, f"{sample:{style}}", f"{floor:{style}}"]
+def curve_name(entry: dict) -> str:
+    """Return the name of an evaluation's curves: features, count and weights, and the seed if it is not the default."""
+    seed = f"-seed-{entry['seed']}" if entry["seed"] else ""
+    return f"{entry['features']}-{entry['count']}-{entry['weights']}{seed}"
 
 
-def curve_name(settings: dict[str, str | int]) -> str:
-    """Return the name of an evaluation's curves: features, count and weights, and settings that are not the default."""
-    parts = [settings["features"], settings["count"], settings["weights"]]
-    parts += [settings["checkpoint"]] if settings["checkpoint"] != "checkpoint.pt" else []
-    parts += [f"seed-{settings['seed']}"] if settings["seed"] else []
-    return "-".join(map(str, parts))
-
-
-def read_evaluations(path: Path) -> list[dict]:
-    """Return the entries of the `evaluation.json` at `path`; raises BadInput for a file that is something else."""
-    try:
-        entries = json.loads(path.read_bytes()) if path.exists() else []
-    except ValueError:
-        entries = None
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise BadInput(f"{path}: holds no evaluations; move it away")
-    return entries
-
-
-def write_evaluation(path: Path, entry: dict, settings: dict[str, str | int], curve: str) -> None:
-    """Add an entry to `evaluation.json`, in place of one of the same settings, and its points to TensorBoard."""
-    earlier = read_evaluations(path)
-    if entry not in earlier:  # else TensorBoard has these points already
-        with events(path.parent, None) as board:
-            # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
-            for group, figures in (("quality", entry["samples"]), ("quality_floor", entry["floor"])):
-                for name, figure in figures.items():
-                    board.add_scalar(f"{group}/{curve}/{name}", figure, settings["step"])
-            board.flush()
-    others = [one for one in earlier if any(one.get(key) != value for key, value in settings.items())]
+def add_to_run(folder: Path, entry: dict) -> None:
+    """Add an entry to `evaluation.json`, in place of one of the same SETTINGS, and its points to TensorBoard."""
+    with events(folder, None) as board:
+        # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
+        for group, part in (("quality", "samples"), ("quality_floor", "floor")):
+            for name, figure in entry[part].items():
+                board.add_scalar(f"{group}/{curve_name(entry)}/{name}", figure, entry["step"])
+    path = folder / "evaluation.json"
+    earlier = json.loads(path.read_text()) if path.exists() else []
+    others = [one for one in earlier if any(one[name] != entry[name] for name in SETTINGS)]
     write_whole(path, lambda file: file.write(json.dumps([*others, entry], indent=2).encode()))
 
 
-def evaluate_run(options: Options) -> tuple[dict, str]:
-    """Measure, and add the figures to the run; return their entry in `evaluation.json`, and a text with its table."""
+def evaluate_run(options: Options) -> dict:
+    """Measure, add the figures to the run, and return their entry in its `evaluation.json`."""
     checkpoint = load_checkpoint(options.run)
     if is_cyclegan(checkpoint):
         raise BadInput(f"{options.run}: a CycleGAN translates images and takes no noise; see scripts/tools/sample.py")
     generator = load_generator(checkpoint, options, options.weights)
-    if "average" not in checkpoint:
-        options = replace(options, weights="last")
     with refusing(options.run):
         dataset, z_dim = os.fspath(checkpoint["options"]["dataset"]), checkpoint["options"]["z_dim"]
-    folder, name = (options.run, "checkpoint.pt") if options.run.is_dir() else (options.run.parent, options.run.name)
-    path = folder / "evaluation.json"
-    read_evaluations(path)  # a bad file is refused now rather than at the end
     device = pick_device(options.device)
 
     names, size = class_names(checkpoint), checkpoint["data_shapes"][0][-1]
@@ -227,16 +202,14 @@ def evaluate_run(options: Options) -> tuple[dict, str]:
     images = data.images if names else data
     if names and names != list(data.classes):
         raise BadInput(f"{options.run}: the classes of {dataset} are not those of the run; use the same images")
-    features = options.features or ("digits" if dataset in DIGIT_DATASETS else "inception")
-    options = replace(options, features=features)
-    counts_modes = dataset == "stacked-digits" and features == "digits"
+    options = replace(options, features=options.features or ("digits" if dataset in DIGIT_DATASETS else "inception"))
+    counts_modes = dataset == "stacked-digits" and options.features == "digits"
     half = len(images) // 2
     count = options.count or min(STACKED_COUNT if counts_modes else COUNT, half)
     if not NEIGHBOURS < count <= half:
-        raise BadInput(
-            f"--count {count}: must be more than {NEIGHBOURS}, and at most half of {len(images)} real images"
-        )
-    if features == "inception":
+        message = f"must be more than {NEIGHBOURS}, and at most half of {len(images)} real images"
+        raise BadInput(f"--count {count}: {message}")
+    if options.features == "inception":
         download_inception()
 
     random = torch.Generator().manual_seed(options.seed)
@@ -253,30 +226,42 @@ def evaluate_run(options: Options) -> tuple[dict, str]:
         labeled = LabeledImages(real, labels, data.classes)
         figures |= measure_classes(replace(labeled, images=samples), labeled, options, device)
         floor |= measure_classes(replace(labeled, images=others, labels=other_labels), labeled, options, device)
-    outcome = {"device": str(device), "samples": figures, "floor": floor}
-    title = f"step {checkpoint['step']}, {options.weights} weights, {count:,} images a side, features: {features}"
-    if features == "digits":
-        outcome["classifier_accuracy"] = accuracy = digits.digit_classifier()[1]
-        title += f" (the classifier's accuracy is {accuracy:.1%} on 1,000 held-out digits)"
-    rows = [table_row(figure, value, floor[figure]) for figure, value in figures.items()]
-    settings = {
-        "features": features,
+    entry = {
+        "features": options.features,
         "count": count,
-        "weights": options.weights,
-        "checkpoint": name,
+        "weights": options.weights if "average" in checkpoint else "last",
+        "checkpoint": "checkpoint.pt" if options.run.is_dir() else options.run.name,
         "seed": options.seed,
         "step": checkpoint["step"],
+        "device": str(device),
+        "samples": figures,
+        "floor": floor,
     }
-    curve = curve_name(settings)
-    write_evaluation(path, settings | outcome, settings, curve)
-    text = f"{title}\n\n{table(['', 'samples', 'real images'], rows)}\n\nWritten to {short_path(path)}"
-    return settings | outcome, f"{text}\nTensorBoard: quality/{curve}"
+    if options.features == "digits":
+        entry["classifier_accuracy"] = digits.digit_classifier()[1]
+    add_to_run(options.folder, entry)
+    return entry
+
+
+def report(entry: dict) -> str:
+    """Return an entry of `evaluation.json` as text, with a table of its figures."""
+    title = f"step {entry['step']}, {entry['weights']} weights, {entry['count']:,} images a side"
+    title += f", features: {entry['features']}"
+    if accuracy := entry.get("classifier_accuracy"):
+        title += f" (the classifier's accuracy is {accuracy:.1%} on 1,000 held-out digits)"
+    rows = []
+    for name, value in entry["samples"].items():
+        style = {"fid": ".3f", "kid": ".5f", "modes": ",.0f", "reverse_kl": ".3f"}.get(name, ".1%")
+        rows.append([name.replace("_", " "), f"{value:{style}}", f"{entry['floor'][name]:{style}}"])
+    return f"{title}\n\n{table(['', 'samples', 'real images'], rows)}"
 
 
 def main(options: Options) -> None:
     """Measure, print the figures and add them to the run."""
     options = checked(options)
-    print(evaluate_run(options)[1])
+    entry = evaluate_run(options)
+    print(f"{report(entry)}\n\nWritten to {short_path(options.folder / 'evaluation.json')}")
+    print(f"TensorBoard: quality/{curve_name(entry)}")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ class GeneratorOptions:
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self.run if self.run.is_dir() else self.run.parent
+
 
 def is_cyclegan(checkpoint: dict) -> bool:
     """Return whether the run is one of CycleGAN, judged by what its checkpoint holds: its script may have any name."""
@@ -42,11 +47,8 @@ def is_cyclegan(checkpoint: dict) -> bool:
 
 
 def class_names(checkpoint: dict) -> list[str]:
-    """Return the names of the classes that the run's networks are told, or none; raises BadInput for anything else."""
-    names = checkpoint.get("classes") or [[]]
-    if not isinstance(names, list) or not isinstance(names[0], list) or not all(isinstance(n, str) for n in names[0]):
-        raise BadInput("its classes are no names")
-    return names[0]
+    """Return the names of the classes that the run's networks are told, or none."""
+    return (checkpoint.get("classes") or [[]])[0]
 
 
 def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn.Module, nn.Module]:
@@ -78,20 +80,22 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
     as `gan_standalone.py`. Raises BadInput where the checkpoint has no such generator.
     """
     with refusing(options.run):
-        shape, z_dim = tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]
+        given = [tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]]
         model = checkpoint["options"].get("model", "conv")
         average = "average" if weights == "average" else None
-        classes = [len(class_names(checkpoint))] if class_names(checkpoint) else []
+        if names := class_names(checkpoint):
+            given.append(len(names))
         if options.networks is not None:
-            make = partial(make_own_networks, options.networks, shape, z_dim, *classes)
-            return load_network(checkpoint, "generator", average, lambda: make()[0])
-        if model not in MODELS:
+            make = partial(make_own_networks, options.networks)
+        elif model in MODELS:
+            make = partial(conditional, model) if names else MODELS[model]
+        else:
             raise BadInput(f"made with networks that common/models.py does not have: {HINT}")
-        make = partial(conditional, model) if classes else MODELS[model]
         try:
-            return load_network(checkpoint, "generator", average, lambda: make(shape, z_dim, *classes)[0])
+            return load_network(checkpoint, "generator", average, lambda: make(*given)[0])
         except (BadInput, ValueError) as error:
-            raise BadInput(f"{error}; if the run has networks of its own, {HINT}") from error
+            hint = "" if options.networks else f"; if the run has networks of its own, {HINT}"
+            raise BadInput(f"{error}{hint}") from error
 
 
 def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:

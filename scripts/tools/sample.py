@@ -12,7 +12,6 @@ CycleGAN, which takes no noise, they are translations of its test images, from d
 
 import math
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +21,6 @@ import torch
 import tyro
 from annotated_types import Ge, Le
 from torch import Tensor
-from torchvision.transforms.v2.functional import to_pil_image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
@@ -52,7 +50,7 @@ class Options(GeneratorOptions):
     count: Annotated[int, Ge(1), Le(10**7)] | None = None
     """Number of images; of a CycleGAN, at most as many as it has test images. None: 64, or eight of every class."""
     of_class: Annotated[str | None, tyro.conf.arg(name="class")] = None
-    """The class to make images of, if the networks are told one: its name, such as 7. None, or `all`: every class, a
+    """The class to make images of, if the networks are told one: its name, such as 7. None: every class, a
     column each, with the same noise along a row."""
     interpolate: Count | None = None
     """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
@@ -77,12 +75,12 @@ def translate_test_images(checkpoint: dict, options: Options, device: torch.devi
 
 def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:
     """Return what the generator takes: z (N, z_dim), and int64 labels (N,) if it is told one of the classes `names`."""
-    if options.of_class not in (None, "all", *names):
-        message = f"has the classes {', '.join(names)}; name one, or all" if names else "has no classes; leave it out"
+    if options.of_class not in (None, *names):
+        message = f"has the classes {', '.join(names)}; name one" if names else "has no classes; leave it out"
         raise BadInput(f"--class {options.of_class}: the run {options.run} {message}")
     if not names:
         return [draw_noise(options.count or 64, z_dim, options)]
-    if options.of_class in names:
+    if options.of_class:
         z = draw_noise(options.count or 64, z_dim, options)
         return [z, torch.full((len(z),), names.index(options.of_class))]
     if options.interpolate:
@@ -115,31 +113,12 @@ def walk(start: Tensor, end: Tensor, steps: int) -> Tensor:
     return angle.cos() * start + angle.sin() * end
 
 
-def write_folder(folder: Path, images: Tensor) -> None:
-    """Write uint8 images (N, C, H, W) as PNGs into a temporary folder, then rename it to `folder`."""
-    try:
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-            whole = Path(temporary) / folder.name
-            whole.mkdir()
-            for number, image in enumerate(images):
-                to_pil_image(image).save(whole / f"{number:06d}.png")
-            whole.replace(folder)
-    except OSError as error:  # those of Pillow do not name a file
-        raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
-
-
-def output_path(options: Options) -> Path:
-    """Return where to write; raises BadInput if that cannot work, before any time is spent on images."""
-    if options.output is None:
-        return (options.run if options.run.is_dir() else options.run.parent) / "samples.png"
-    check_new_file(options.output, *([".png", ".npz"] if options.output.suffix else [""]))
-    return options.output
-
-
 def main(options: Options) -> None:
     """Write the images and print where they are."""
     options = checked(options)
-    output = output_path(options)
+    output = options.output or options.folder / "samples.png"
+    if options.output:
+        check_new_file(output, *([".png", ".npz"] if output.suffix else [""]))
     device = pick_device(options.device)
     checkpoint = load_checkpoint(options.run)
     if is_cyclegan(checkpoint):
@@ -149,12 +128,14 @@ def main(options: Options) -> None:
         inputs = draw_inputs(checkpoint["options"]["z_dim"], names, options)
         images = generate(generator, device, *inputs)
     if not output.suffix:
-        write_folder(output, images)
+        output.mkdir()
+        for number, image in enumerate(images):
+            (output / f"{number:06d}.png").write_bytes(png(image))
     elif output.suffix == ".npz":
         arrays = {"images": images.numpy()} | ({"labels": inputs[1].numpy()} if names else {})
         write_whole(output, lambda file: np.savez_compressed(file, **arrays))
     else:
-        columns = len(names) if names and options.of_class in (None, "all") else round(len(images) ** 0.5)
+        columns = len(names) if names and options.of_class is None else round(len(images) ** 0.5)
         picture = grid(images, options.interpolate or columns)
         write_whole(output, lambda file: file.write(png(picture)))
     print(f"{len(images)} images: {short_path(output)}")

@@ -105,13 +105,12 @@ def test_every_comparison_prints_its_rows_and_writes_them(what, tmp_path, monkey
     options = f"--what {what} --model mlp --batch-size 2 --repeats 1 --device cpu --output {output}"
     call("compare_updates", *options.split())
     printed, result = capsys.readouterr().out, json.loads(output.read_text())
-    assert printed.strip() == compare_updates.report(result).strip()
+    assert printed.strip().endswith(compare_updates.report(result))
     assert "output" not in result["options"]  # a path of this machine
-    assert result["rows"][COMPARISONS[what][2]]["speed"] == 1
+    assert result["rows"][COMPARISONS[what][2]]["speed"] == [1]
     for name, row in result["rows"].items():
         assert f"| {name} " in printed
-        assert row["quartiles"][0] <= row["ms"] <= row["quartiles"][1]
-        assert row["speed_quartiles"][0] <= row["speed"] <= row["speed_quartiles"][1]
+        assert row["ms"][0] > 0
         assert row.get("flops", 1) >= row.get("needed", 1) > 0
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from scripts.benchmarks.harness import environment, seconds_in_turns, timings
+from scripts.benchmarks.harness import environment, seconds_in_turns, spread, timings
 
 
 def test_contenders_take_turns_on_the_same_arguments_and_the_first_calls_are_not_timed(monkeypatch):
@@ -17,8 +17,14 @@ def test_contenders_take_turns_on_the_same_arguments_and_the_first_calls_are_not
 def test_a_speed_is_that_of_the_same_turn():
     """The machine is half as fast in the second turn, and the contender is twice as fast as the baseline in both."""
     rows = timings({"baseline": [2.0, 4.0], "contender": [1.0, 2.0]}, "baseline")
-    assert rows["baseline"] == {"ms": 3000, "quartiles": [2500, 3500], "speed": 1, "speed_quartiles": [1, 1]}
-    assert rows["contender"] == {"ms": 1500, "quartiles": [1250, 1750], "speed": 2, "speed_quartiles": [2, 2]}
+    assert rows == {
+        "baseline": {"ms": [2000, 4000], "speed": [1, 1]},
+        "contender": {"ms": [1000, 2000], "speed": [2, 2]},
+    }
+
+
+def test_a_spread_is_the_median_with_the_smallest_and_the_largest():
+    assert spread([3, 1, 7], ".1f") == "3.0 (1.0-7.0)"
 
 
 def test_the_environment_names_machine_threads_and_versions():

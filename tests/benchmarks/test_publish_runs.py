@@ -1,11 +1,13 @@
-"""A published run shows what the run showed, but for every second picture, and replaces nothing else."""
+"""A published run shows what the run showed, but for the pictures of step 0, and replaces nothing else."""
+
+import shutil
 
 import numpy as np
 import pytest
-from PIL import Image
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.run.folder import events
 from common.run.options import GanOptions
 from scripts import gan_detach
 from scripts.benchmarks import publish_runs
@@ -25,28 +27,21 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.is_file() and path.read_bytes() for path in folder.rglob("*")}
 
 
-def test_a_published_run_has_all_curves_and_every_second_picture(finished, tmp_path):
-    publish_runs.publish(finished, tmp_path, None)
-    before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (finished, tmp_path))
-    assert before.Tags() == after.Tags()
-    for tag in before.Tags()["scalars"]:
-        assert before.Scalars(tag) == after.Scalars(tag)
-    for tag in before.Tags()["tensors"]:
-        assert before.Tensors(tag) == after.Tensors(tag)
-    assert [event.step for event in before.Images("images/samples")][-4:] == [4, 5, 6, 7]
-    assert {event.step for event in after.Images("images/samples")} <= {2, 4, 6, 7}
-    assert after.Images("real") == before.Images("real")
-    assert after.Images("images/samples")[-1] == before.Images("images/samples")[-1]
-    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "events.out.tfevents.0"}
-
-
-def test_texts_are_added_and_one_tag_is_left_out(finished, tmp_path):
-    publish_runs.publish(finished, tmp_path, None, {"mistake": "**Sign:** none."}, without="real")
-    tags = EventAccumulator(str(tmp_path)).Reload().Tags()
-    before = EventAccumulator(str(finished)).Reload().Tags()
-    assert tags["images"] == ["images/samples"]
-    assert tags["scalars"] == before["scalars"]
-    assert set(tags["tensors"]) == {*before["tensors"], "mistake/text_summary"}
+def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_first_step(finished, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    with events(run, None) as board:
+        board.add_text("mistake", "**Sign:** none.")
+    publish_runs.publish(run, tmp_path / "published")
+    before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (run, tmp_path / "published"))
+    for kind, find in (("scalars", "Scalars"), ("tensors", "Tensors")):
+        assert before.Tags()[kind] == after.Tags()[kind]
+        for tag in before.Tags()[kind]:
+            assert getattr(before, find)(tag) == getattr(after, find)(tag)
+    assert "mistake/text_summary" in after.Tags()["tensors"]
+    assert after.Tags()["images"] == ["images/samples"]
+    assert [event.step for event in after.Images("images/samples")] == [1, 2, 3, 4, 5, 6, 7]
+    assert set(contents(tmp_path / "published")) == {"config.json", "events.out.tfevents.0"}
 
 
 def first_groups(log_folder):
@@ -71,12 +66,14 @@ def test_the_published_runs_have_no_curve_that_is_always_zero_and_wgan_gp_has_lo
             assert losses == {"loss/wasserstein/critic", "loss/wasserstein/generator"}
 
 
-def test_the_film_strip_shows_the_same_noise_at_five_steps(finished):
-    strip = np.array(publish_runs.filmstrip(finished))
-    assert strip.shape == (234, 5 * 234 + 4 * 12)  # four digits of 58 pixels each way, and an edge of two
-    for frame, step in enumerate([0, 1, 2, 4, 7]):
-        grid = np.array(Image.open(finished / "samples" / f"step-{step:06d}.png"))
-        assert np.array_equal(strip[:, frame * 246 :][:, :234], grid[:234, :234])
+def test_a_contact_sheet_shows_the_upper_left_of_each_grid(finished):
+    grids = publish_runs.sample_grids(finished)
+    assert list(grids) == [f"step-{step:06d}" for step in range(8)]
+    sheet = np.array(publish_runs.contact_sheet(grids, 3))
+    assert sheet.shape == (3 * 264, 3 * 246 - 12)  # four digits of 58 pixels each way, and an edge of two
+    for number, grid in enumerate(grids.values()):
+        top, left = number // 3 * 264 + 20, number % 3 * 246
+        assert np.array_equal(sheet[top : top + 234, left : left + 234], np.array(grid)[:234, :234])
 
 
 @pytest.mark.tools
@@ -86,7 +83,8 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(finished, tmp_p
     users = published / "20260101-120000" / "checkpoint.pt"
     users.parent.mkdir(parents=True)
     users.write_text("precious")
-    publish_runs.publish(finished, published, publish_runs.filmstrip)
+    publish_runs.publish(finished, published)
+    (published / "samples.png").touch()
     before = contents(published)
     arguments = ["--scripts", "gan_detach", "--output", "runs", "--steps", 2]
     done = forked(publish_runs.__file__, *arguments, folder=tmp_path)

@@ -29,8 +29,7 @@ from scripts.cyclegan import linear_decay
 
 # What cannot be left out.
 NEEDED = {"sample": ["run"], "evaluate": ["run"], "translate": ["run", "input", "--output=output"]}
-COMPARISONS = ["compare_updates", "compare_modes", "compare_loops"]
-SCRIPTS = [*GANS, "cyclegan", *NEEDED, *COMPARISONS, "publish_runs"]
+SCRIPTS = [*GANS, "cyclegan", *NEEDED, "compare_updates", "compare_modes", "publish_runs"]
 ONE_OF_A_KIND = ["gan_r3", "cyclegan", "sample", "compare_updates", "publish_runs"]
 NUMBERS = ["0", "1", "2", "28", "64", "-1", "1.5", "-0.5", "1e-3", "1e400", "1e-400", "nan", "inf", "-inf", "1_000"]
 NOT_NUMBERS = ["0x10", "1,", "2**3", "True", "1e", "½", "1 2"]

@@ -207,6 +207,6 @@ def test_other_packages_called_common_and_scripts_are_not_in_the_way(tmp_path):
     for name in ("common", "scripts"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise ImportError('not this one')")
-    done = python(path_of("compare_loops"), "--help", PYTHONPATH=str(tmp_path))  # imports from both
+    done = python(path_of("compare_updates"), "--help", PYTHONPATH=str(tmp_path))  # imports from both
     assert done.returncode == 0, done.stderr
     assert "--batch-size" in done.stdout

@@ -65,7 +65,7 @@ def test_evaluate_counts_the_modes_of_a_run_beside_those_of_real_images(stacked_
     assert floor["confident"] >= 0.8
     printed = capsys.readouterr().out
     assert "| modes      | 1       | 9" in printed
-    assert "| reverse KL | 6." in printed
+    assert "| reverse kl | 6." in printed
 
 
 def test_the_count_is_26000_if_none_is_given(stacked_run, monkeypatch):
