@@ -49,9 +49,9 @@ class Options(GeneratorOptions):
 
     count: Annotated[int, Ge(1), Le(10**7)] | None = None
     """Number of images; of a CycleGAN, at most as many as it has test images. None: 64, or eight of every class."""
-    of_class: Annotated[str | None, tyro.conf.arg(name="class")] = None
-    """The class to make images of, if the networks are told one: its name, such as 7. None: every class, a
-    column each, with the same noise along a row."""
+    of_class: Annotated[str, tyro.conf.arg(name="class")] = "all"
+    """The class to make images of, if the networks are told one: its name, such as 7. all: every class, a column
+    each, with the same noise along a row."""
     interpolate: Count | None = None
     """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
     must be a multiple of it. None draws an independent z for every image."""
@@ -64,7 +64,7 @@ class Options(GeneratorOptions):
 
 def translate_test_images(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
     """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
-    if options.interpolate or options.networks or options.of_class:
+    if options.interpolate or options.networks or options.of_class != "all":
         raise BadInput(f"{options.run}: a CycleGAN has no z to --interpolate, no --class, and no other --networks")
     generator = load_translator(checkpoint, options.run, "a-to-b")
     with refusing(options.run):
@@ -75,12 +75,12 @@ def translate_test_images(checkpoint: dict, options: Options, device: torch.devi
 
 def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:
     """Return what the generator takes: z (N, z_dim), and int64 labels (N,) if it is told one of the classes `names`."""
-    if options.of_class not in (None, *names):
+    if options.of_class not in ("all", *names):
         message = f"has the classes {', '.join(names)}; name one" if names else "has no classes; leave it out"
         raise BadInput(f"--class {options.of_class}: the run {options.run} {message}")
     if not names:
         return [draw_noise(options.count or 64, z_dim, options)]
-    if options.of_class:
+    if options.of_class != "all":
         z = draw_noise(options.count or 64, z_dim, options)
         return [z, torch.full((len(z),), names.index(options.of_class))]
     if options.interpolate:
@@ -135,7 +135,7 @@ def main(options: Options) -> None:
         arrays = {"images": images.numpy()} | ({"labels": inputs[1].numpy()} if names else {})
         write_whole(output, lambda file: np.savez_compressed(file, **arrays))
     else:
-        columns = len(names) if names and options.of_class is None else round(len(images) ** 0.5)
+        columns = len(names) if names and options.of_class == "all" else round(len(images) ** 0.5)
         picture = grid(images, options.interpolate or columns)
         write_whole(output, lambda file: file.write(png(picture)))
     print(f"{len(images)} images: {short_path(output)}")
