@@ -7,8 +7,6 @@ from itertools import pairwise
 
 from torch import nn
 
-MOST_BLOCKS, MOST_HALVINGS = 100, 10  # more is a slip, or a checkpoint's attempt on the machine's memory
-
 
 def cyclegan_networks(
     image_shape: tuple[int, int, int], width: int = 64, blocks: int = 9, halvings: int = 3
@@ -17,8 +15,6 @@ def cyclegan_networks(
 
     The published sizes are the defaults. Raises ValueError for images that these networks cannot take.
     """
-    if halvings > MOST_HALVINGS:
-        raise ValueError(f"{halvings} halvings, but at most {MOST_HALVINGS}")
     channels, height, size = image_shape
     smallest = 3 * 2**halvings
     if height % 4 or size % 4 or min(height, size) < smallest:
@@ -30,11 +26,8 @@ def cyclegan_networks(
 def resnet_generator(channels: int, width: int = 64, blocks: int = 9) -> nn.Module:
     """Return CycleGAN's generator, images (N, C, H, W) to images of the same size; H and W are multiples of 4.
 
-    Two halvings, `blocks` residual blocks, two doublings. `width` is the number of channels at full size. Raises
-    ValueError for more blocks than anyone means.
+    Two halvings, `blocks` residual blocks, two doublings. `width` is the number of channels at full size.
     """
-    if blocks > MOST_BLOCKS:
-        raise ValueError(f"{blocks} blocks, but at most {MOST_BLOCKS}")
     layers = [nn.ReflectionPad2d(3), nn.Conv2d(channels, width, 7), nn.InstanceNorm2d(width), nn.ReLU()]
     for narrow in (width, 2 * width):
         down = nn.Conv2d(narrow, 2 * narrow, 3, stride=2, padding=1)

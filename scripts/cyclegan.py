@@ -170,8 +170,7 @@ def main(options: Options) -> None:
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
     )
-    shape, generator = domains.test_a.shape[1:], run.cpu_generator
-    pool_a, pool_b = (ImagePool(ranks=run.ranks, shape=shape, generator=generator) for _ in "ab")
+    pool_a, pool_b = (ImagePool(ranks=run.ranks, generator=run.cpu_generator) for _ in "ab")
 
     a, b = next(batches(domains.test_a, 8, options.seed)), next(batches(domains.test_b, 8, options.seed + 1))
     run.show(

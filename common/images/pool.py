@@ -4,8 +4,6 @@ Shrivastava et al., "Learning from Simulated and Unsupervised Images through Adv
 one image at a time, as in the published CycleGAN.
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -19,20 +17,12 @@ class ImagePool:
     256x256 pixels in colour takes 0.8 MB; the gradients of the published generators take 91 MB.
     """
 
-    def __init__(
-        self,
-        size: int = 50,
-        ranks: Ranks | None = None,
-        shape: Sequence[int] | None = None,
-        generator: torch.Generator | None = None,
-    ):
+    def __init__(self, size: int = 50, ranks: Ranks | None = None, generator: torch.Generator | None = None):
         """Start empty. ranks: the ranks of the run; None is this process alone.
 
-        shape: (C, H, W) that the images of a loaded state must have; None allows any. generator: of random numbers on
-        the CPU, the same on all ranks; None is torch's own.
+        generator: of random numbers on the CPU, the same on all ranks; None is torch's own.
         """
-        self.size, self.ranks, self.shape = size, ranks or Ranks(1), shape
-        self.generator = generator
+        self.size, self.ranks, self.generator = size, ranks or Ranks(1), generator
         self.images: list[Tensor] = []
 
     def exchange(self, fakes: Tensor) -> Tensor:
@@ -59,9 +49,5 @@ class ImagePool:
         return {"images": torch.stack([image.cpu() for image in self.images]) if self.images else torch.empty(0)}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Load the images of a `state_dict`; raises ValueError for more than `size`, or for another shape."""
-        images = state["images"]
-        shape = tuple(self.shape or images.shape[1:])
-        if len(images) > self.size or (len(images) and (images.ndim != 4 or images.shape[1:] != shape)):
-            raise ValueError(f"{tuple(images.shape)} for a pool of {self.size} images of {shape}")
-        self.images = list(images)
+        """Load the images of a `state_dict`."""
+        self.images = list(state["images"])
