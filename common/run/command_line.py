@@ -1,6 +1,5 @@
 """The command line of every script: options from a dataclass, help from the docstring, errors in one line."""
 
-import io
 import os
 import signal
 import sys
@@ -19,20 +18,15 @@ Options = TypeVar("Options")
 def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     """Parse the command line into `options` and call `main` with it.
 
-    If the parsed options have a method `defaults()`, it returns the values of the options that were left out: an
-    instance of their class. Errors end the process with one line on stderr, printed by one process under torchrun.
-    Status 2: `main` raises `BadInput`. Status 1: `main` raises `Stopped`, `LostRank` or an OSError that names its file.
-    Status 128 plus the signal's number, without a message: a signal has ended `main`, or stdout was closed.
+    With `--resume`, the options left out are those of the run. Errors end the process with one line on stderr, printed
+    by one process under torchrun. Status 2: `main` raises `BadInput`. Status 1: `main` raises `Stopped`, `LostRank` or
+    an OSError that names its file. Status 128 plus the signal's number, without a message: a signal has ended `main`.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # file names may have characters that the terminal lacks
-            stream.reconfigure(errors="backslashreplace")
     try:
         given = parse(options, main.__globals__["__doc__"])
-        if hasattr(given, "defaults"):
-            given = parse(options, main.__globals__["__doc__"], default=given.defaults())
+        if getattr(given, "resume", None):
+            given = parse(options, main.__globals__["__doc__"], default=given.of_run())
         main(given)
-        sys.stdout.flush()
     except BadInput as error:
         end(str(error), 2)
     except (Stopped, LostRank) as error:
@@ -42,9 +36,6 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
         sys.exit(error.status)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:  # the reader of stdout has left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
-        sys.exit(128 + 13)
     except OSError as error:
         if error.filename is None:
             raise

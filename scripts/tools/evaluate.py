@@ -39,9 +39,10 @@ from common.data import LabeledImages
 from common.errors import BadInput
 from common.images.load import load_images, load_labeled_images
 from common.images.streaming import StreamedImages
+from common.run.board import events
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch
-from common.run.folder import events, short_path, write_whole
+from common.run.folder import short_path, write_whole
 from common.run.markdown import table
 from common.run.option_values import Seed, checked
 from common.run.options import pick_device
@@ -197,7 +198,7 @@ def write_evaluation(path: Path, entry: dict, settings: dict[str, str | int], cu
     """Add an entry to `evaluation.json`, in place of one of the same settings, and its points to TensorBoard."""
     earlier = read_evaluations(path)
     if entry not in earlier:  # else TensorBoard has these points already
-        with events(path.parent, None) as board:
+        with events(path.parent) as board:
             # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
             for group, figures in (("quality", entry["samples"]), ("quality_floor", entry["floor"])):
                 for name, figure in figures.items():

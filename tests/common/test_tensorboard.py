@@ -2,9 +2,7 @@
 
 import io
 import json
-import os
 import re
-import time
 import urllib.parse
 import urllib.request
 
@@ -15,7 +13,6 @@ from tensorboard import program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common.run.board import charts
-from common.run.folder import events
 from common.run.options import GanOptions
 from scripts import gan_detach, gan_resample
 
@@ -107,18 +104,3 @@ def test_wasserstein_losses_have_a_chart_of_their_own():
         for group, (_, (expression,)) in layout.items()
     }
     assert tags == {"loss": ["loss/generator"], "loss/wasserstein": ["loss/wasserstein/critic"]}
-
-
-@pytest.mark.parametrize("seconds", [0, -3600])
-def test_a_run_resumed_keeps_its_points_in_order_whatever_the_clock_says(seconds, tmp_path, monkeypatch):
-    """The files are read in the order of their names: the second, then the process, in which 10000 is before 9999."""
-    clock, now = time.time, 0
-    for process, start in ((9999, None), (10000, 3)):
-        monkeypatch.setattr(os, "getpid", lambda: process)  # noqa: B023 (called within this turn)
-        monkeypatch.setattr(time, "time", lambda: clock() + now)  # noqa: B023 (likewise)
-        now = seconds
-        with events(tmp_path, start) as board:
-            for step in range(start or 1, 5):
-                board.add_scalar("loss", process, step)
-    found = EventAccumulator(str(tmp_path)).Reload().Scalars("loss")
-    assert [(point.step, point.value) for point in found] == [(1, 9999), (2, 9999), (3, 10000), (4, 10000)]
