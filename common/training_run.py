@@ -114,10 +114,7 @@ class TrainingRun:
         self.pictures, self.columns = pictures, columns
 
     def measure(self, measures: dict[str, Callable[[], Tensor]]) -> None:
-        """Name the measurements, made with every sample grid: TensorBoard tags, and functions that return 0-d tensors.
-
-        The last value of each is also printed at the end.
-        """
+        """Name the measurements, made with every sample grid: TensorBoard tags, functions that return 0-d tensors."""
         self.measures = measures
 
     def noise(self, count: int) -> Tensor:
@@ -145,12 +142,9 @@ class TrainingRun:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, sample and save between them.
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
-        [-1, 1]; under torchrun, this process's rows of it. LabeledImages give two parts, the images and their labels,
-        int64 (batch_size,): with one such data set, (step, real, labels). A resumed run loads its state here and starts
-        with the step after its checkpoint. Raises BadInput for other data, if the run's folder cannot be written or is
-        in use by another process, if the data differ between processes, or if the checkpoint does not fit these
-        networks and data. Raises Stopped if later a file cannot be written, a streamed image cannot be read or a loss
-        is not finite; Interrupted, with everything saved, after Ctrl-C or SIGTERM.
+        [-1, 1]; under torchrun, this process's rows of it. LabeledImages give two parts: (step, real, labels), labels
+        int64 (batch_size,). A resumed run loads its state here. Raises BadInput where the run cannot start, Stopped
+        where it cannot continue, and Interrupted, with everything saved, after Ctrl-C or SIGTERM.
         """
         options = self.options
         for images in datasets:

@@ -65,10 +65,8 @@ def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
     option: the run would continue without it.
     """
     for name in checkpoint["options"].keys() - {field.name for field in fields(kind)}:
-        raise BadInput(
-            f"{run}: made by {checkpoint['script']}.py with {flag(str(name))}, which this script does not have; "
-            "take the script, and the version of it, that made the run"
-        )
+        message = f"made by {checkpoint['script']}.py with {flag(str(name))}, which this script does not have"
+        raise BadInput(f"{run}: {message}; take the version that made it")
     with refusing(run / "checkpoint.pt"):
         return options_from_store(kind, checkpoint["options"])
 

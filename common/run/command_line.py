@@ -56,9 +56,8 @@ def one_line(message: str) -> str:
 
 
 def parse(options: type[Options], description: str | None, default: Options | None = None) -> Options:
-    """Return the `options` parsed from the command line; where it does not parse, tyro says why and ends with status 2.
+    """Return the `options` parsed from the command line, or end with status 2.
 
-    description: the text above the help, up to its first indented paragraph. default: the values of the options left
-    out; None takes those of the class.
+    description: the text above the help, up to its first indented paragraph. default: the options left out.
     """
     return tyro.cli(options, description=(description or "").split("\n\n    ")[0], default=default)

@@ -18,12 +18,10 @@ class LostRank(Exception):
 class Ranks:
     """The processes of a run, seen from one of them; with a single process, no method has an effect.
 
-    Every rank holds all weights. `--batch-size` is the global batch; each rank computes on its slice of rows, with its
-    rows of the noise. `average_gradients`, a hook on each optimizer, replaces the rank's gradients by those of the
-    global batch before the step: one all-reduce per optimizer step. A loss is a mean over samples and no layer mixes
-    samples, so the gradient of the global batch is the sum of the ranks' gradients, each weighted by the rank's
-    fraction of the batch; the ranks may have different numbers of rows. A pool of past fakes needs the fakes of all
-    ranks: `whole`.
+    Every rank holds all weights and computes on its slice of the global batch, with its rows of the noise. A loss is a
+    mean over samples and no layer mixes samples, so the gradient of the global batch is the sum of the ranks' own, each
+    weighted by the rank's fraction of the batch. `average_gradients`, a hook on each optimizer, puts it in place before
+    the step, by one all-reduce.
     """
 
     def __init__(self, batch_size: int):
