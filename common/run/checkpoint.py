@@ -111,7 +111,7 @@ def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for number, entry in state["state"].items():
         expected = entry
-        if isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW):
+        if type(optimizer) in (torch.optim.Adam, torch.optim.AdamW):
             names = {"exp_avg", "exp_avg_sq", *entry} - {"step"}
             expected = {"step": torch.tensor(0.0)} | dict.fromkeys(names, parameters[number])
         if wrong := difference(expected, entry):
