@@ -26,10 +26,10 @@ from tqdm import tqdm
 
 from common.data import LabeledImages, absolute_dataset, batches, check_images, seed_for, to_uint8
 from common.errors import BadInput, Stopped
-from common.run.board import add_picture, charts, check_numbers_by_name, stacked, tag_of
+from common.run.board import charts, events, tag_of
 from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
 from common.run.compiled import compile_in_place
-from common.run.folder import events, locked, make_run_folder, short_path, version, write_whole
+from common.run.folder import locked, make_run_folder, short_path, write_whole
 from common.run.markdown import table
 from common.run.option_values import checked, options_to_store
 from common.run.options import RunOptions, check_resumable, check_same_on_all_ranks, pick_device
@@ -54,16 +54,13 @@ class TrainingRun:
         script: path of the training script; runs are in a folder of its name. Raises BadInput for options that cannot
         work, or that differ from those of the run to resume.
         """
-        options = checked(options)
+        self.options = options = checked(options)
         self.path = Path(script)
         self.script = self.path.stem
-        self.options = options
         self.folder = options.resume
-        self.resumed = version(options.resume / "checkpoint.pt") if options.resume else None
-        self.checkpoint = load_checkpoint(options.resume) if options.resume else {}
-        self.saved_step: int | None = self.checkpoint.get("step")
+        self.saved_step: int | None = None
         if options.resume:
-            check_resumable(self.script, options, self.checkpoint)
+            check_resumable(self.script, options, load_checkpoint(options.resume))
         self.ranks = Ranks(options.batch_size)
         self.device = pick_device(options.device)
         # Only rank 0 makes a folder.
@@ -118,10 +115,7 @@ class TrainingRun:
         self.pictures, self.columns = pictures, columns
 
     def measure(self, measures: dict[str, Callable[[], Tensor]]) -> None:
-        """Name the measurements, made with every sample grid: TensorBoard tags, and functions that return 0-d tensors.
-
-        The last value of each is also printed at the end.
-        """
+        """Name the measurements, made with every sample grid: TensorBoard tags, functions that return 0-d tensors."""
         self.measures = measures
 
     def noise(self, count: int) -> Tensor:
@@ -149,12 +143,9 @@ class TrainingRun:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, sample and save between them.
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
-        [-1, 1]; under torchrun, this process's rows of it. LabeledImages give two parts, the images and their labels,
-        int64 (batch_size,): with one such data set, (step, real, labels). A resumed run loads its state here and starts
-        with the step after its checkpoint. Raises BadInput for other data, if the run's folder cannot be written or is
-        in use by another process, if the data differ between processes, or if the checkpoint does not fit these
-        networks and data. Raises Stopped if later a file cannot be written, a streamed image cannot be read or a loss
-        is not finite; Interrupted, with everything saved, after Ctrl-C or SIGTERM.
+        [-1, 1]; under torchrun, this process's rows of it. LabeledImages give two parts: (step, real, labels), labels
+        int64 (batch_size,). A resumed run loads its state here. Raises BadInput where the run cannot start, Stopped
+        where it cannot continue, and Interrupted, with everything saved, after Ctrl-C or SIGTERM.
         """
         options = self.options
         for images in datasets:
@@ -163,26 +154,24 @@ class TrainingRun:
         classes = [list(images.classes) for images in datasets if isinstance(images, LabeledImages)]
         check_same_on_all_ranks(self.ranks, dataset=[shapes, classes])
         self.check_parts()
-        start = self.restore(shapes, classes) if options.resume else 0
-        if start == options.steps:
-            self.print_results(start)
-            return
-        streams = [
-            batches(images, options.batch_size, seed_for(options.seed, domain), start, self.ranks.rows)
-            for domain, images in enumerate(datasets)
-        ]
         leads = self.ranks.leads
-        if leads and not options.resume:
-            self.folder = make_run_folder(options.runs_dir / self.script)
-        self.folder = self.ranks.gather(self.folder)[0]
-        self.ranks.broadcast_weights(self.networks().values())
         with ExitStack() as opened, signals_noted() as self.signals, ExitStack() as audited:
-            for stream in streams:
-                opened.callback(stream.close)  # ends the threads that read its images
+            if leads and not options.resume:
+                self.folder = make_run_folder(options.runs_dir / self.script)
             if leads:
                 opened.enter_context(locked(self.folder))
-                if options.resume and version(self.folder / "checkpoint.pt") != self.resumed:
-                    raise BadInput(f"{short_path(self.folder)}: another process has just continued this run; try again")
+            self.folder = self.ranks.gather(self.folder)[0]
+            start = self.restore(shapes, classes) if options.resume else 0
+            if start == options.steps:
+                self.print_results(start)
+                return
+            self.ranks.broadcast_weights(self.networks().values())
+            streams = [
+                batches(images, options.batch_size, seed_for(options.seed, domain), start, self.ranks.rows)
+                for domain, images in enumerate(datasets)
+            ]
+            for stream in streams:
+                opened.callback(stream.close)  # ends the threads that read its images
             progress = {"initial": start, "total": options.steps, "unit": "step", "dynamic_ncols": True}
             self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not leads))
             with self.write_errors_as_stopped():
@@ -213,7 +202,7 @@ class TrainingRun:
                 try:
                     reals = [next(stream) for stream in streams]
                 except BadInput as error:
-                    raise self.read_error(step - 1, error) from error
+                    raise Stopped(f"{error}; {self.last_checkpoint()}") from error
                 parts = [real if isinstance(real, tuple) else (real,) for real in reals]
                 yield step, *chain.from_iterable(parts)
                 self.bar.update()
@@ -237,20 +226,18 @@ class TrainingRun:
 
     def check_parts(self) -> None:
         """Raise BadInput for a frozen network's optimizer, and for what several ranks cannot train as one process."""
-        average = self.ranks.average_gradients
+        average, several = self.ranks.average_gradients, self.ranks.count > 1
         for name, part in self.state.items():
             if isinstance(part, Optimizer):
                 if not any(weight.requires_grad for group in part.param_groups for weight in group["params"]):
                     raise BadInput(f"{name}: all of its parameters are frozen; unfreeze some with requires_grad_(True)")
-                if self.ranks.count > 1 and average not in part._optimizer_step_pre_hooks.values():
+                if several and average not in part._optimizer_step_pre_hooks.values():
                     cure = f"before the loop, call {name}.register_step_pre_hook(run.ranks.average_gradients)"
                     raise BadInput(f"{name}: its gradients are not averaged over the processes; {cure}")
-            for layer in part.modules() if isinstance(part, nn.Module) and self.ranks.count > 1 else ():
+            for layer in part.modules() if several and isinstance(part, nn.Module) else ():
                 if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm) and layer.training:
-                    message = (
-                        "normalises over each process's part of the batch; use GroupNorm, or SyncBatchNorm on CUDA"
-                    )
-                    raise BadInput(f"{name}: its {type(layer).__name__} {message}")
+                    cure = "use GroupNorm, or SyncBatchNorm on CUDA"
+                    raise BadInput(f"{name}: its {type(layer).__name__} normalises over a part of the batch; {cure}")
 
     def ends(self, step: int) -> bool:
         """Return whether `step` is the last: that of --steps, or the first after a signal.
@@ -264,21 +251,9 @@ class TrainingRun:
         self.signal = max(self.ranks.gather(max(self.signals, default=0)))
         return self.signal > 0
 
-    def read_error(self, step: int, error: BadInput) -> BadInput | Stopped:
-        """Save a run of one process after `step`; return the exception that ends the run, given a read error."""
-        if step == 0:
-            return error
-        if self.ranks.count == 1 and self.saved_step != step:
-            with self.write_errors_as_stopped():
-                self.save(step)
-        message = f"{error}; {self.last_checkpoint()}"
-        if self.saved_step is not None:
-            message += "; --resume continues from it, with the same number of images"
-        return Stopped(message)
-
     def restore(self, shapes: list[list[int]], classes: list[list[str]]) -> int:
         """Load the checkpoint's state and return its step; raises BadInput, loading nothing, if it does not fit."""
-        run, checkpoint = self.options.resume, self.checkpoint
+        run, checkpoint = self.options.resume, load_checkpoint(self.options.resume)
         made_with = [list(shape) for shape in checkpoint["data_shapes"]]
         if made_with != shapes:
             message = f"images of shape {shapes}, but the run {run} was made with {made_with}; use the same images"
@@ -286,23 +261,24 @@ class TrainingRun:
         if classes != checkpoint.get("classes", []):
             message = f"classes other than those of the run {run}; use the same images in the same folders"
             raise BadInput(f"--dataset {self.options.dataset}: holds {message}")
+        if not 0 < checkpoint["step"] <= self.options.steps:
+            raise BadInput(f"{run / 'checkpoint.pt'}: has made step {checkpoint['step']} of {self.options.steps}")
         with refusing(run / "checkpoint.pt"):
             for name, part in self.state.items():
                 if wrong := mismatch(part, checkpoint.get(name)):
                     raise BadInput(f"does not hold this {name}: {wrong}")
             for name, part in self.state.items():
                 load_state(part, checkpoint[name])
-        self.checkpoint = {}
-        return checkpoint["step"]
+        self.saved_step = checkpoint["step"]
+        return self.saved_step
 
     def write_start(self) -> None:
         """Write what a new run shows before its first step: its options, fixed pictures and first samples."""
         options = table(["option", "value"], [[name, str(value)] for name, value in asdict(self.options).items()])
-        # A folder's name may hold bytes that are not text.
-        self.board.add_text("options", options.encode(errors="backslashreplace").decode())
+        self.board.add_text("options", options)
         for name, picture in self.pictures.items():
             if isinstance(picture, Tensor):
-                add_picture(self.board, name, picture, 0, self.columns)
+                self.board.add_image(name, grid(to_uint8(picture), self.columns), 0)
         self.sample(0)
 
     def report(self, audit: "GradientAudit", step: int, steps: str) -> None:
@@ -318,9 +294,12 @@ class TrainingRun:
         """Take the results of a step: by name, numbers or tensors of one element. Each becomes a curve in TensorBoard.
 
         Its tag is `tag_of(name)`; names that end in `loss` are also shown beside the progress bar. Tensors are read
-        only every --log-every steps. Raises Stopped for other types.
+        only every --log-every steps. Raises Stopped for tensors of more elements.
         """
-        check_numbers_by_name(step, values)
+        for name, value in values.items():
+            if isinstance(value, Tensor) and value.numel() != 1:
+                message = f"a tensor of shape {tuple(value.shape)} as {name!r}; a curve takes one number"
+                raise Stopped(f"step {step}: the step returned {message}")
         self.latest = step, values
 
     def draw_curves(self) -> None:
@@ -345,7 +324,9 @@ class TrainingRun:
         All ranks must call this at the same step, and all get the same numbers.
         """
         step, values = self.latest
-        means = self.ranks.mean(stacked(values, self.device)).tolist() if values else []
+        tensors = [torch.as_tensor(value).detach().reshape(()) for value in values.values()]
+        tensors = [tensor.to(self.device, torch.get_default_dtype()) for tensor in tensors]
+        means = self.ranks.mean(torch.stack(tensors)).tolist() if values else []
         numbers = dict(zip(values, means, strict=True))
         for name, number in numbers.items():
             if not math.isfinite(number):
@@ -368,7 +349,7 @@ class TrainingRun:
             module.training = mode
         for name, images in drawn.items():
             # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
-            add_picture(self.board, f"images/{name}", images, step, self.columns)
+            self.board.add_image(f"images/{name}", grid(to_uint8(images), self.columns), step)
         for name, number in self.measured.items():
             self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)
@@ -396,7 +377,8 @@ class TrainingRun:
 
     def write_config(self, shapes: list[list[int]], classes: list[list[str]]) -> None:
         """Write `config.json`: the script, its options, the data's shapes and classes, and what it ran on."""
-        options = options_to_store(self.options, "resume")
+        options = options_to_store(self.options)
+        del options["resume"]
         if isinstance(options.get("dataset"), str):
             options["dataset"] = absolute_dataset(options["dataset"])
         self.config = {

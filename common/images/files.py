@@ -1,7 +1,6 @@
 """Image files: found in a folder, checked by their headers, read as uint8 tensors."""
 
 import os
-import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,21 +21,14 @@ HEADER_THREADS = 16  # read headers at once, to hide the latency of a disk or a 
 def image_paths(folder: Path) -> list[str]:
     """Return the sorted paths of the image files below `folder`, by suffix, as strings: there may be millions.
 
-    Links are followed; a folder that was visited before, as in a loop of links, is left out. Raises BadInput for a
-    folder that cannot be listed.
+    Links are followed. Raises BadInput for a folder that cannot be listed.
     """
 
     def refuse(error: OSError) -> None:
         raise BadInput(f"{error.filename} cannot be listed ({error.strerror}); make it readable") from error
 
-    paths, met = [], set()
-    for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
-        folders.sort()  # of two paths to one folder, the same is taken on every machine
-        status = Path(parent).stat()
-        if (status.st_dev, status.st_ino) in met:
-            folders.clear()
-            continue
-        met.add((status.st_dev, status.st_ino))
+    paths = []
+    for parent, _, names in os.walk(folder, onerror=refuse, followlinks=True):
         images = (name for name in names if name.lower().endswith(IMAGE_SUFFIXES))
         paths += [f"{parent}/{name}" for name in images if not name.startswith("._")]  # macOS's notes on a file
     return sorted(paths)
@@ -79,8 +71,6 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
 def opened(path: str | Path) -> Iterator[Image.Image]:
     """Open an image; any error in opening it or in the block is raised as BadInput that names the path."""
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise ValueError("it is no regular file")  # opening a FIFO would block until something writes to it
         with Image.open(path) as image:
             yield image
     except Exception as error:  # for a broken file the decoders raise errors of any type
@@ -95,13 +85,9 @@ def mode_of(image: Image.Image) -> str:
 
 
 def on_white(image: Image.Image) -> Image.Image:
-    """Return the image in 8 bits, on white if transparent; raises ValueError for more than 16 bits a channel."""
-    if image.mode.startswith("I"):  # convert() would clip at 255
-        pixels = np.array(image, dtype=np.int64)
-        pixels[pixels == image.info.get("transparency")] = 65535
-        if pixels.min() < 0 or pixels.max() > 65535:
-            raise ValueError("more than 16 bits a pixel")
-        return Image.fromarray(((pixels * 255 + 32767) // 65535).astype(np.uint8))
+    """Return the image in 8 bits, on white if transparent."""
+    if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
+        return Image.fromarray((np.array(image) / 257).round().clip(0, 255).astype(np.uint8))
     if image.has_transparency_data:
         white = Image.new("RGBA", image.size, "white")
         return Image.alpha_composite(white, image.convert("RGBA"))

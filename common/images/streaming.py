@@ -18,8 +18,7 @@ class StreamedImages:
     def __init__(self, paths: Sequence, shape: tuple[int, int, int], read: Callable[..., Tensor]):
         """Store the paths; no image is read yet.
 
-        paths: anything that `read` tells images by. shape: (C, H, W) of every image. read: returns the image of a path
-        as uint8 of this shape, or raises BadInput.
+        shape: (C, H, W) of every image. read: returns the image of a path as uint8 of this shape, or raises BadInput.
         """
         self.paths, self.read = paths, read
         self.shape = torch.Size([len(paths), *shape])

@@ -1,8 +1,6 @@
 """Reading a checkpoint from an untrusted source: nothing in it is executed, and it is checked before it is used."""
 
 import math
-import os
-import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +16,6 @@ from common.errors import BadInput
 from common.run.option_values import flag, options_from_store
 
 Options = TypeVar("Options")
-IMPLEMENTATION = ("foreach", "fused", "capturable", "differentiable")  # settings of how an optimizer computes, not what
 
 
 def load_checkpoint(run: Path) -> dict:
@@ -28,13 +25,11 @@ def load_checkpoint(run: Path) -> dict:
     still to be checked, by `stored_options` and `mismatch`. Nothing in the file is executed. Raises BadInput if there
     is no checkpoint or it cannot be read.
     """
-    path = run / "checkpoint.pt" if os.path.isdir(run) else run  # noqa: PTH112 (Path.is_dir raises for long names)
-    if not os.path.isfile(path):  # noqa: PTH113
+    path = run / "checkpoint.pt" if run.is_dir() else run
+    if not path.is_file():
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
     with refusing(path):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about a file that is refused anyway
-            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()  # torch.load does not look at the checksums
         if damaged:
@@ -72,10 +67,8 @@ def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
     option: the run would continue without it.
     """
     for name in checkpoint["options"].keys() - {field.name for field in fields(kind)}:
-        raise BadInput(
-            f"{run}: made by {checkpoint['script']}.py with {flag(str(name))}, which this script does not have; "
-            "take the script, and the version of it, that made the run"
-        )
+        message = f"made by {checkpoint['script']}.py with {flag(str(name))}, which this script does not have"
+        raise BadInput(f"{run}: {message}; take the version that made it")
     with refusing(run / "checkpoint.pt"):
         return options_from_store(kind, checkpoint["options"])
 
@@ -106,24 +99,23 @@ def mismatch(part: Stateful, state: object) -> str | None:
 def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
     """Return why `optimizer` cannot load `state`, in a few words, or None.
 
-    Settings must have the form of the optimizer's own. The tensors of Adam and AdamW must have the names, shapes and
-    dtypes that a step gives them; those of other optimizers PyTorch checks in their first step. A parameter that was
-    never stepped, because it is frozen or unused, has no tensors.
+    The tensors of Adam and AdamW must have the names, shapes and dtypes that a step gives them, because their fused
+    forms do not check; those of other optimizers PyTorch checks in their first step. A parameter that was never
+    stepped, because it is frozen or unused, has no tensors.
     """
     own = optimizer.state_dict()["param_groups"]
     if [group["params"] for group in state["param_groups"]] != [group["params"] for group in own]:
         return "other groups of parameters"
-    parameters = {}
-    for group, mine, loaded in zip(optimizer.param_groups, own, state["param_groups"], strict=True):
-        parameters |= {number: (p, mine) for number, p in zip(mine["params"], group["params"], strict=True)}
-        for name in mine.keys() - {"params", *IMPLEMENTATION}:
-            if not same_form(mine[name], loaded.get(name, mine[name] if isinstance(mine[name], bool) else None)):
-                return f"its setting {name} is {loaded.get(name)}"
+    for settings, loaded in zip(own, state["param_groups"], strict=True):
+        for name, value in numbers_of(settings).items():
+            if not same_form(value, loaded[name]):
+                return f"its setting {name} is {loaded[name]}"
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for number, entry in state["state"].items():
-        parameter, settings = parameters[number]
-        names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if settings.get("amsgrad") else [])]
-        moments = type(optimizer) in (torch.optim.Adam, torch.optim.AdamW)
-        expected = {"step": torch.tensor(0.0)} | dict.fromkeys(names, parameter) if moments else entry
+        expected = entry
+        if type(optimizer) in (torch.optim.Adam, torch.optim.AdamW):
+            names = {"exp_avg", "exp_avg_sq", *entry} - {"step"}
+            expected = {"step": torch.tensor(0.0)} | dict.fromkeys(names, parameters[number])
         if wrong := difference(expected, entry):
             return f"parameter {number}: {wrong}"
         if entry.get("step", 0) < 0:
@@ -131,39 +123,41 @@ def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
     return None
 
 
+def numbers_of(settings: dict) -> dict:
+    """Return those settings of a group of parameters that a schedule may change: numbers, and tuples of them.
+
+    The others are flags, or say how an optimizer computes, not what.
+    """
+    kinds = int | float | tuple
+    return {name: value for name, value in settings.items() if isinstance(value, kinds) and not isinstance(value, bool)}
+
+
 def same_form(own: object, loaded: object) -> bool:
-    """Return whether a setting may replace the optimizer's own: a schedule changes numbers, but no flags."""
-    if isinstance(own, bool | str | None):
-        return loaded is own or (isinstance(own, str) and loaded == own)
-    if isinstance(own, int | float):
-        return type(loaded) in (int, float) and math.isfinite(loaded) and (loaded >= 0 or own < 0)
-    if isinstance(own, Tensor):
-        return difference({"": own}, {"": loaded}) is None
-    same_length = isinstance(own, tuple | list) and isinstance(loaded, tuple | list) and len(own) == len(loaded)
-    return same_length and all(map(same_form, own, loaded))
+    """Return whether a setting, a number or a tuple of them, may replace the optimizer's own."""
+    if isinstance(own, tuple):
+        return isinstance(loaded, tuple) and len(own) == len(loaded) and all(map(same_form, own, loaded))
+    return loaded is own or (type(loaded) in (int, float) and math.isfinite(loaded) and loaded >= 0)
 
 
 def load_state(part: Stateful, state: dict) -> None:
-    """Load `state`, which has passed `mismatch`; an optimizer keeps its own IMPLEMENTATION settings."""
+    """Load `state`, which has passed `mismatch`; of an optimizer's settings the numbers alone."""
     if isinstance(part, Optimizer):
-        here = [{name: group[name] for name in IMPLEMENTATION if name in group} for group in part.param_groups]
-        groups = [group | own for group, own in zip(state["param_groups"], here, strict=True)]
+        groups = [
+            own | {name: loaded[name] for name in numbers_of(own)}
+            for own, loaded in zip(part.state_dict()["param_groups"], state["param_groups"], strict=True)
+        ]
         state = state | {"param_groups": groups}
     part.load_state_dict(state)
 
 
-def difference(expected: dict[str, object], loaded: object) -> str | None:
-    """Return the first name, shape, dtype or type in which `loaded` differs from the dict `expected`, or None."""
-    if not isinstance(loaded, dict):
-        return "its state is not a dict"
+def difference(expected: dict[str, object], loaded: dict[str, object]) -> str | None:
+    """Return the first name, shape or dtype in which the tensors `loaded` differ from those `expected`, or None."""
     if expected.keys() != loaded.keys():
         return f"{min(map(str, expected.keys() ^ loaded.keys()))} on one side only"
     for name, tensor in expected.items():
-        other = loaded[name]
         if not isinstance(tensor, Tensor):
-            if type(other) is not type(tensor):
-                return f"{name} is of the type {type(other).__name__}, not {type(tensor).__name__}"
             continue
+        other = loaded[name]
         if not isinstance(other, Tensor) or other.layout != torch.strided:
             return f"{name} is not a tensor"
         if any(stride == 0 and n > 1 for stride, n in zip(other.stride(), other.shape, strict=True)):

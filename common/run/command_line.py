@@ -1,6 +1,5 @@
 """The command line of every script: options from a dataclass, help from the docstring, errors in one line."""
 
-import io
 import os
 import signal
 import sys
@@ -19,18 +18,14 @@ Options = TypeVar("Options")
 def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     """Parse the command line into `options` and call `main` with it.
 
-    If the parsed options have a method `defaults()`, it returns the values of the options that were left out: an
-    instance of their class. Errors end the process with one line on stderr, printed by one process under torchrun.
-    Status 2: `main` raises `BadInput`. Status 1: `main` raises `Stopped`, `LostRank` or an OSError that names its file.
-    Status 128 plus the signal's number, without a message: a signal has ended `main`, or stdout was closed.
+    With `--resume`, the options left out are those of the run. Errors end the process with one line on stderr, printed
+    by one process under torchrun. Status 2: `main` raises `BadInput`. Status 1: `main` raises `Stopped`, `LostRank` or
+    an OSError that names its file. Status 128 plus the signal's number, without a message: a signal has ended `main`.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # file names may have characters that the terminal lacks
-            stream.reconfigure(errors="backslashreplace")
     try:
         given = parse(options, main.__globals__["__doc__"])
-        if hasattr(given, "defaults"):
-            given = parse(options, main.__globals__["__doc__"], default=given.defaults())
+        if getattr(given, "resume", None):
+            given = parse(options, main.__globals__["__doc__"], default=given.of_run())
         main(given)
         sys.stdout.flush()
     except BadInput as error:
@@ -65,9 +60,8 @@ def one_line(message: str) -> str:
 
 
 def parse(options: type[Options], description: str | None, default: Options | None = None) -> Options:
-    """Return the `options` parsed from the command line; where it does not parse, tyro says why and ends with status 2.
+    """Return the `options` parsed from the command line, or end with status 2.
 
-    description: the text above the help, up to its first indented paragraph. default: the values of the options left
-    out; None takes those of the class.
+    description: the text above the help, up to its first indented paragraph. default: the options left out.
     """
     return tyro.cli(options, description=(description or "").split("\n\n    ")[0], default=default)

@@ -1,22 +1,16 @@
 """The files of a run: its folder, the lock on it, and files that are written completely or not at all."""
 
 import os
-import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, BinaryIO
-from unittest.mock import patch
+from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
 from common.errors import BadInput
-
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
 
 LOCK = ".lock"  # removed at the end of the run; a killed process leaves the file, but no lock on it
 
@@ -25,17 +19,13 @@ def make_run_folder(parent: Path) -> Path:
     """Make and return a folder named after the time, with a number appended if that folder exists."""
     name = datetime.now().strftime("%Y%m%d-%H%M%S")
     try:
-        parent.mkdir(parents=True, exist_ok=True)
-        for suffix in ["", *(f"-{number}" for number in range(2, 100))]:
-            folder = parent / (name + suffix)
-            try:
-                folder.mkdir()
+        for number in count(1):
+            folder = parent / (name if number == 1 else f"{name}-{number}")
+            with suppress(FileExistsError):
+                folder.mkdir(parents=True)
                 return folder
-            except FileExistsError:
-                continue
-        raise FileExistsError(f"{parent / name} and 98 more exist")
     except OSError as error:
-        raise BadInput(f"--runs-dir: {parent} cannot be written ({error.strerror or error}); choose another") from error
+        raise BadInput(f"--runs-dir: {parent} cannot be written ({error.strerror}); choose another") from error
 
 
 @contextmanager
@@ -49,27 +39,17 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        raise BadInput(
-            f"{short_path(folder)}: another process is training this run; wait for it, or end it first"
-        ) from error
+        message = "another process is training this run; wait for it, or end it first"
+        raise BadInput(f"{short_path(folder)}: {message}") from error
     except OSError:
-        yield
-        return
+        pass
     try:
         yield
     finally:
-        with suppress(OSError):  # Windows does not remove an open file
-            (folder / LOCK).unlink()
-        lock.release()
-
-
-def version(path: Path) -> tuple[int, int] | None:
-    """Return an identifier that changes when `write_whole` replaces the file; None if there is no file."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
+        if lock.is_locked:
+            with suppress(OSError):  # Windows does not remove an open file
+                (folder / LOCK).unlink()
+            lock.release()
 
 
 def check_new_file(path: Path, *suffixes: str) -> None:
@@ -103,25 +83,6 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink()
-
-
-@contextmanager
-def events(folder: Path, purge_step: int | None) -> "Iterator[SummaryWriter]":
-    """Open TensorBoard's writer for `folder`; if its thread cannot write, its next call raises the OSError."""
-    from tensorboard.summary.writer import event_file_writer  # takes as long to load as torch
-    from torch.utils.tensorboard import SummaryWriter
-
-    # TensorBoard reads the files in the order of their names, which begin with the second in which they were made. The
-    # new one must come last, also if the clock has been set back.
-    names = [re.match(r"events\.out\.tfevents\.(\d+)\.", path.name) for path in folder.iterdir()]
-    now = max(time.time(), *(int(name[1]) + 1 for name in names if name), 0)
-    with patch.object(event_file_writer, "time", SimpleNamespace(time=lambda: now)):
-        board = SummaryWriter(folder, purge_step=purge_step)
-    try:
-        yield board
-    finally:
-        with suppress(OSError):  # the run flushes the writer before each checkpoint
-            board.close()
 
 
 def short_path(path: Path) -> Path:

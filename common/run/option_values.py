@@ -4,15 +4,13 @@ An option is None, a bool, int, float, str, Path or Literal, one of several of t
 of them. A number's range stands in its annotation, in the words of annotated-types: `Annotated[float, Gt(0), Lt(1)]`.
 """
 
-import json
 import os
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 from annotated_types import Ge, Le, Lt
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic import TypeAdapter, ValidationError
 
 from common.errors import BadInput
 
@@ -21,24 +19,22 @@ Decay = Annotated[float, Ge(0), Lt(1)]
 Pixels = Annotated[int, Ge(1), Le(4096)]
 Count = Annotated[int, Ge(1), Le(10**9)]
 Seed = Annotated[int, Ge(0), Le(2**63 - 1)]
-FINITE = ConfigDict(allow_inf_nan=False)
 
 
 def checked(options: Options) -> Options:
     """Return the dataclass `options` with its values of their types, such as a Path for the str of one.
 
-    Raises BadInput for a value of another type, and for a number that is not finite or not in its option's range.
+    Raises BadInput, naming the option, for a value of another type or out of its range.
     """
     return options_from_store(type(options), vars(options))
 
 
-def options_to_store(options: object, *left_out: str) -> dict[str, Any]:
+def options_to_store(options: object) -> dict[str, Any]:
     """Return the dataclass `options` as stored in a file, by name: numbers, strings, None and lists of those.
 
-    Paths become absolute, so that they are valid from every folder. left_out: names of options that are not stored.
+    Paths become absolute, so that they are valid from every folder.
     """
-    names = [field.name for field in fields(options) if field.init and field.name not in left_out]
-    return {name: plain(getattr(options, name)) for name in names}
+    return {field.name: plain(getattr(options, field.name)) for field in fields(options)}
 
 
 def plain(value: Any) -> Any:
@@ -49,27 +45,17 @@ def plain(value: Any) -> Any:
 
 
 def options_from_store(kind: type[Options], values: dict[str, Any]) -> Options:
-    """Return options of the dataclass `kind` from what `options_to_store` returned; the inverse of `options_to_store`.
+    """Return options of the dataclass `kind` from what `options_to_store` returned; those that it lacks get defaults.
 
-    An option that `values` lacks gets its default. Raises BadInput, naming the option, if a value is not of its type or
-    out of its range.
+    Raises BadInput, naming the option, if a value is not of its type or out of its range.
     """
-    hints, given = get_type_hints(kind, include_extras=True), {}
-    for field in fields(kind):
-        if not field.init or field.name not in values:
-            continue
-        value = values[field.name]
-        try:
-            json.dumps(plain(value))
-            given[field.name] = TypeAdapter(hints[field.name], config=FINITE).validate_python(value)
-        except (TypeError, PydanticSchemaGenerationError) as error:
-            message = f"no checkpoint can keep an option of the type {type(value).__name__}; take a str"
-            raise BadInput(f"{flag(field.name)} {as_typed(value)}: {message}") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            message = "needs a value" if first["type"] == "too_short" else first["msg"].removeprefix("Input ")
-            raise BadInput(f"{flag(field.name)} {as_typed(value)}".rstrip() + f": {message}") from error
-    return kind(**given)
+    try:
+        return TypeAdapter(kind).validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = first["loc"][0]
+        message = "needs a value" if first["type"] == "too_short" else first["msg"].removeprefix("Input ")
+        raise BadInput(f"{flag(name)} {as_typed(values.get(name))}".rstrip() + f": {message}") from error
 
 
 def flag(name: str) -> str:

@@ -85,10 +85,8 @@ class RunOptions:
     audit: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print where every gradient of the first three steps goes, or of more, until every network has been trained."""
 
-    def defaults(self) -> "RunOptions":
-        """Return the values of the options left out: those of the run to resume, or the class's own."""
-        if self.resume is None:
-            return type(self)()
+    def of_run(self) -> "RunOptions":
+        """Return the options of the run to resume."""
         stored = stored_options(load_checkpoint(self.resume), self.resume, type(self))
         return replace(stored, resume=self.resume, audit=False)
 
@@ -99,8 +97,8 @@ class GanOptions(RunOptions, MachineOptions, TrainingOptions, NetworkOptions, Da
     """Options of the scripts with one generator and one discriminator."""
 
 
-# Options that may change when a run is resumed: more steps, another path to its images, another device. --audit is not
-# kept.
+# Options that may change when a run is resumed: more steps, another path to its images, another device. The last two
+# are not kept.
 CHANGEABLE = ("steps", "dataset", "device", "compile", "resume", "audit")
 
 
@@ -116,18 +114,14 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
     if checkpoint["script"] != script:
         raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
     stored = stored_options(checkpoint, run, type(options))
-    if not 0 < checkpoint["step"] <= stored.steps:
-        raise BadInput(
-            f"{run / 'checkpoint.pt'}: step {checkpoint['step']} of {stored.steps} is not possible; the file is damaged"
-        )
     if options.steps < stored.steps:
         raise BadInput(f"--steps {options.steps}: the run {run} has {stored.steps}, which can only be raised")
     given, made_with = options_to_store(options), options_to_store(stored)
     for name in checkpoint["options"]:
         by_name = name == "dataset" and (given[name] in DATASETS or made_with[name] in DATASETS)
         if given[name] != made_with[name] and (by_name or name not in CHANGEABLE):
-            given_now, before = as_typed(getattr(options, name)), as_typed(getattr(stored, name))
-            raise BadInput(f"{flag(name)} {given_now}: the run {run} has {before}; leave the option out")
+            before = as_typed(made_with[name])
+            raise BadInput(f"{flag(name)} {as_typed(given[name])}: the run {run} has {before}; leave the option out")
 
 
 def check_same_on_all_ranks(ranks: Ranks, **settings: object) -> None:
@@ -146,15 +140,11 @@ def pick_device(name: str | None) -> torch.device:
     Under torchrun each process takes the CUDA device of its local rank.
     """
     name = name or ("cuda" if torch.cuda.is_available() else "cpu")
-    if name.startswith("cuda") and int(os.environ.get("LOCAL_WORLD_SIZE", 1)) > 1:
-        if name != "cuda":
-            raise BadInput(
-                f"--device {name}: several processes cannot share it; --device cuda gives each process its own"
-            )
+    if name == "cuda" and "LOCAL_RANK" in os.environ:
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         torch.zeros(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
+    except (RuntimeError, AssertionError, ImportError) as error:
         found = ["cpu"] + [f"cuda:{index}" for index in range(torch.cuda.device_count())]
         raise BadInput(f"--device {name}: not on this machine, which has {', '.join(found)}") from error
     return torch.device(name)

@@ -1,7 +1,6 @@
 """Data-parallel training under torchrun, where each process is a rank."""
 
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,12 +18,10 @@ class LostRank(Exception):
 class Ranks:
     """The processes of a run, seen from one of them; with a single process, no method has an effect.
 
-    Every rank holds all weights. `--batch-size` is the global batch; each rank computes on its slice of rows, with its
-    rows of the noise. `average_gradients`, a hook on each optimizer, replaces the rank's gradients by those of the
-    global batch before the step: one all-reduce per optimizer step. A loss is a mean over samples and no layer mixes
-    samples, so the gradient of the global batch is the sum of the ranks' gradients, each weighted by the rank's
-    fraction of the batch; the ranks may have different numbers of rows. A pool of past fakes needs the fakes of all
-    ranks: `whole`.
+    Every rank holds all weights and computes on its slice of the global batch, with its rows of the noise. A loss is a
+    mean over samples and no layer mixes samples, so the gradient of the global batch is the sum of the ranks' own, each
+    weighted by the rank's fraction of the batch. `average_gradients`, a hook on each optimizer, puts it in place before
+    the step, by one all-reduce.
     """
 
     def __init__(self, batch_size: int):
@@ -35,9 +32,9 @@ class Ranks:
         if dist.is_torchelastic_launched() and not dist.is_initialized():
             with lost_ranks():
                 dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
-                # One rank may have connected to all others before these have to each other. If it ended now, with an
-                # error in its options, they would wait for it.
-                dist.all_reduce(torch.zeros(1))
+            # One rank may have connected to all others before these have to each other. If it ended now, with an error
+            # in its options, they would wait for it.
+            meet()
         self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         self.leads = self.rank == 0  # only rank 0 writes and prints
         self.batch_size = batch_size
@@ -63,16 +60,13 @@ class Ranks:
         """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook."""
         if self.count == 1:
             return
-        alike = defaultdict(list)
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    alike[parameter.grad.dtype].append(parameter.grad)
-        for gradients in alike.values():
-            flat = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
-            pieces = flat.split([gradient.numel() for gradient in gradients])
-            for gradient, piece in zip(gradients, pieces, strict=True):
-                gradient.copy_(piece.view_as(gradient))
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if not gradients:
+            return
+        flat = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
+        for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+            gradient.copy_(piece.view_as(gradient))
 
     def mean(self, values: Tensor) -> Tensor:
         """Return means over the global batch, given means over this rank's rows; may overwrite `values`."""
@@ -97,6 +91,13 @@ class Ranks:
                 for network in networks:
                     for tensor in network.state_dict().values():
                         dist.broadcast(tensor, 0)
+
+
+def meet() -> None:
+    """Wait for all processes of the run, if there are several; raises LostRank if one has ended."""
+    if dist.is_initialized():
+        with lost_ranks():
+            dist.all_reduce(torch.zeros(1))
 
 
 @contextmanager

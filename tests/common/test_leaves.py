@@ -7,9 +7,6 @@ import sys
 import pytest
 from helpers import ROOT
 
-from common.run.command_line import launch
-from common.run.options import GanOptions
-
 USES = {
     "losses": """
 real, fake = torch.full((3, 1), 2.0), torch.full((3, 1), -1.0)
@@ -35,12 +32,6 @@ else:
 a_to_b, b_to_a, of_a, of_b = cyclegan_models.cyclegan_networks((1, 12, 12), width=2, blocks=1, halvings=1)
 images = torch.zeros(2, 1, 12, 12)
 assert b_to_a(a_to_b(images)).shape == images.shape
-for sizes in ({"halvings": 11}, {"blocks": 101}, {"halvings": 3}):
-    try:
-        cyclegan_models.cyclegan_networks((1, 12, 12), 2, **sizes)
-    except ValueError:
-        continue
-    raise AssertionError("not refused")
 """,
     "optimizers": """
 network = torch.nn.Linear(1, 1)
@@ -80,13 +71,3 @@ def test_each_leaf_copied_alone_is_used_alone(tmp_path):
         [sys.executable, "-I", "-c", "\n".join(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_a_value_error_that_names_no_option_keeps_its_traceback(monkeypatch, capsys):
-    def main(options):
-        raise ValueError("expected more than 1 value per channel")
-
-    monkeypatch.setattr(sys, "argv", ["gan_mine.py"])
-    with pytest.raises(ValueError, match="more than 1 value"):
-        launch(main, GanOptions)
-    assert capsys.readouterr().err == ""

@@ -2,6 +2,7 @@
 
 import os
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,8 +14,8 @@ from PIL import Image
 from processes import ended, logs, start_ranks
 
 from common.data import batches
+from common.images import downloads
 from common.images import folder as image_folder
-from common.images.downloads import first_on_this_machine
 from common.images.load import load_images
 from common.run.options import pick_device
 from common.run.ranks import Ranks
@@ -123,7 +124,7 @@ REFUSED = {
     train_without_averaging: (
         "BadInput: optimizer_d: its gradients are not averaged over the processes; before the loop, call"
     ),
-    train_with_batch_norm: "BadInput: generator: its BatchNorm1d normalises over each process's part of the batch",
+    train_with_batch_norm: "BadInput: generator: its BatchNorm1d normalises over a part of the batch",
     ask_for_too_much_noise: "ValueError: noise(4): this process has 2 images of the batch",
 }
 
@@ -140,11 +141,15 @@ def test_one_process_downloads_while_the_others_wait(tmp_path):
 
 
 def download_slowly(path):
-    Ranks(3)
-    with first_on_this_machine():
+    def dataset(*_, **__):
         if not path.exists():
             time.sleep(0.5)
             path.mkdir()  # fails for the second
+        return SimpleNamespace(data=torch.zeros(2, 8, 8), targets=[0, 1], classes=["a", "b"])
+
+    Ranks(3)
+    downloads.TORCHVISION["mnist"] = dataset
+    downloads.load_torchvision("mnist")
 
 
 def test_each_process_takes_the_cuda_device_of_its_number_or_is_refused(monkeypatch):

@@ -14,8 +14,7 @@ from processes import PATIENCE, wait_until
 from tensorboard import program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.run.board import charts
-from common.run.folder import events
+from common.run.board import charts, events
 from common.run.options import GanOptions
 from scripts import gan_detach, gan_resample
 

@@ -135,14 +135,6 @@ def test_help_shows_a_script_s_own_options_and_defaults(copied, outcome, monkeyp
     assert "--model {conv,mlp,mine} Convolutional networks, or fully connected ones. (default: mlp)" in shown
 
 
-def test_an_option_that_no_checkpoint_could_keep_is_refused_before_the_run_begins(tmp_path, copied, refusal):
-    own = OWN_OPTIONS.replace("    shift: int = -3\n", "    shift: torch.dtype = torch.float32\n")
-    script = copied("gan_mine", IMPORT_TORCH, (WITH_OWN_OPTIONS[0][0], own), *WITH_OWN_OPTIONS[1:])
-    line = refusal(script, *TINY, "--runs-dir", tmp_path / "runs")
-    assert "--shift torch.float32: no checkpoint can keep an option of the type dtype" in line
-    assert not (tmp_path / "runs").exists()
-
-
 STILL = """    next(discriminator.parameters()).requires_grad_(False)
     discriminator.unused = torch.nn.Parameter(torch.zeros(3, device=run.device))
     lr_d ="""

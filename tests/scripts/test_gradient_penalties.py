@@ -1,4 +1,4 @@
-"""Gradient penalties are what their formulas say, reach D's weights alone, and never come to nothing without a word."""
+"""Gradient penalties are what their formulas say and reach D's weights alone."""
 
 import copy
 from itertools import chain, pairwise
@@ -104,46 +104,6 @@ def test_each_point_lies_between_one_real_and_one_fake_sample_by_one_weight():
     interpolation_penalty(discriminator, real, fake, torch.linspace(0, 1, 64))
     assert seen[1][0].equal(fake[0])
     assert seen[1][-1].equal(real[-1])
-
-
-USELESS = {
-    "logits without a graph": (lambda d, x: zero_centred_penalty(d(x).detach(), x), "logits with a graph"),
-    "samples without a gradient": (lambda d, x: zero_centred_penalty(d(x), x.detach()), "made before D takes them"),
-    "samples with a graph": (lambda d, x: zero_centred_penalty(d(x), 2 * x), "made before D takes them"),
-    "other samples": (
-        lambda d, x: zero_centred_penalty(d(x), x.detach().requires_grad_()),
-        "has not used the given ones",
-    ),
-    "a frozen D": (lambda d, x: interpolation_penalty(d.requires_grad_(False), x, -x), "is D frozen"),
-    "a slope without weights": (lambda d, x: zero_centred_penalty(x.sum(1) + d(x.detach())[:, 0], x), "no weight of D"),
-}
-
-
-@pytest.mark.parametrize(("penalty", "words"), USELESS.values(), ids=USELESS)
-def test_a_penalty_that_would_train_nothing_is_an_error(penalty, words):
-    discriminator = networks(vectors)[1].double()
-    with pytest.raises(ValueError, match=words):
-        penalty(discriminator, drawn((5,))[0].requires_grad_())
-
-
-def test_a_penalty_under_no_grad_is_an_error():
-    discriminator = networks(vectors)[1].double()
-    real = drawn((5,))[0].requires_grad_()
-    logits = discriminator(real)
-    with torch.no_grad(), pytest.raises(ValueError, match=r"trains nothing under no_grad\(\)"):
-        zero_centred_penalty(logits, real)
-
-
-SHAPES = {
-    "a weight per number": (torch.rand(N, 5), drawn((5,))[1], r"mix: one weight per sample, \(3,\), not \(3, 5\)"),
-    "fakes of another shape": (None, drawn((5, 1))[1], r"need one shape, not \(3, 5\), \(3, 5, 1\)"),
-}
-
-
-@pytest.mark.parametrize(("mix", "fake", "words"), SHAPES.values(), ids=SHAPES)
-def test_shapes_that_would_broadcast_into_another_penalty_are_refused(mix, fake, words):
-    with pytest.raises(ValueError, match=words):
-        interpolation_penalty(networks(vectors)[1].double(), drawn((5,))[0], fake, mix)
 
 
 def test_logits_that_would_broadcast_into_other_pairs_are_refused():
@@ -314,21 +274,6 @@ def test_the_approximate_penalty_holds_in_the_precisions_that_its_docstring_name
     assert ratio(1e-5, "float32") == pytest.approx(1, abs=0.1)
     assert ratio(0.03, "bfloat16") == pytest.approx(1, abs=0.3)
     assert ratio(1e-3, "bfloat16") > 2
-
-
-@pytest.mark.parametrize(
-    ("penalty", "words"),
-    [
-        (lambda d, x: approximate_penalty(d.requires_grad_(False), x, d(x)), "is D frozen"),
-        (
-            lambda d, x: approximate_penalty(d, x, d(x), noise=torch.ones(5)),
-            r"noise: the shape of the samples, \(3, 5\)",
-        ),
-    ],
-)
-def test_an_approximate_penalty_that_would_be_another_or_nothing_is_an_error(penalty, words):
-    with pytest.raises(ValueError, match=words):
-        penalty(networks(vectors)[1].double(), drawn((5,))[0])
 
 
 def test_a_step_with_the_approximate_penalty_is_the_exact_one_s_but_for_the_penalties():

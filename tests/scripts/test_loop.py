@@ -1,8 +1,6 @@
 """What a script's loop shows, and what the run does between two of its iterations."""
 
-import os
 import re
-import signal
 import threading
 from pathlib import Path
 
@@ -10,9 +8,7 @@ import pytest
 import torch
 from helpers import TRAINING, module_of
 
-from common.errors import BadInput
 from common.run.options import GanOptions
-from common.run.signals import Interrupted
 from common.training_run import TrainingRun
 
 TINY = {"batch_size": 2, "device": "cpu", "image_size": 8, "log_every": 1, "sample_every": 1, "checkpoint_every": 1}
@@ -72,31 +68,12 @@ def run_of(folder, steps=3):
     return run
 
 
-def test_runs_that_overlap_leave_the_handlers_of_before_and_both_hear_a_signal(tmp_path):
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    first, second = (run_of(tmp_path).steps(IMAGES) for _ in range(2))
-    for steps in (first, second):
-        next(steps)
-    os.kill(os.getpid(), signal.SIGTERM)
-    for steps in (first, second):
-        with pytest.raises(Interrupted):
-            next(steps)
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-
-
 def test_a_run_trains_in_a_thread(tmp_path):
     steps = []
     thread = threading.Thread(target=lambda: steps.extend(step for step, _ in run_of(tmp_path).steps(IMAGES)))
     thread.start()
     thread.join()
     assert steps == [1, 2, 3]
-
-
-def test_an_optimizer_of_a_frozen_network_is_refused_by_name(tmp_path):
-    run, network = run_of(tmp_path), torch.nn.Linear(2, 3).requires_grad_(False)
-    run.keep(generator=network, optimizer_g=torch.optim.SGD(network.parameters()))
-    with pytest.raises(BadInput, match="optimizer_g: all of its parameters are frozen"):
-        next(run.steps(IMAGES))
 
 
 def test_the_command_that_is_printed_for_more_images_holds_in_the_current_folder(tmp_path, monkeypatch, capsys):

@@ -1,6 +1,5 @@
 """One process trains a run: a second is refused in one line, and a killed one leaves no lock behind."""
 
-import shutil
 from functools import partial
 
 from processes import wait_until
@@ -41,26 +40,6 @@ def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone
     (tmp_path / "go").touch()
     finish(first, ours)
     assert_same(weights(run), weights(whole))
-
-
-def test_a_run_that_another_process_has_gone_on_with_meanwhile_is_not_gone_on_with_from_before(tmp_path):
-    run = train("gan_detach", MLP_OF_4, tmp_path)
-    finish(resume("gan_detach", tmp_path, "--steps 9", partial(overtaken, run)), tmp_path, 2)
-    refusal = f"error: {run}: another process has just continued this run; try again\n"
-    assert (tmp_path / "log").read_text().endswith(refusal)
-
-
-def overtaken(run):
-    """Have this process find that a run has another checkpoint after it has read the first one."""
-    restore = TrainingRun.restore
-
-    def late(*arguments):
-        step = restore(*arguments)
-        shutil.copy(run / "checkpoint.pt", run / "newer.pt")
-        (run / "newer.pt").rename(run / "checkpoint.pt")
-        return step
-
-    TrainingRun.restore = late
 
 
 def test_where_there_can_be_no_lock_a_run_is_resumed_without(tmp_path):

@@ -5,10 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers import change
 from PIL import Image
 
-from common import models
 from common.errors import BadInput
 from scripts import cyclegan
 from scripts.tools import sample
@@ -69,17 +67,6 @@ def test_the_rows_of_the_grid_are_the_walks(run, tmp_path):
 def test_a_walk_that_does_not_divide_the_images_into_rows_is_refused(run):
     with pytest.raises(BadInput, match="--interpolate 7: must be 2 or more and divide the --count of 64"):
         sample.main(Options(run, count=64, interpolate=7))
-
-
-def test_the_model_of_a_checkpoint_made_before_has_its_name_of_today(run, tmp_path):
-    state = models.conv((1, 28, 28), 8)[0].state_dict()
-    drawn = []
-    for name in ("conv", "dcgan"):
-        (tmp_path / name).mkdir()
-        change(run, lambda checkpoint, name=name: checkpoint["options"].update(model=name))
-        change(run, lambda checkpoint: [checkpoint.pop("average", None), checkpoint.update(generator=state)])
-        drawn.append(array({"run": run, "count": 2}, tmp_path / name))
-    assert np.array_equal(*drawn)
 
 
 def test_a_cyclegan_translates_each_test_image_once_and_has_no_noise(tmp_path):
