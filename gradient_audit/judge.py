@@ -10,7 +10,7 @@ from torch.optim.optimizer import Optimizer
 
 from gradient_audit.cells import CLIMB, fill_cells, note_steps_by_hand, numbers_by_network
 from gradient_audit.findings import HELD_TWICE, KINDS, SEVERITIES, Finding, joined
-from gradient_audit.graph import pairs_by_memory, parameters_of, united
+from gradient_audit.graph import parameters_of, united
 from gradient_audit.lineage import PARAMETER, bit
 from gradient_audit.overwritten import overwritten_finding
 from gradient_audit.places import Place, expression_place
@@ -206,14 +206,6 @@ class Judgement:
                 count = self.count_of(numbers)
                 text = f"an optimizer holds {count} of {joined(networks)} twice; each step moves them twice."
                 yield _finding("twice", networks, text, [place], HELD_TWICE)
-            proved = steps.mixed_layouts and pairs_by_memory(type(steps.optimizer))
-            for place, numbers in steps.mixed_layouts.items() if proved else ():
-                networks = self.networks_of(numbers)
-                text = (
-                    f"a fused optimizer stepped on gradients of {self.count_of(numbers)} of {joined(networks)} whose "
-                    "numbers lie in another order in memory, and moves the wrong weights."
-                )
-                yield _finding("layout", networks, text, [place])
             for shape in (shape for shape, never in steps.without.values() if never):
                 text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
                 yield _finding("unreached", (), text, steps.places)

@@ -112,7 +112,6 @@ class Steps:
     without: dict[int, tuple[list[int], bool]] = field(default_factory=dict)  # plain leaf: shape, never a gradient
     repeated: set[Place] = field(default_factory=set)  # steps with no backward pass since the one before
     duplicates: tuple[Place, set[int]] | None = None  # parameters that it holds twice
-    mixed_layouts: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))  # gradients in another order
 
 
 @dataclass

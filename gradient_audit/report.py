@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit.findings import Finding
-from gradient_audit.graph import is_fused, parameters_of
+from gradient_audit.graph import parameters_of
 from gradient_audit.record import Event, Record
 
 LEGEND = {
@@ -152,5 +152,5 @@ def describe_optimizer(optimizer: Optimizer, record: Record, networks: dict[str,
         "networks": [name for name, network in networks.items() if held & {*map(id, network.parameters())}],
         "steps": sum(steps.places.values()) if steps else 0,
         "places": [place.data() for place in steps.places] if steps else [],
-        "fused": is_fused(optimizer),
+        "fused": any(group.get("fused") for group in optimizer.param_groups),
     }

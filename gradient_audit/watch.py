@@ -16,13 +16,11 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.graph import (
-    is_fused,
     is_zero,
     leaves_between,
     leaves_of,
     parameters_of,
     roots_of,
-    same_layout,
     storage_address,
     tensors_in,
 )
@@ -380,7 +378,6 @@ class Watcher:
             return  # an optimizer inside another one, as in SAM
         steps = self.record.steps.setdefault(id(optimizer), Steps(optimizer))
         event = Event("step", place)
-        fused = is_fused(optimizer)
         for parameter in parameters:
             if (account := accounts.get(id(parameter))) is None:
                 if type(parameter) is Tensor:
@@ -396,8 +393,6 @@ class Watcher:
             account.version_before = parameter._version
             event.reached.add(account.number)
             self.use_gradient(steps, account, parameter, place)
-            if fused and parameter.device.type == "cpu" and not same_layout(parameter, parameter.grad):
-                steps.mixed_layouts[place].add(account.number)
         twice = {key for key, times in Counter(map(id, parameters)).items() if times > 1}
         if numbers := {accounts[key].number for key in twice & accounts.keys()}:
             steps.duplicates = place, numbers
