@@ -39,40 +39,33 @@ class GradientAudit(Report):
 
     def __init__(self, /, **networks: nn.Module):
         """Take the networks, by the names that the table shows."""
-        super().__init__()
-        self._provide(Networks(**networks))
-
-    def _provide(self, provider: Networks, limit: Limit | None = None) -> None:
-        self._provider, self._limit, self.networks = provider, limit, provider.networks
-        self._renew()
-
-    def _renew(self) -> None:
-        """Make a watcher with an empty record; the old one holds the optimizers."""
-        self._watcher = Watcher(self._provider, self._limit, first_thread=self._limit is not None)
+        super().__init__(networks)
+        self._provider, self._limit = Networks(**networks), None
 
     @classmethod
     def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
         """Return an audit of the networks that `provider` finds; `limit` may end what runs under it, by raising."""
         audit = cls()
-        audit._provide(provider, limit)
+        audit._provider, audit._limit = provider, limit
         return audit
 
     def __enter__(self) -> "GradientAudit":
         """Begin a new record."""
-        self.events, self.passes = self._watcher.record.events, self._watcher.record.passes
+        watcher = Watcher(self._provider, self._limit)
+        watcher.start()
+        self._watcher = watcher
+        self.events, self.passes = watcher.record.events, watcher.record.passes
         self.findings, self.optimizers_seen = [], []
-        self._watcher.start()
         return self
 
     def __exit__(self, kind: object, _error: object, trace: TracebackType | None) -> None:
         """Remove the hooks, then find what is wrong, doubtful or wasteful."""
         self.networks = self._provider.settle(trace)
-        record = self._watcher.stop()
-        optimizers = self.optimizers
+        optimizers, record = self.optimizers, self._watcher.stop()
         self.findings = judge(record, self.networks, optimizers, ended=self._limit is None or kind is None)
         self.events, self.passes = record.events, record.passes
         self.optimizers_seen = [describe_optimizer(optimizer, record, self.networks) for optimizer in optimizers]
-        self._renew()
+        del self._watcher  # it holds the optimizers
 
     @property
     def optimizers(self) -> list[Optimizer]:

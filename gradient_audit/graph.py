@@ -59,12 +59,6 @@ def written_arguments(function: object) -> tuple[int, ...]:
     return tuple(i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
 
 
-def roots_of(args: tuple, kwargs: dict) -> list:
-    """Return the nodes at which a call of `torch.autograd.backward` begins."""
-    tensors = args[0] if args else kwargs.get("tensors")
-    return [tensor.grad_fn for tensor in tensors_in(tensors) if tensor.grad_fn is not None]
-
-
 def nodes_of(roots: Iterable) -> Iterator:
     """Yield the nodes of a graph."""
     seen, stack = set(), list(roots)

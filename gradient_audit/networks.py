@@ -6,7 +6,7 @@ import inspect
 import traceback
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 from types import FrameType, FunctionType, ModuleType, TracebackType
 from weakref import WeakKeyDictionary
@@ -42,7 +42,7 @@ class Networks:
     def start(self, recorder: object) -> None:
         """Begin. recorder: the `Watcher` that asks for the networks."""
 
-    def hold(self, parameters: set[int]) -> None:
+    def hold(self, parameters: Set[int]) -> None:
         """Note that a pass has reached these parameters, given by id, or that an optimizer has stepped on them."""
 
     def settle(self, _trace: TracebackType | None = None) -> dict[str, nn.Module]:
@@ -112,7 +112,7 @@ class FoundNetworks(Networks):
         """Return whether the module may turn out to be a network."""
         return depth < 3 and any(True for _ in module.children())
 
-    def hold(self, parameters: set[int]) -> None:
+    def hold(self, parameters: Set[int]) -> None:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them.
 
         New modules are named by the variables of the frames that run.
