@@ -21,17 +21,14 @@ def note_steps_by_hand(record: Record) -> None:
     by_number = {account.number: account for account in record.accounts.values()}
     stepped: set[int] = set()
     for number, passes, place in record.by_hand:
-        account = by_number.get(number)
-        if account is not None and account.stepped:  # as SAM climbs before its step
-            for index in passes:
-                record.passes[index].users[CLIMB].add(number)
-        elif account is not None:
+        if (account := by_number.get(number)) is None:
+            continue
+        if not account.stepped:  # else it is a climb, as SAM makes before its step
             stepped.add(number)
-            steps = record.steps.setdefault(0, Steps(None))
-            steps.places[place] += 1
+            record.steps.setdefault(0, Steps(None)).places[place] += 1
             account.fed = True
-            for index in passes:
-                record.passes[index].users[0].add(number)
+        for index in passes:
+            record.passes[index].users[CLIMB if account.stepped else 0].add(number)
     for event in record.events:
         if event.kind == "hand":
             event.kind, event.reached = "step", event.reached & stepped

@@ -60,20 +60,16 @@ KINDS = {
         "`torch.no_grad()`.",
     ),
     "reused": Kind(
-        "question",
-        "If the first gradient was only for that use, as SAM's is, call `zero_grad()` after it.",
+        "question", "If the first gradient was only for that use, as SAM's is, call `zero_grad()` after it."
     ),
     "shared": Kind(
-        "question",
-        "Give each optimizer the parameters of its own network alone, unless both are to move them.",
+        "question", "Give each optimizer the parameters of its own network alone, unless both are to move them."
     ),
     "held": Kind(
-        "question",
-        "If it is to learn, call `requires_grad_(True)` on it; if not, leave it out of the optimizer.",
+        "question", "If it is to learn, call `requires_grad_(True)` on it; if not, leave it out of the optimizer."
     ),
     "unaveraged": Kind(
-        "question",
-        "Call the wrapped network itself, not its `module`, or average the gradients by yourself.",
+        "question", "Call the wrapped network itself, not its `module`, or average the gradients by yourself."
     ),
     "unfrozen": Kind(
         "waste",

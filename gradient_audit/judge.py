@@ -95,7 +95,7 @@ class Judgement:
         """Yield the passes that moved networks of two players, and the steps that added them to other passes."""
         passes = self.record.passes
         crossed = [list(self.groups_crossed(p)) for p in passes]
-        mixed: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
+        mixed: dict[tuple[str, ...], list[Place]] = defaultdict(list)
         proved: set[tuple[str, ...]] = set()
         mixed_places: set[Place] = set()
         for key, steps in self.record.steps.items():
@@ -108,7 +108,7 @@ class Judgement:
                         others = [name for name in group if key not in group[name]]
                         if mine and others:
                             mixed_places.add(passes[number].place)
-                            mixed[tuple(group)] |= {passes[number].place: None, place: None}
+                            mixed[tuple(group)] += [passes[number].place, place]
                             if not self.may_be_meant(passes[number], summed, mine, others):
                                 proved.add(tuple(group))
         for networks, places in mixed.items():
@@ -117,10 +117,10 @@ class Judgement:
                 "gradients to those of another pass."
             )
             yield replace(_finding("mixed", networks, text, places), doubtful=networks not in proved)
-        meant: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
+        meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
         for p, groups in zip(passes, crossed, strict=True):
             for group in groups if p.place not in mixed_places else ():
-                meant[tuple(group)][p.place] = None
+                meant[tuple(group)].append(p.place)
         for networks, places in meant.items():
             text = f"one backward pass moved {joined(networks)}, which have different optimizers."
             yield _finding("meant?", networks, text, places)
@@ -235,14 +235,14 @@ class Judgement:
 
     def dead_passes(self) -> Iterator[Finding]:
         """Yield the passes that reached nothing."""
-        lost = {}
+        lost = []
         for p in self.record.passes:
             loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
             # A gradient of a plain tensor may be read, as FGSM reads that of images.
             serves = p.reached or loose & self.held or (p.filled and p.read)
             if p.detailed and p.complete and not (p.raised or serves):
-                lost[p.place] = None
-        for place in lost:
+                lost.append(p.place)
+        for place in dict.fromkeys(lost):
             yield _finding("dead", (), "a backward pass reached no parameter of any network.", [place])
 
     def dead_terms(self, excused: set[int]) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 import weakref
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -152,6 +152,10 @@ class Record:
     overwritten: list[Overwritten] = field(default_factory=list)
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: weakref.WeakKeyDictionary = field(default_factory=weakref.WeakKeyDictionary)  # modules, optimizers: places
+
+    def keys_of(self, numbers: Set[int]) -> set[int]:
+        """Return the ids of the parameters with these numbers."""
+        return {key for key, account in self.accounts.items() if account.number in numbers}
 
     def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
         """Return the numbers of those parameters that are watched."""
