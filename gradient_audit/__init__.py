@@ -3,8 +3,7 @@
 `python -m gradient_audit train.py` audits a script, `GradientAudit` a block of your own code.
 """
 
-from gradient_audit.audit import GradientAudit
+from gradient_audit.audit import GradientAudit, GradientFlowError
 from gradient_audit.findings import Finding
-from gradient_audit.report import GradientFlowError
 
 __all__ = ["Finding", "GradientAudit", "GradientFlowError"]

@@ -55,9 +55,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         refuse("give one of SCRIPT, --error, --mistake and --list (see --help)")
     if options.script is None:
         return options
-    own = {"--iterations", "--limit", "--strict", "--output"} & {word.split("=")[0] for word in options.arguments}
-    if own:
-        print(f"note: {', '.join(sorted(own))} goes to the script; the audit's options come before it", file=sys.stderr)
     if not options.script.is_file():
         refuse(f"SCRIPT: there is no file {options.script}; give the path of a training script")
     options.script = options.script.resolve()
@@ -79,13 +76,11 @@ def audit(options: argparse.Namespace) -> int:
     command = shlex.join(["python", "-m", "gradient_audit", *sys.argv[1:]])  # the script gets arguments of its own
     audit, ending, trace = audit_script(options.script, options.arguments, options.iterations, options.limit)
     report = report_of(audit, ending, trace)
+    if options.output is not None:  # before the report is printed: its reader may have left
+        about = {"script": str(options.script), "ending": ending, "command": command}
+        save(options.output, about | audit.data(), report)
     _accept_all_letters()
-    try:
-        print(f"\n{report}", flush=True)
-    finally:  # also where the reader of stdout has left
-        if options.output is not None:
-            about = {"script": str(options.script), "ending": ending, "command": command}
-            save(options.output, about | audit.data(), report)
+    print(f"\n{report}", flush=True)
     if trace:
         print(f"\n{trace}", end="", file=sys.stderr)
     if options.output is not None:
@@ -96,8 +91,6 @@ def audit(options: argparse.Namespace) -> int:
 
 def explain(text: str) -> int:
     """Print the mistakes behind an error message or a log, the first in full; return the exit status."""
-    if not text.strip():
-        refuse("--error: the text is empty; paste the message or the traceback, in quotes")
     matches = mistakes.match(text)
     if not matches:
         print("No mistake in the catalogue has this message. --list also names those that give no error.")
@@ -115,16 +108,16 @@ def main() -> int:
         if options.script is not None:
             return audit(options)
         _accept_all_letters()
+        if options.error is not None:
+            return explain(sys.stdin.read() if options.error == "-" else options.error)
         if options.list:
             print(mistakes.listing())
-        elif options.mistake is not None:
-            try:
-                mistake = mistakes.load(options.mistake)
-            except ValueError as error:
-                refuse(f"--mistake {options.mistake}: {error}")
-            print(mistakes.describe(mistake), end="")
-        else:
-            return explain(sys.stdin.read() if options.error == "-" else options.error)
+            return 0
+        try:
+            mistake = mistakes.load(options.mistake)
+        except ValueError as error:
+            refuse(f"--mistake {options.mistake}: {error}")
+        print(mistakes.describe(mistake), end="")
         return 0
     except BrokenPipeError:  # the reader of stdout has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit

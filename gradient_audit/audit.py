@@ -1,17 +1,36 @@
-"""The audit as a context manager: watch, record, judge, report."""
+"""The audit as a context manager: watch, record, judge; and its report, as Markdown and as plain data."""
 
+import platform
+import re
+import sys
+from collections import Counter
 from types import TracebackType
 
+import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 
+from gradient_audit.findings import Finding
+from gradient_audit.graph import parameters_of
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
-from gradient_audit.report import Report, describe_optimizer
+from gradient_audit.record import Event
 from gradient_audit.watch import Limit, Watcher
 
+LEGEND = {
+    "used": "an optimizer stepped on the gradient",
+    "wasted": "the gradient was cleared, or left over without a step",
+    "read": "autograd.grad() went through the network; nothing is added to .grad",
+    "-": "no gradient",
+}
 
-class GradientAudit(Report):
+
+class GradientFlowError(RuntimeError):
+    """Raised by `GradientAudit.check`; the message lists the findings."""
+
+
+class GradientAudit:
     """Watch the gradients of the named networks inside a `with` block; it changes no number and removes its hooks.
 
         with GradientAudit(generator=generator, discriminator=discriminator) as audit:
@@ -39,46 +58,154 @@ class GradientAudit(Report):
 
     def __init__(self, /, **networks: nn.Module):
         """Take the networks, by the names that the table shows."""
-        super().__init__()
-        self._provide(Networks(**networks))
-
-    def _provide(self, provider: Networks, limit: Limit | None = None) -> None:
-        self._provider, self._limit, self.networks = provider, limit, provider.networks
-        self._renew()
-
-    def _renew(self) -> None:
-        """Make a watcher with an empty record; the old one holds the optimizers."""
-        self._watcher = Watcher(self._provider, self._limit, first_thread=self._limit is not None)
+        self._provider, self._limit = Networks(**networks), None
+        self.networks = networks
+        self.events: list[Event] = []
+        self.passes: list[Event] = []
+        self.findings: list[Finding] = []
+        self.optimizers_seen: list[dict] = []
 
     @classmethod
     def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
         """Return an audit of the networks that `provider` finds; `limit` may end what runs under it, by raising."""
         audit = cls()
-        audit._provide(provider, limit)
+        audit._provider, audit._limit = provider, limit
         return audit
 
     def __enter__(self) -> "GradientAudit":
         """Begin a new record."""
-        self.events, self.passes = self._watcher.record.events, self._watcher.record.passes
+        watcher = Watcher(self._provider, self._limit)
+        watcher.start()
+        self._watcher = watcher
+        self.events, self.passes = watcher.record.events, watcher.record.passes
         self.findings, self.optimizers_seen = [], []
-        self._watcher.start()
         return self
 
     def __exit__(self, kind: object, _error: object, trace: TracebackType | None) -> None:
         """Remove the hooks, then find what is wrong, doubtful or wasteful."""
         self.networks = self._provider.settle(trace)
-        record = self._watcher.stop()
-        optimizers = self.optimizers
+        optimizers, record = self._watcher.find_optimizers(), self._watcher.stop()
         self.findings = judge(record, self.networks, optimizers, ended=self._limit is None or kind is None)
-        self.events, self.passes = record.events, record.passes
-        self.optimizers_seen = [describe_optimizer(optimizer, record, self.networks) for optimizer in optimizers]
-        self._renew()
-
-    @property
-    def optimizers(self) -> list[Optimizer]:
-        """While the audit runs: the optimizers that stepped, and all others that hold a watched parameter."""
-        return self._watcher.find_optimizers()
+        self.events = record.events
+        for optimizer in optimizers:
+            steps = record.steps.get(id(optimizer))
+            held = {id(parameter) for parameter in parameters_of(optimizer)}
+            self.optimizers_seen.append(
+                {
+                    "class": type(optimizer).__name__,
+                    "networks": [n for n, network in self.networks.items() if held & {*map(id, network.parameters())}],
+                    "steps": sum(steps.places.values()) if steps else 0,
+                    "places": [place.data() for place in steps.places] if steps else [],
+                    "fused": any(group.get("fused") for group in optimizer.param_groups),
+                }
+            )
+        del self._watcher  # it holds the optimizers
 
     def has_stepped(self, optimizer: Optimizer) -> bool:
-        """Return whether `optimizer` has stepped under this audit."""
+        """Return whether `optimizer` has stepped under this audit, which runs."""
         return id(optimizer) in self._watcher.record.steps
+
+    @property
+    def severity(self) -> str:
+        """The worst of the findings: "error", "question", "waste", or "" if there is none."""
+        return self.findings[0].severity if self.findings else ""
+
+    def check(self, *, questions: bool = False, waste: bool = False) -> None:
+        """Raise GradientFlowError for an error; with `questions` or `waste`, also for a question or for waste."""
+        severities = {"error", *["question"] * questions, *["waste"] * waste}
+        if wrong := [finding for finding in self.findings if finding.severity in severities]:
+            raise GradientFlowError("\n".join(map(str, wrong)))
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a sentence or two, with the finding to look at first."""
+        if not self.passes:
+            return "No backward pass ran."
+        if not self.findings:
+            return "Nothing wrong, nothing wasted."
+        counts = Counter(finding.severity for finding in self.findings)
+        amounts = [f"{n} {kind}{'s' * (n > 1 and kind != 'waste')}" for kind, n in counts.items()]
+        opening = f"{'Wrong' if counts['error'] else 'Nothing wrong'}. {', '.join(amounts)}:"
+        first = self.findings[0]
+        if first.facts:
+            width = max(len(label) for label, _ in first.facts)
+            facts = "".join(f"\n- {label:<{width}}  {fact}" for label, fact in first.facts)
+            return f"{opening} a backward pass needs a tensor as it was before it was changed in place.\n{facts}"
+        at = f" ({first.line})" if first.line and first.line not in first.text else ""
+        return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure}"
+
+    @property
+    def listing(self) -> str:
+        """The findings, a line each."""
+        return "\n".join(f"- {finding}" for finding in self.findings)
+
+    @property
+    def table(self) -> str:
+        """A row for every backward pass and for each of its terms, and what the cells mean; "" without any pass."""
+        rows: Counter[tuple] = Counter()
+        for event in self.events:
+            if event.kind == "backward" or (event.kind == "grad" and {*event.cells.values()} - {"-"}):
+                note = " raised" * event.raised + " (create_graph)" * event.create_graph
+                lines = [(f"{event.place}{note}", *event.cells.values())]
+                # Terms that all do what the pass does tell nothing.
+                terms = event.terms if any(t.dead or t.cells != event.cells for t in event.terms) else []
+                for term in terms:
+                    label = f"  + {term.place or term.name}" + " (dead)" * term.dead
+                    lines.append((label, *term.cells.values()))
+                rows[tuple(lines)] += 1
+        if not rows:
+            return ""
+        table = [("backward pass", "times", *self.networks)]
+        for lines, times in rows.items():
+            for index, (label, *cells) in enumerate(lines):
+                table.append((label.replace("|", "\\|"), f"{times}x" if index == 0 else "", *cells))
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        table.insert(1, tuple("-" * width for width in widths))
+        text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in table]
+        words = {cell for event in self.events if event.kind in ("backward", "grad") for cell in event.cells.values()}
+        legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words)
+        return "\n".join([*text, *["", f"{legend}."] * bool(legend)])
+
+    def __str__(self) -> str:
+        """Return the answer, the table and the findings."""
+        return "\n\n".join(part for part in (self.verdict, self.table, self.listing) if part)
+
+    def data(self) -> dict:
+        """Return all of it as what `json.dump` takes.
+
+        Keys: `made_with`, the versions, also of libraries that ran the passes; `severity` and `verdict`; `networks` and
+        `optimizers`; `events` in order and `findings`, with places of file, line, function, code and the library's
+        line. A cell is explained by `Event`.
+        """
+        paths = (re.search(r"-packages[/\\](\w+)", event.place.via) for event in self.events)
+        libraries = dict.fromkeys(sys.modules.get(path[1]) for path in paths if path)
+        trainers = [f"{m.__name__} {m.__version__}" for m in libraries if hasattr(m, "__version__")]
+        return {
+            "made_with": ", ".join([f"PyTorch {torch.__version__}", f"Python {platform.python_version()}", *trainers]),
+            "severity": self.severity,
+            "verdict": self.verdict,
+            "networks": [
+                {
+                    "name": name,
+                    "class": type(network).__name__,
+                    "parameters": sum(p.numel() for p in network.parameters() if not is_lazy(p)),
+                }
+                for name, network in self.networks.items()
+            ],
+            "optimizers": self.optimizers_seen,
+            "events": [
+                {
+                    "kind": event.kind,
+                    "place": event.place.data(),
+                    "cells": event.cells,
+                    "raised": event.raised,
+                    "create_graph": event.create_graph,
+                    "terms": [
+                        {"name": t.name, "place": t.place and t.place.data(), "cells": t.cells, "dead": t.dead}
+                        for t in event.terms
+                    ],
+                }
+                for event in self.events
+            ],
+            "findings": [finding.data() for finding in self.findings],
+        }

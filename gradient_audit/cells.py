@@ -21,17 +21,14 @@ def note_steps_by_hand(record: Record) -> None:
     by_number = {account.number: account for account in record.accounts.values()}
     stepped: set[int] = set()
     for number, passes, place in record.by_hand:
-        account = by_number.get(number)
-        if account is not None and account.stepped:  # as SAM climbs before its step
-            for index in passes:
-                record.passes[index].users[CLIMB].add(number)
-        elif account is not None:
+        if (account := by_number.get(number)) is None:
+            continue
+        if not account.stepped:  # else it is a climb, as SAM makes before its step
             stepped.add(number)
-            steps = record.steps.setdefault(0, Steps(None))
-            steps.places[place] += 1
+            record.steps.setdefault(0, Steps(None)).places[place] += 1
             account.fed = True
-            for index in passes:
-                record.passes[index].users[0].add(number)
+        for index in passes:
+            record.passes[index].users[CLIMB if account.stepped else 0].add(number)
     for event in record.events:
         if event.kind == "hand":
             event.kind, event.reached = "step", event.reached & stepped
@@ -39,19 +36,19 @@ def note_steps_by_hand(record: Record) -> None:
 
 def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers) -> None:
     """Fill in the cells; drop the forward passes of anything but the networks, and steps of nothing."""
-    events: list[tuple[int, Event]] = []  # those to keep, by their index
-    for index, event in enumerate(record.events):
-        used = event.used
+    events: dict[int, Event] = {}  # those to keep, by id
+    of_networks: set[int] = set()
+    for event in record.events:
         if event.kind == "forward":
             module = event.module() if event.module else None
             names = [name for name, network in networks.items() if network is module]
-            inner = [pair for pair in events_since(events, event.start) if pair[1].kind == "forward"]
             if names:  # the calls of its parts are left out
-                parts = {id(pair[1]) for pair in inner if not pair[1].of_network}
-                events = [pair for pair in events if id(pair[1]) not in parts] if parts else events
-            elif inner:
+                of_networks.add(id(event))
+                for part in event.inner:
+                    if id(part) not in of_networks:
+                        events.pop(id(part), None)
+            elif any(id(part) in events for part in event.inner):
                 continue
-            event.of_network = bool(names)
             held = record.numbers_of(module.parameters()) if module else set()
             event.cells = {
                 name: "here" if (name in names if names else held & ids.keys()) else "-"
@@ -61,28 +58,20 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
                 continue
         else:
             word = {"backward": "wasted", "grad": "read" if event.number is None else "wasted"}.get(event.kind, "here")
-            event.cells = {
-                name: "used" if used & ids.keys() else word if event.reached & ids.keys() else "-"
-                for name, ids in numbers.items()
-            }
+            event.cells = words(event.reached, event.used, word, numbers)
         through = {module() for module in event.through}
-        event.cells |= {
-            name: "read" for name, cell in event.cells.items() if cell == "-" and networks[name] in through
-        }  # a frozen network has no parameters there
+        for name, cell in event.cells.items():
+            if cell == "-" and networks[name] in through:  # a frozen network has no parameters there
+                event.cells[name] = "read"
         for term in event.terms:
-            term.cells = {
-                name: "used" if used & of_term else "wasted" if event.reached & of_term else "-"
-                for name, ids in numbers.items()
-                for of_term in [term.reached & ids.keys()]
-            }
+            term.cells = words(event.reached & term.reached, event.used & term.reached, "wasted", numbers)
         if event.kind != "step" or event.reached:
-            events.append((index, event))
-    record.events = [event for _, event in events]
+            events[id(event)] = event
+    record.events = [*events.values()]
 
 
-def events_since(events: list[tuple[int, Event]], start: int) -> list[tuple[int, Event]]:
-    """Return the last of the events, those with an index of at least `start`."""
-    count = 0
-    while count < len(events) and events[-1 - count][0] >= start:
-        count += 1
-    return events[len(events) - count :]
+def words(reached: set[int], used: set[int], word: str, numbers: Numbers) -> dict[str, str]:
+    """Return the cells: "used", or `word` for what was reached and not used."""
+    return {
+        name: "used" if used & ids.keys() else word if reached & ids.keys() else "-" for name, ids in numbers.items()
+    }

@@ -29,11 +29,6 @@ KINDS = {
         "Call `zero_grad()` between the two steps, or let one optimizer alone hold these parameters.",
         ("parameter-twice",),
     ),
-    "layout": Kind(
-        "error",
-        "Assign a gradient in the layout of its parameter, `p.grad = torch.empty_like(p).copy_(gradient)`, or take the "
-        "optimizer with `fused=False`.",
-    ),
     "idle": Kind("error", "Call its `step()`, or give its parameters to an optimizer that steps."),
     "dead": Kind(
         "error",
@@ -65,20 +60,16 @@ KINDS = {
         "`torch.no_grad()`.",
     ),
     "reused": Kind(
-        "question",
-        "If the first gradient was only for that use, as SAM's is, call `zero_grad()` after it.",
+        "question", "If the first gradient was only for that use, as SAM's is, call `zero_grad()` after it."
     ),
     "shared": Kind(
-        "question",
-        "Give each optimizer the parameters of its own network alone, unless both are to move them.",
+        "question", "Give each optimizer the parameters of its own network alone, unless both are to move them."
     ),
     "held": Kind(
-        "question",
-        "If it is to learn, call `requires_grad_(True)` on it; if not, leave it out of the optimizer.",
+        "question", "If it is to learn, call `requires_grad_(True)` on it; if not, leave it out of the optimizer."
     ),
     "unaveraged": Kind(
-        "question",
-        "Call the wrapped network itself, not its `module`, or average the gradients by yourself.",
+        "question", "Call the wrapped network itself, not its `module`, or average the gradients by yourself."
     ),
     "unfrozen": Kind(
         "waste",
@@ -106,12 +97,11 @@ class Finding:
     Errors: the weights are, or soon will be, others than those meant.
     `mixed`: an optimizer stepped on the sum of several passes, one of which also moved another player (the networks
     under other optimizers). `stale`: an optimizer stepped again on gradients that it had stepped on. `twice`: two
-    optimizers stepped on one gradient, or one that holds a parameter twice. `layout`: a fused optimizer stepped on
-    a gradient whose order in memory is not that of its parameter, and this PyTorch pairs them by memory. `idle`: an
-    optimizer never stepped though its parameters got gradients and others stepped. `dead`: a term of a loss reaches
-    no parameter that its pass moved. `overwritten`: a backward pass needed a tensor that had been changed since its
-    forward pass. `unreached`: a parameter whose optimizer stepped and never found a gradient for it. `ownerless`: a
-    parameter that no optimizer holds.
+    optimizers stepped on one gradient, or one that holds a parameter twice. `idle`: an optimizer never
+    stepped though its parameters got gradients and others stepped. `dead`: a term of a loss reaches no parameter that
+    its pass moved. `overwritten`: a backward pass needed a tensor that had been changed since its forward pass.
+    `unreached`: a parameter whose optimizer stepped and never found a gradient for it. `ownerless`: a parameter that no
+    optimizer holds.
     Questions: `meant?`: one pass moved networks of two players; or, under one optimizer, a network through another one
     that a second pass moves alone on detached outputs, as a discriminator's does. `unused`: a number was computed with
     a graph that no backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand,

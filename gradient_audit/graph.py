@@ -9,17 +9,10 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
-FUSED = (torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD, torch.optim.Adagrad)  # those with a form for the CPU
-
 
 def parameters_of(optimizer: Optimizer | None) -> Iterator[Tensor]:
     """Yield the parameters that an optimizer holds; none for None."""
     return (parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"])
-
-
-def is_fused(optimizer: Optimizer) -> bool:
-    """Return whether an optimizer steps on any of its parameters in fused form."""
-    return any(group.get("fused") for group in optimizer.param_groups)
 
 
 def tensors_in(value: object) -> list[Tensor]:
@@ -59,40 +52,11 @@ def storage_address(tensor: Tensor) -> int:
         return 0
 
 
-def same_layout(tensor: Tensor, other: Tensor) -> bool:
-    """Return whether two tensors of one shape have their numbers in the same order in memory."""
-    if tensor.layout is not torch.strided or other.layout is not torch.strided:
-        return True
-    return all(a == b for a, b, n in zip(tensor.stride(), other.stride(), tensor.shape, strict=True) if n > 1)
-
-
-@cache
-def pairs_by_memory(kind: type[Optimizer]) -> bool:
-    """Return whether an optimizer, in fused form on the CPU, pairs weights and gradients by their places in memory.
-
-    So it does with torch 2.15.0: a gradient whose layout is not that of its weight moves the wrong numbers. This tries
-    the PyTorch that runs.
-    """
-    ours = next((known for known in FUSED if issubclass(kind, known)), None)
-    if ours is None:
-        return False
-    weight = torch.zeros(2, 2, device="cpu", requires_grad=True)
-    weight.grad = torch.tensor([[0.0, 1.0], [0.0, 0.0]], device="cpu").T
-    ours([weight], lr=1.0, fused=True).step()
-    return weight[1, 0].item() == 0
-
-
 @cache
 def written_arguments(function: object) -> tuple[int, ...]:
     """Return which arguments an operation writes to, by their positions."""
     arguments = function._schema.arguments if function._schema.is_mutable else ()
     return tuple(i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
-
-
-def roots_of(args: tuple, kwargs: dict) -> list:
-    """Return the nodes at which a call of `torch.autograd.backward` begins."""
-    tensors = args[0] if args else kwargs.get("tensors")
-    return [tensor.grad_fn for tensor in tensors_in(tensors) if tensor.grad_fn is not None]
 
 
 def nodes_of(roots: Iterable) -> Iterator:

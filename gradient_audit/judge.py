@@ -10,7 +10,7 @@ from torch.optim.optimizer import Optimizer
 
 from gradient_audit.cells import CLIMB, fill_cells, note_steps_by_hand, numbers_by_network
 from gradient_audit.findings import HELD_TWICE, KINDS, SEVERITIES, Finding, joined
-from gradient_audit.graph import pairs_by_memory, parameters_of, united
+from gradient_audit.graph import parameters_of, united
 from gradient_audit.lineage import PARAMETER, bit
 from gradient_audit.overwritten import overwritten_finding
 from gradient_audit.places import Place, expression_place
@@ -40,18 +40,22 @@ class Judgement:
         self.record, self.networks, self.optimizers, self.ended = record, networks, optimizers, ended
         self.numbers = numbers_by_network(record, networks)
         self.by_number = {account.number: account for account in record.accounts.values()}
-        self.owned = set().union(*(record.numbers_of(parameters_of(optimizer)) for optimizer in optimizers))
+        # By optimizer: the accounts of its parameters, in their order. And all that any holds, also plain tensors.
+        self.accounts_of = {
+            id(o): [account.number for p in parameters_of(o) if (account := record.accounts.get(id(p)))]
+            for o in optimizers
+        }
+        self.owned = set().union(*self.accounts_of.values())
         self.held = {id(p) for optimizer in optimizers for p in parameters_of(optimizer)}
         self.last_detailed = {p.place: p for p in record.passes if p.detailed}
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
-        idle = dict(self.idle_optimizers())
+        idle = [*self.idle_optimizers()]
         yield from self.mixed_players()
         yield from self.wrong_steps()
-        for finding, _ in idle.values():
-            yield finding
-        excused = set().union(*(numbers for _, numbers in idle.values()))
+        yield from (finding for finding, _ in idle)
+        excused = set().union(*(numbers for _, numbers in idle))
         yield from self.dead_passes()
         yield from self.dead_terms(excused)
         for blame in self.record.overwritten:
@@ -91,7 +95,7 @@ class Judgement:
         """Yield the passes that moved networks of two players, and the steps that added them to other passes."""
         passes = self.record.passes
         crossed = [list(self.groups_crossed(p)) for p in passes]
-        mixed: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
+        mixed: dict[tuple[str, ...], list[Place]] = defaultdict(list)
         proved: set[tuple[str, ...]] = set()
         mixed_places: set[Place] = set()
         for key, steps in self.record.steps.items():
@@ -104,7 +108,7 @@ class Judgement:
                         others = [name for name in group if key not in group[name]]
                         if mine and others:
                             mixed_places.add(passes[number].place)
-                            mixed[tuple(group)] |= {passes[number].place: None, place: None}
+                            mixed[tuple(group)] += [passes[number].place, place]
                             if not self.may_be_meant(passes[number], summed, mine, others):
                                 proved.add(tuple(group))
         for networks, places in mixed.items():
@@ -113,10 +117,10 @@ class Judgement:
                 "gradients to those of another pass."
             )
             yield replace(_finding("mixed", networks, text, places), doubtful=networks not in proved)
-        meant: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
+        meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
         for p, groups in zip(passes, crossed, strict=True):
             for group in groups if p.place not in mixed_places else ():
-                meant[tuple(group)][p.place] = None
+                meant[tuple(group)].append(p.place)
         for networks, places in meant.items():
             text = f"one backward pass moved {joined(networks)}, which have different optimizers."
             yield _finding("meant?", networks, text, places)
@@ -129,22 +133,19 @@ class Judgement:
 
         Both have the same optimizer. Another pass moved the judge alone, on what the network computed, without a graph.
         """
-        holders = {
-            name: {id(o) for o in self.optimizers if self.record.numbers_of(parameters_of(o)) & ids.keys()}
-            for name, ids in self.numbers.items()
-        }
-        moved = [
-            (p, {name for name, ids in self.numbers.items() if p.used & p.reached & ids.keys()})
-            for p in self.record.passes
-        ]
+        moved = [(p, self.networks_of(p.used & p.reached)) for p in self.record.passes]
         return {
             (made, judge): p.place
             for made, judge in permutations(self.numbers, 2)
-            if holders[made] == holders[judge]
+            if self.holders_of(made) == self.holders_of(judge)
             for p, names in moved
-            if {made, judge} <= names and self.leads_through(p, judge, made)
+            if {made, judge} <= {*names} and self.leads_through(p, judge, made)
             if any(judge in names and self.is_fed_by(q, made) for q, names in moved)
         }
+
+    def holders_of(self, network: str) -> list[int]:
+        """Return the optimizers that hold parameters of a network."""
+        return [key for key, held in self.accounts_of.items() if self.numbers[network].keys() & held]
 
     def may_be_meant(self, p: Event, summed: frozenset, mine: set[str], others: list[str]) -> bool:
         """Whether a loss may be for both players, and a step on the sum of it and another one meant, as in BicycleGAN.
@@ -176,95 +177,72 @@ class Judgement:
         """Yield the steps on gradients that are too old, another optimizer's, counted twice, or that never come."""
         passes = self.record.passes
         for steps in self.record.steps.values():
-            stale: dict[tuple[Place, Place], set[int]] = defaultdict(set)
-            for (number, place), numbers in steps.stale.items():
-                stale[passes[number].place, place] |= numbers
-            for places, numbers in stale.items():
-                networks = self.networks_of(numbers)
+            for places, numbers in steps.stale.items():
                 if places[1] in steps.repeated:
-                    text = f"an optimizer of {joined(networks)} stepped again, and no backward pass had come between."
-                    yield _finding("stale", networks, text, places[::-1], "Call `step()` once after each `backward()`.")
-                    continue
-                text = f"an optimizer of {joined(networks)} stepped on gradients older than its own last step."
-                yield _finding("stale", networks, text, places)
+                    text = "an optimizer of {} stepped again, and no backward pass had come between."
+                    cure = "Call `step()` once after each `backward()`."
+                    yield self.finding_about(numbers, "stale", text, places[::-1], cure)
+                else:
+                    text = "an optimizer of {} stepped on gradients older than its own last step."
+                    yield self.finding_about(numbers, "stale", text, places)
             reused: dict[tuple[Place, Place], set[int]] = defaultdict(set)
             for summed, (numbers, place) in steps.sums.items():
                 climbed = [passes[n] for n in sorted(summed) if passes[n].users.get(CLIMB, set()) & numbers]
                 if climbed and len(climbed) < len(summed):
                     reused[place, climbed[0].place] |= numbers
             for places, numbers in reused.items():
-                networks = self.networks_of(numbers)
-                text = f"a gradient of {joined(networks)} was used by hand, and a step added it to another one."
-                yield _finding("reused", networks, text, places)
+                text = "a gradient of {} was used by hand, and a step added it to another one."
+                yield self.finding_about(numbers, "reused", text, places)
             for places, numbers in steps.twice.items():
-                networks = self.networks_of(numbers)
-                text = f"two optimizers stepped on the same gradients of {joined(networks)}."
-                yield _finding("twice", networks, text, places)
+                text = "two optimizers stepped on the same gradients of {}."
+                yield self.finding_about(numbers, "twice", text, places)
             if steps.duplicates:
                 place, numbers = steps.duplicates
-                networks = self.networks_of(numbers)
-                count = self.count_of(numbers)
-                text = f"an optimizer holds {count} of {joined(networks)} twice; each step moves them twice."
-                yield _finding("twice", networks, text, [place], HELD_TWICE)
-            proved = steps.mixed_layouts and pairs_by_memory(type(steps.optimizer))
-            for place, numbers in steps.mixed_layouts.items() if proved else ():
-                networks = self.networks_of(numbers)
-                text = (
-                    f"a fused optimizer stepped on gradients of {self.count_of(numbers)} of {joined(networks)} whose "
-                    "numbers lie in another order in memory, and moves the wrong weights."
-                )
-                yield _finding("layout", networks, text, [place])
+                text = f"an optimizer holds {self.count_of(numbers)} of {{}} twice; each step moves them twice."
+                yield self.finding_about(numbers, "twice", text, [place], HELD_TWICE)
             for shape in (shape for shape, never in steps.without.values() if never):
                 text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
                 yield _finding("unreached", (), text, steps.places)
         for network, ids in self.numbers.items():
             missing = {n for n in ids if self.by_number[n].stepped and not self.by_number[n].fed}
             if missing:
-                places = [
-                    place
-                    for steps in self.record.steps.values()
-                    if self.record.numbers_of(parameters_of(steps.optimizer)) & missing
-                    for place in steps.places
-                ]
+                of_it = [s for key, s in self.record.steps.items() if missing & {*self.accounts_of.get(key, ())}]
                 count = self.count_of(missing, network)
                 text = f"{count} of {network} had no gradient whenever their optimizer stepped."
-                yield _finding("unreached", (network,), text, places)
+                yield _finding("unreached", (network,), text, [place for s in of_it for place in s.places])
 
-    def idle_optimizers(self) -> Iterator[tuple[int, tuple[Finding, set[int]]]]:
+    def idle_optimizers(self) -> Iterator[tuple[Finding, set[int]]]:
         """Yield the optimizers that never stepped though their parameters got gradients, with these parameters."""
         most = max((sum(steps.places.values()) for steps in self.record.steps.values()), default=0)
         stepped = {number for number, account in self.by_number.items() if account.stepped}
         for optimizer in self.optimizers:
             if id(optimizer) in self.record.steps:
                 continue
-            numbers = self.record.numbers_of(parameters_of(optimizer)) - stepped
-            passes = [(n, p) for n, p in enumerate(self.record.passes) if p.reached & numbers and not p.raised]
+            numbers = {*self.accounts_of[id(optimizer)]} - stepped
+            passes = [p for p in self.record.passes if p.reached & numbers and not p.raised]
             dropped = [
                 p
-                for n, p in passes
+                for p in passes
                 if p.reached <= numbers
-                and all(n not in self.by_number[k].passes for k in p.reached & numbers & self.by_number.keys())
+                and all(p.number not in self.by_number[k].passes for k in p.reached & self.by_number.keys())
             ]
             if self.networks_of(numbers) and passes and (most >= IDLE_AFTER or (most > 1 and dropped)):
-                networks = self.networks_of(numbers)
-                places = dict.fromkeys(p.place for p in dropped or [p for _, p in passes])
-                kind = type(optimizer).__name__
-                text = f"the optimizer of {joined(networks)} ({kind}) never stepped; another did {most}x."
-                finding = _finding("idle", networks, text, places)
-                yield id(optimizer), (replace(finding, doubtful=not self.ended), numbers)
+                text = f"the optimizer of {{}} ({type(optimizer).__name__}) never stepped; another did {most}x."
+                finding = self.finding_about(numbers, "idle", text, [p.place for p in dropped or passes])
+                yield replace(finding, doubtful=not self.ended), numbers
 
     # Terms of a loss.
 
     def dead_passes(self) -> Iterator[Finding]:
         """Yield the passes that reached nothing."""
-        lost = {}
+        lost = []
         for p in self.record.passes:
             loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
             # A gradient of a plain tensor may be read, as FGSM reads that of images.
             serves = p.reached or loose & self.held or (p.filled and p.read)
             if p.detailed and p.complete and not (p.raised or serves):
-                lost[p.place] = None
-        for place in lost:
+                lost.append(p.place)
+        for place in dict.fromkeys(lost):
             yield _finding("dead", (), "a backward pass reached no parameter of any network.", [place])
 
     def dead_terms(self, excused: set[int]) -> Iterator[Finding]:
@@ -326,12 +304,9 @@ class Judgement:
             elif here and self.is_backbone(ids, ownerless):
                 text = f"no optimizer holds {count} of {network}, which get gradients."
             else:
-                of_it = [o for o in self.optimizers if ids.keys() & self.record.numbers_of(parameters_of(o))]
-                of_it.insert(0, self.networks[network])
-                things = of_it if of_it[1:] else [*of_it, *self.optimizers]
-                made = {thing: place for thing, place in self.record.made.items() if thing in things}
-                text = f"{count} of {network} are held by no optimizer."
-                yield _finding("ownerless", (network,), text, made.values())
+                holders = self.holders_of(network) or [*self.accounts_of]
+                made = [p for o, p in self.record.made.items() if o is self.networks[network] or id(o) in holders]
+                yield _finding("ownerless", (network,), f"{count} of {network} are held by no optimizer.", made)
                 continue
             unfrozen.add(network)
             yield _finding("unfrozen", (network,), text, [place for place, _ in here])
@@ -367,23 +342,17 @@ class Judgement:
 
     def doubtful_holders(self) -> Iterator[Finding]:
         """Yield the optimizers that hold what is another's, or what cannot move."""
-        accounts = self.record.accounts
-        orders = {
-            id(o): [accounts[id(p)].number for p in parameters_of(o) if id(p) in accounts]
-            for o in self.optimizers
-            if id(o) in self.record.steps
-        }
-        for key, mine in orders.items():
-            others = [{*held} for other, held in orders.items() if other != key]
+        stepping = {key: held for key, held in self.accounts_of.items() if key in self.record.steps}
+        for key, mine in stepping.items():
+            others = [{*held} for other, held in stepping.items() if other != key]
             networks = self.networks_of(mine)
             shared = [n for n in networks if any(held & self.numbers[n].keys() for held in others)]
-            places = list(self.record.steps[key].places)
+            places = self.record.steps[key].places
             if shared and len(shared) < len(networks):
                 text = f"an optimizer holds {joined(networks)}, and another one holds {joined(shared)}, too."
                 yield _finding("shared", networks, text, places)
-            in_order = [n for n in orders[key] if n in self.by_number]
-            frozen = [n for n in in_order if not self.by_number[n].stepped]
-            if 0 < len(frozen) < len(in_order) and frozen == in_order[-len(frozen) :]:  # the last layers, not the first
+            frozen = [n for n in mine if not self.by_number[n].stepped]
+            if 0 < len(frozen) < len(mine) and frozen == mine[-len(frozen) :]:  # the last layers, not the first
                 for network in self.networks_of(frozen):
                     count = self.count_of({*frozen}, network)
                     text = f"{count} of {network} are frozen, and an optimizer holds them; it does not move them."
@@ -461,6 +430,13 @@ class Judgement:
             yield _finding("graph", (), text, self.record.grown, cure)
 
     # Words.
+
+    def finding_about(
+        self, numbers: set[int], kind: str, text: str, places: Iterable[Place], cure: str | None = None
+    ) -> Finding:
+        """Return the finding about these parameters; {} in the text stands for their networks."""
+        networks = self.networks_of(numbers)
+        return _finding(kind, networks, text.format(joined(networks)), places, cure)
 
     def networks_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return the names of the networks that hold any of these accounts."""

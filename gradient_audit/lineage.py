@@ -3,7 +3,6 @@
 import re
 import weakref
 from collections import deque
-from functools import cache
 from itertools import zip_longest
 from types import CodeType, FrameType
 
@@ -30,19 +29,13 @@ def bit(kind: int, number: int) -> int:
 
 def of_kind(kind: int, sources: int) -> int:
     """Return the sources of one kind."""
-    return sources and sources & (_every_third_bit(sources.bit_length() // 300 + 1) << kind)
-
-
-@cache
-def _every_third_bit(hundreds: int) -> int:
-    return int("1" * 100 * hundreds, 8)
+    every_third_bit = int("1" * (sources.bit_length() // 3 + 1), 8)
+    return sources & (every_third_bit << kind)
 
 
 def numbers_in(kind: int, sources: int) -> list[int]:
     """Return the numbers of the sources of one kind."""
     bits = of_kind(kind, sources) >> kind
-    if not bits:
-        return []
     return [number for number in range(bits.bit_length() // 3 + 1) if bits >> (3 * number) & 1]
 
 

@@ -2,11 +2,10 @@
 
 import functools
 import gc
-import inspect
 import traceback
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 from types import FrameType, FunctionType, ModuleType, TracebackType
 from weakref import WeakKeyDictionary
@@ -16,7 +15,7 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit.graph import parameters_of
-from gradient_audit.places import construction_place, is_of_package
+from gradient_audit.places import construction_place, frames, is_of_package
 
 HEADS = 6  # more children than that are layers
 
@@ -42,7 +41,7 @@ class Networks:
     def start(self, recorder: object) -> None:
         """Begin. recorder: the `Watcher` that asks for the networks."""
 
-    def hold(self, parameters: set[int]) -> None:
+    def hold(self, parameters: Set[int]) -> None:
         """Note that a pass has reached these parameters, given by id, or that an optimizer has stepped on them."""
 
     def settle(self, _trace: TracebackType | None = None) -> dict[str, nn.Module]:
@@ -63,7 +62,7 @@ class FoundNetworks(Networks):
         self.known: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()  # every module, in order of construction
         self.names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
         self.unnamed = True  # whether there may be modules without a name
-        self.trained: list[nn.Module] = []  # networks that were reached or stepped: a script that ends drops them
+        self.trained: set[nn.Module] = set()  # networks that were reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
     def start(self, recorder: object) -> None:
@@ -112,19 +111,18 @@ class FoundNetworks(Networks):
         """Return whether the module may turn out to be a network."""
         return depth < 3 and any(True for _ in module.children())
 
-    def hold(self, parameters: set[int]) -> None:
+    def hold(self, parameters: Set[int]) -> None:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them.
 
         New modules are named by the variables of the frames that run.
         """
         if self.unnamed:
             self.unnamed = False
-            self.name_modules([info.frame for info in reversed(inspect.stack(0))])
+            self.name_modules([*frames()][::-1])
         if not parameters <= self.covered:
             self.covered |= parameters
-            tops = (top for top in self.top_modules() if not any(top is network for network in self.trained))
             self.recorder.kept_optimizers = self.recorder.find_optimizers()
-            self.trained += [top for top in tops if any(id(p) in parameters for p in top.parameters())]
+            self.trained |= {top for top in self.top_modules() if any(id(p) in parameters for p in top.parameters())}
 
     def top_modules(self) -> list[nn.Module]:
         """Return the modules that are part of no other, in order of construction."""
@@ -132,9 +130,9 @@ class FoundNetworks(Networks):
         inner = {id(part) for module in known for part in module.children() if not hasattr(module, "_orig_mod")}
         return [module for module in known if id(module) not in inner]
 
-    def name_modules(self, frames: list[FrameType]) -> None:
+    def name_modules(self, outer: list[FrameType]) -> None:
         """Name modules by the variables of these frames, outermost first, and by the contents of those variables."""
-        for frame in frames:
+        for frame in outer:
             if frame.f_globals.get("__name__") == "runpy" or is_of_package(frame.f_code.co_filename):
                 continue
             level = list(frame.f_locals.items())
@@ -161,17 +159,16 @@ class FoundNetworks(Networks):
             for parameter in parameters_of(optimizer):
                 holders[id(parameter)].add(id(optimizer))
         record = self.recorder.record
-        keys = {account.number: key for key, account in record.accounts.items()}
-        reached = set().union(*(event.reached for event in record.events))
-        concerned = holders.keys() | {keys[number] for number in reached & keys.keys()}
+        concerned = holders.keys() | record.keys_of(set().union(*(event.reached for event in record.events)))
         # A network outside of the training, as an average of weights is, whose forward passes build graphs.
         modules = [event.module() for event in record.forwards if event.graph]
         concerned |= {id(p) for module in modules if module for p in module.parameters() if p.requires_grad}
         # What each term of a loss reaches; if its graph does not show all of it, what its pass reached.
         losses = [
-            term.reached if term and term.complete else p.reached for p in record.passes for term in p.terms or [None]
+            record.keys_of(term.reached if term and term.complete else p.reached)
+            for p in record.passes
+            for term in p.terms or [None]
         ]
-        losses = [{keys[number] for number in loss & keys.keys()} for loss in losses]
         parts = [part for top in self.top_modules() for part in _split(top, holders, losses)]
         ids = {id(part): {id(parameter) for parameter in part.parameters()} for part in parts}
         chosen, covered = set(), set()
@@ -180,13 +177,11 @@ class FoundNetworks(Networks):
             if new := (ids[id(part)] & concerned) - covered:
                 covered |= new
                 chosen.add(id(part))
-        for part in parts:
-            if id(part) in chosen:
-                chosen.remove(id(part))
-                name = self.names.get(part, type(part).__name__)
-                while name in self.networks:
-                    name += "'"
-                self.networks[name] = part
+        for part in {id(part): part for part in parts if id(part) in chosen}.values():
+            name = self.names.get(part, type(part).__name__)
+            while name in self.networks:
+                name += "'"
+            self.networks[name] = part
         return self.networks
 
 

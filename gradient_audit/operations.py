@@ -5,7 +5,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -21,39 +20,25 @@ from gradient_audit.places import current_callers, current_frames, current_place
 from gradient_audit.record import Event, Record
 
 
-@dataclass
-class Running:
-    """How many calls of autograd, and how many optimizer steps, are under way in the thread that is watched."""
-
-    passes: int = 0
-    steps: int = 0
-    thread: int | None = None  # None: the first one that trains
-    call: Event | None = None  # of autograd.grad, that runs
-
-    def is_elsewhere(self) -> bool:
-        """Return whether this is another thread, and not one of autograd's own at work on a watched pass."""
-        if self.thread in (None, threading.get_ident()):
-            return False
-        of_autograd = isinstance(threading.current_thread(), threading._DummyThread)  # not started by Python
-        return not (self.passes and of_autograd)
-
-
 class Details:
-    """Watches in detail between `start` and `stop`."""
+    """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
-    def __init__(self, record: Record, networks: Networks, running: Running):
-        """Start without watching."""
-        self.record, self.networks, self.running = record, networks, running
+    def __init__(self, record: Record, networks: Networks, before_forward: Callable[[], None]):
+        """Start without watching. before_forward: called before each forward pass that is not part of another."""
+        self.record, self.networks, self.before_forward = record, networks, before_forward
         self.lineage = Lineage(record.accounts)
         self.active = False
-        self.starts: list[int] = []  # of the forward passes that run: the number of events before
+        self.thread: int | None = None  # the one that is watched
+        self.passes = 0  # calls of autograd that run
+        self.steps = 0  # of optimizers, that run
+        self.call: Event | None = None  # of autograd.grad, that runs
+        self.forwards: list[list[Event]] = []  # for each forward pass that runs, those recorded inside of it
         self.node_hooks: list = []
         self.outputs: dict[int, Event] = {}  # of a node's sequence number: the event whose output it made
         self.mode = _Operations(self.note_operation)
 
-    def start(self, before_forward: Callable[[], None]) -> None:
-        """Begin to watch. before_forward: called before each forward pass that is not part of another."""
-        self.before_forward = before_forward
+    def start(self) -> None:
+        """Begin to watch."""
         self.zero_grads = Optimizer.zero_grad, nn.Module.zero_grad
         Optimizer.zero_grad, nn.Module.zero_grad = map(self.watched_zero_grad, self.zero_grads)
         self.forward_hooks = [
@@ -71,6 +56,13 @@ class Details:
             Optimizer.zero_grad, nn.Module.zero_grad = self.zero_grads
             for hook in self.forward_hooks:
                 hook.remove()
+
+    def is_elsewhere(self) -> bool:
+        """Return whether this is another thread, and not one of autograd's own at work on a watched pass."""
+        if self.thread == threading.get_ident():
+            return False
+        of_autograd = isinstance(threading.current_thread(), threading._DummyThread)  # not started by Python
+        return not (self.passes and of_autograd)
 
     def pause(self) -> bool:
         """Stop to watch operations, as autograd's and the optimizers' own; return whether they were watched."""
@@ -99,35 +91,37 @@ class Details:
 
         @functools.wraps(original)
         def zero_grad(of, *args, **kwargs):
-            if self.active and not torch.compiler.is_compiling() and not self.running.is_elsewhere():
+            if self.active and not torch.compiler.is_compiling() and not self.is_elsewhere():
                 parameters = of.parameters() if isinstance(of, nn.Module) else parameters_of(of)
-                self.record.events.append(
-                    Event("zero_grad", current_place(), reached=self.record.numbers_of(parameters))
-                )
+                event = Event("zero_grad", current_place(), reached=self.record.numbers_of(parameters))
+                self.record.events.append(event)
             return original(of, *args, **kwargs)
 
         return zero_grad
 
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
         """Note that a forward pass begins."""
-        if not torch.compiler.is_compiling() and not self.running.passes and not self.running.is_elsewhere():
-            if not self.starts:
+        if not (torch.compiler.is_compiling() or self.passes or self.is_elsewhere()):
+            if not self.forwards:
                 self.before_forward()
-            self.starts.append(len(self.record.events))
+            self.forwards.append([])
 
     def end_forward(self, module: nn.Module, _args: tuple, output: object) -> None:
         """Record a forward pass of a network, or one that is not part of another."""
-        if torch.compiler.is_compiling() or self.running.passes or not self.starts or self.running.is_elsewhere():
+        if torch.compiler.is_compiling() or self.passes or not self.forwards or self.is_elsewhere():
             return
-        start = self.starts.pop()
-        if type(module).__module__.startswith("torch.nn.utils."):  # a parametrization, which is tried when it is made
-            return
-        if not self.starts or self.networks.may_be_network(module, len(self.starts)):
-            event = Event("forward", current_place(), module=weakref.ref(module), start=start)
+        inner = self.forwards.pop()
+        if type(module).__module__.startswith("torch.nn.utils."):
+            pass  # a parametrization, which is tried when it is made
+        elif not self.forwards or self.networks.may_be_network(module, len(self.forwards)):
+            event = Event("forward", current_place(), module=weakref.ref(module), inner=inner)
             self.follow_graph(event, output)
             self.record.events.append(event)
             self.lineage.derive(output, bit(FORWARD, len(self.record.forwards)))
             self.record.forwards.append(event)
+            inner = [*inner, event]
+        if self.forwards:
+            self.forwards[-1] += inner
 
     def follow_graph(self, event: Event, output: object) -> None:
         """Note whether a backward pass comes through the graph of the output, and whether the graph still exists."""
@@ -136,8 +130,8 @@ class Details:
 
             def note_need(*_: object, event=event) -> None:
                 event.needed = True
-                if self.running.call is not None and event.module:
-                    self.running.call.through.append(event.module)
+                if self.call is not None and event.module:
+                    self.call.through.append(event.module)
 
             self.node_hooks.append(node.register_prehook(note_need))
             event.graph.append(weakref.ref(note_need))
@@ -153,17 +147,16 @@ class Details:
 
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
-        if self.running.passes or self.running.steps or torch.compiler.is_compiling():
+        if self.passes or self.steps or torch.compiler.is_compiling():
             return
-        frame, _ = current_frames()
-        written, read = self.lineage.note(function, args, result, frame)
-        calls = [self.record.calls[number] for number in numbers_in(CALL, read)] if read else []
+        written, read = self.lineage.note(function, args, result, current_frames()[0])
+        calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
         for call in calls:
             call.read = True
         if read and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
             for number in numbers_in(FORWARD, read):
                 self.record.forwards[number].scalar = True
-        for account in self.record.accounts.values() if written and calls and not self.starts else ():
+        for account in self.record.accounts.values() if written and calls and not self.forwards else ():
             parameter = account.parameter()
             if parameter is not None and storage_address(parameter) in written:
                 passes = frozenset(call.number for call in calls if account.number in call.reached)

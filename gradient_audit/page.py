@@ -5,6 +5,7 @@ It shows what `GradientAudit.data()` returns.
 
 import ast
 import linecache
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
 from html import escape
@@ -13,19 +14,13 @@ from pathlib import Path
 CONTEXT = 3  # lines of source above and below the line of a finding
 MOST_EVENTS = 80  # rows of the picture
 MOST_TERMS = 5  # of a loss that has a row each
-VERBS = {
-    "forward": "forward pass",
-    "backward": "backward pass",
-    "grad": "autograd.grad",
-    "step": "optimizer step",
-    "zero_grad": "zero_grad()",
-}
-SHAPES = {  # within a square of 20
-    "forward": '<circle cx="10" cy="10" r="5.5" fill="none" stroke="currentColor" stroke-width="2.5"/>',
-    "backward": '<path d="M3 5h14l-7 12z"/>',
-    "grad": '<path d="M10 2l8 8-8 8-8-8z"/>',
-    "step": '<rect x="3" y="3" width="14" height="14" rx="2"/>',
-    "zero_grad": '<path d="M4 4l12 12M16 4L4 16" fill="none" stroke="currentColor" stroke-width="2.5"/>',
+OUTLINE = 'fill="none" stroke="currentColor" stroke-width="2.5"'
+EVENTS = {  # kind: words, and a shape within a square of 20
+    "forward": ("forward pass", f'<circle cx="10" cy="10" r="5.5" {OUTLINE}/>'),
+    "backward": ("backward pass", '<path d="M3 5h14l-7 12z"/>'),
+    "grad": ("autograd.grad", '<path d="M10 2l8 8-8 8-8-8z"/>'),
+    "step": ("optimizer step", '<rect x="3" y="3" width="14" height="14" rx="2"/>'),
+    "zero_grad": ("zero_grad()", f'<path d="M4 4l12 12M16 4L4 16" {OUTLINE}/>'),
 }
 MEANINGS = {
     "used": "an optimizer stepped on the gradient",
@@ -42,34 +37,37 @@ def page(data: dict) -> str:
     data: may also have the texts `script`, `ending` and `command`. The source around the findings' lines is read
     from the files that they name; a file that cannot be read is left out.
     """
-    title = f"Gradient audit of {Path(str(data.get('script', 'a training loop'))).name}"
-    tone = data["severity"] or "ok"
+    title = escape(f"Gradient audit of {Path(str(data.get('script', 'a training loop'))).name}")
     command = f"<br><code>{escape(data['command'])}</code>" if "command" in data else ""
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     body = [
-        f"<h1>{escape(title)}</h1>",
-        f'<div class="verdict {tone}">{answer(data)}</div>',
+        f"<h1>{title}</h1>",
+        f'<div class="verdict {data["severity"] or "ok"}">{answer(data)}</div>',
         f'<p class="dim">{escape(str(data.get("ending", "")))}</p>',
         *picture(data),
         *findings(data["findings"]),
-        *optimizers(data["optimizers"]),
         f'<p class="dim">{escape(data["made_with"])}{command}</p>',
     ]
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     content = "\n".join(body)
     head += f"<style>{STYLE}</style>"
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{content}\n</body></html>\n'
 
 
+def answer(data: dict) -> str:
+    """Return the verdict as HTML: its first line, and the facts of the first finding, which follow it in the text."""
+    facts = data["findings"][0]["facts"] if data["findings"] else {}
+    rows = "".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts.items())
+    return f"<p>{marked(data['verdict'].splitlines()[0])}</p>" + (f"<table>{rows}</table>" if rows else "")
+
+
 def picture(data: dict) -> Iterable[str]:
     """Yield the picture of one training step: networks as columns, time downwards, a mark for each event."""
-    names = [network["name"] for network in data["networks"]]
     wrong = accused_cells(data)
     events = one_step(data["events"])
-    shown = {line_of(event["place"]) for event in events}
     # A line that is accused and not in this step, as of a penalty at every fourth one, comes before it.
-    missing = {line: e for e in data["events"] if (line := line_of(e["place"])) in {c[:2] for c in wrong} - shown}
+    elsewhere = {cell[:2] for cell in wrong} - {line_of(event["place"]) for event in events}
+    missing = {line: event for event in data["events"] if (line := line_of(event["place"])) in elsewhere}
     events = [*missing.values(), *events]
-    rows = {line_of(event["place"]): number for number, event in enumerate(events)}
     yield "<h2>One training step</h2>"
     if not events:
         yield "<p>No forward pass, backward pass or step was seen.</p>"
@@ -78,36 +76,40 @@ def picture(data: dict) -> Iterable[str]:
         f'<th class="net">{escape(network["name"])}<br><span class="dim">{network["parameters"]:,}</span></th>'
         for network in data["networks"]
     )
-    many = ' class="many"' if len(names) > 4 else ""
+    many = ' class="many"' if len(data["networks"]) > 4 else ""
     yield f'<div class="scroll"><table{many}><tr><th>line</th><th>source</th><th class="what">event</th>{heads}</tr>'
     overwritten = bool(data["findings"]) and data["findings"][0]["kind"] == "overwritten"  # where forward passes count
+    rows = {line_of(event["place"]): number for number, event in enumerate(events)}
     for number, event in enumerate(events):
-        counts = event["kind"] != "forward" or overwritten
-        keys = {name: (*line_of(event["place"]), name) for name in names}
-        links = {name: arrows(wrong.get(key, {}), number, rows) for name, key in keys.items()}
-        cells = "".join(cell(event, name, key in wrong and counts, links[name]) for name, key in keys.items())
-        verb = VERBS[event["kind"]] + (", create_graph" if event["create_graph"] else "")
-        verb += ", raised" if event["raised"] else ""
+        words = EVENTS[event["kind"]][0] + ", create_graph" * event["create_graph"] + ", raised" * event["raised"]
+        cells = ""
+        for name, word in event["cells"].items():
+            sources = wrong.get((*line_of(event["place"]), name))
+            accused = sources is not None and (event["kind"] != "forward" or overwritten)
+            cells += cell(event["kind"], name, word, accused, arrows(sources or {}, number, rows))
         row = "raised" if event["raised"] else event["kind"]
-        yield f'<tr class="{row}" id="row{number}">{source(event["place"])}<td class="what">{verb}</td>{cells}</tr>'
-        terms = sorted(event["terms"], key=lambda term: not term["dead"])
-        for term in terms[:MOST_TERMS]:
-            told = "term of the loss, dead" if term["dead"] else "term of the loss"
-            within = {"kind": event["kind"], "cells": term["cells"]}
-            cells = "".join(cell(within, name, term["dead"]) for name in names)
-            where = source(term["place"] or {"file": "", "line": 0, "code": term["name"]})
-            yield f'<tr class="term">{where}<td class="what dim">{told}</td>{cells}</tr>'
-        if rest := [escape(term["place"]["code"] if term["place"] else term["name"]) for term in terms[MOST_TERMS:]]:
-            listing = "".join(f"<br><code>{code}</code>" for code in rest)
-            folded = f"<details><summary>{len(rest)} more terms</summary>{listing}</details>"
-            yield f'<tr class="term"><td></td><td class="code" colspan="{2 + len(names)}">{folded}</td></tr>'
-    yield "</table></div>"
-    yield '<div class="legend">'
-    for kind, shape in SHAPES.items():
-        yield f'<span class="here"><svg viewBox="0 0 20 20">{shape}</svg>{VERBS[kind]}</span>'
+        yield f'<tr class="{row}" id="row{number}">{source(event["place"])}<td class="what">{words}</td>{cells}</tr>'
+        yield from term_rows(event)
+    yield '</table></div><div class="legend">'
+    for words, shape in EVENTS.values():
+        yield f'<span class="here"><svg viewBox="0 0 20 20">{shape}</svg>{words}</span>'
     for word, meaning in MEANINGS.items():
-        yield f'<span class="{word}"><svg viewBox="0 0 20 20">{SHAPES["backward"]}</svg>{word}: {meaning}</span>'
+        yield f'<span class="{word}"><svg viewBox="0 0 20 20">{EVENTS["backward"][1]}</svg>{word}: {meaning}</span>'
     yield "</div>"
+
+
+def term_rows(event: dict) -> Iterable[str]:
+    """Yield a row for each term of the loss, dead ones first; after MOST_TERMS of them, one that unfolds the rest."""
+    terms = sorted(event["terms"], key=lambda term: not term["dead"])
+    places = [term["place"] or {"file": "", "line": 0, "code": term["name"]} for term in terms]
+    for term, place in zip(terms[:MOST_TERMS], places, strict=False):
+        words = "term of the loss" + ", dead" * term["dead"]
+        cells = "".join(cell(event["kind"], name, word, term["dead"]) for name, word in term["cells"].items())
+        yield f'<tr class="term">{source(place)}<td class="what dim">{words}</td>{cells}</tr>'
+    if rest := places[MOST_TERMS:]:
+        listing = "".join(f"<br><code>{escape(place['code'])}</code>" for place in rest)
+        folded = f"<details><summary>{len(rest)} more terms</summary>{listing}</details>"
+        yield f'<tr class="term"><td></td><td class="code" colspan="{2 + len(event["cells"])}">{folded}</td></tr>'
 
 
 def accused_cells(data: dict) -> dict[tuple[str, int, str], dict[tuple[str, int], bool]]:
@@ -115,22 +117,20 @@ def accused_cells(data: dict) -> dict[tuple[str, int, str], dict[tuple[str, int]
 
     Of an error about a step these are the networks that it steps on alone. A line is True if it ran in an earlier step.
     """
-    stepped: dict[tuple[str, int], set[str]] = {}
+    stepped = defaultdict(set)
     for event in data["events"]:
         if event["kind"] == "step":
-            stepped.setdefault(line_of(event["place"]), set()).update(
-                n for n, w in event["cells"].items() if w == "here"
-            )
-    cells: dict[tuple[str, int, str], dict[tuple[str, int], bool]] = {}
-    for finding in data["findings"] if data["severity"] == "error" else ():
+            stepped[line_of(event["place"])] |= {name for name, word in event["cells"].items() if word == "here"}
+    cells = defaultdict(dict)
+    for finding in data["findings"]:
         lines = [line_of(place) for place in finding["places"]] if finding["severity"] == "error" else []
-        guilty = set().union(*(stepped.get(line, set()) for line in lines)) & {*finding["networks"]}
+        guilty = {name for line in lines if line in stepped for name in stepped[line]} & {*finding["networks"]}
         for line in lines:
-            kind, sources = finding["kind"], {}
-            if kind in ("stale", "mixed") and line in stepped:
-                sources = {other: kind == "stale" for other in lines if other not in stepped}
+            sources = {}
+            if finding["kind"] in ("stale", "mixed") and line in stepped:
+                sources = {other: finding["kind"] == "stale" for other in lines if other not in stepped}
             for network in guilty or finding["networks"]:
-                cells.setdefault((*line, network), {}).update(sources)
+                cells[(*line, network)].update(sources)
     return cells
 
 
@@ -150,26 +150,24 @@ def line_of(place: dict) -> tuple[str, int]:
     return place["file"], place["line"]
 
 
-def cell(event: dict, network: str, wrong: bool, links: str = "") -> str:
+def cell(kind: str, network: str, word: str, wrong: bool, links: str = "") -> str:
     """Return the cell of a network in the row of an event: its mark, in the colour of what became of the gradient."""
-    word = event["cells"].get(network, "-")
     if word == "-":
         return '<td class="net"></td>'
     colour = "wrong" if wrong else word if word in MEANINGS else "here"
-    label = f"{VERBS[event['kind']]}: {network}" + ("" if colour == "here" else f", {colour}")
-    mark = f'<svg viewBox="0 0 20 20" role="img"><title>{escape(label)}</title>{SHAPES[event["kind"]]}</svg>'
+    label = escape(f"{EVENTS[kind][0]}: {network}" + ("" if colour == "here" else f", {colour}"))
+    mark = f'<svg viewBox="0 0 20 20" role="img"><title>{label}</title>{EVENTS[kind][1]}</svg>'
     return f'<td class="net {colour}">{mark}{links}</td>'
 
 
 def source(place: dict) -> str:
     """Return the two cells that say where: file and line, and the code, or the whole statement that the line is of."""
     where = f"{Path(place['file']).name}:{place['line']}" if place["file"] else ""
-    lines, whole = linecache.getlines(place["file"]), statement(*line_of(place))
-    cut = len(whole) > 1 or len(place["code"]) == 60
-    is_line = bool(lines) and lines[place["line"] - 1].strip().startswith(place["code"])  # no expression on it
-    code = escape(
-        " ".join(line.strip() for line in lines[whole[0] - 1 : whole[-1]]) if cut and is_line else place["code"]
-    )
+    lines, whole, code = linecache.getlines(place["file"]), statement(*line_of(place)), place["code"]
+    cut = len(whole) > 1 or len(code) == 60
+    if cut and lines and lines[place["line"] - 1].strip().startswith(code):  # the line, and no expression on it
+        code = " ".join(line.strip() for line in lines[whole[0] - 1 : whole[-1]])
+    code = escape(code)
     via = f' <span class="dim">via {escape(place["via"])}</span>' if place.get("via") else ""
     return f'<td class="where">{escape(where)}</td><td class="code" title="{code}"><code>{code}</code>{via}</td>'
 
@@ -233,27 +231,6 @@ def statement(file: str, line: int) -> range:
         if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno <= line <= node.end_lineno:
             return range(node.lineno, node.end_lineno + 1)
     return range(line, line + 1)
-
-
-def optimizers(found: list[dict]) -> Iterable[str]:
-    """Yield the table of the optimizers: class, networks, number of steps and where they were made."""
-    if not found:
-        return
-    yield '<h2>Optimizers</h2><div class="scroll"><table>'
-    yield "<tr><th>optimizer</th><th>networks</th><th>steps</th><th>at</th></tr>"
-    for optimizer in found:
-        kind = escape(optimizer["class"]) + (" (fused)" if optimizer["fused"] else "")
-        at = ", ".join(f"{Path(place['file']).name}:{place['line']}" for place in optimizer["places"])
-        networks = escape(", ".join(optimizer["networks"]))
-        yield f"<tr><td>{kind}</td><td>{networks}</td><td>{optimizer['steps']}</td><td>{escape(at)}</td></tr>"
-    yield "</table></div>"
-
-
-def answer(data: dict) -> str:
-    """Return the verdict as HTML: its first line, and the facts of the first finding, which follow it in the text."""
-    facts = data["findings"][0]["facts"] if data["findings"] else {}
-    rows = "".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts.items())
-    return f"<p>{marked(data['verdict'].splitlines()[0])}</p>" + (f"<table>{rows}</table>" if rows else "")
 
 
 def marked(text: str) -> str:

@@ -56,14 +56,29 @@ class Place(NamedTuple):
         return f"`{self.where} {self.code}`{via}"
 
 
+def frames() -> Iterator[FrameType]:
+    """Yield the frames that run, innermost first."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def user_frames() -> Iterator[FrameType]:
+    """Yield the frames of the user's code, innermost first."""
+    return (frame for frame in frames() if _origin(frame.f_code.co_filename) == "user")
+
+
 def current_frames() -> tuple[FrameType, FrameType | None]:
     """Return the innermost frame of the user's code, and of a library that it called."""
-    frame, library = sys._getframe(1), None
-    while frame is not None and (origin := _origin(frame.f_code.co_filename)) != "user":
-        if origin == "library" and library is None:
-            library = frame
-        frame = frame.f_back
-    return frame or library or sys._getframe(1), library if frame is not None else None
+    library = None
+    for frame in frames():
+        origin = _origin(frame.f_code.co_filename)
+        if origin == "user":
+            return frame, library
+        if origin == "library":
+            library = library or frame
+    return library or frame, None
 
 
 def current_place() -> Place:
@@ -75,26 +90,18 @@ def current_place() -> Place:
 
 def current_callers() -> tuple[tuple[CodeType, int, int], ...]:
     """Return the frames of the user's code, innermost first: code, instruction and line."""
-    callers, frame = [], sys._getframe(1)
-    while frame is not None:
-        if _origin(frame.f_code.co_filename) == "user":
-            callers.append((frame.f_code, frame.f_lasti, frame.f_lineno or 0))
-        frame = frame.f_back
-    return tuple(callers)
+    return tuple((frame.f_code, frame.f_lasti, frame.f_lineno or 0) for frame in user_frames())
 
 
 def construction_place(thing: object) -> Place:
     """Return the line of the user that constructs an object. To be called from inside of its constructor."""
-    frame = outside = sys._getframe(1)
-    while frame is not None:
+    outside = []  # of the constructor: the frames since the last `__init__` of the object
+    for frame in frames():
+        outside.append(frame)
         first = frame.f_code.co_varnames[:1]
         if frame.f_code.co_name == "__init__" and first and frame.f_locals.get(*first) is thing:
-            outside = frame
-        frame = frame.f_back
-    frame = outside.f_back
-    while frame is not None and _origin(frame.f_code.co_filename) != "user":
-        frame = frame.f_back
-    frame = frame or outside
+            outside.clear()
+    frame = next((frame for frame in outside if _origin(frame.f_code.co_filename) == "user"), outside[-1])
     return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name)
 
 
@@ -110,11 +117,8 @@ def expression_place(code: CodeType, instruction: int, line: int) -> Place:
 
 def user_variables() -> Iterator[tuple[str, Tensor]]:
     """Yield the user's variables that are tensors, innermost first."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if _origin(frame.f_code.co_filename) == "user":
-            yield from ((name, value) for name, value in list(frame.f_locals.items()) if isinstance(value, Tensor))
-        frame = frame.f_back
+    for frame in user_frames():
+        yield from ((name, value) for name, value in list(frame.f_locals.items()) if isinstance(value, Tensor))
 
 
 def is_of_package(file: str) -> bool:

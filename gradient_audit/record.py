@@ -2,7 +2,7 @@
 
 import weakref
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -46,8 +46,7 @@ class Event:
     module: weakref.ref | None = field(default=None, repr=False)  # of a forward pass
     graph: list[weakref.ref] = field(default_factory=list, repr=False)  # each dies with a node of the graph it built
     detailed: bool = False  # whether its loss was split into terms
-    start: int = 0  # of a forward pass: the number of events before it
-    of_network: bool = False  # of a forward pass: whether the module is a network, not a part of one
+    inner: list["Event"] = field(default_factory=list, repr=False)  # of a forward pass: those inside of it
     complete: bool = False  # of a backward pass: whether its graph shows all leaves
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
     number: int | None = None  # of a backward pass, or of autograd.grad if its result became a .grad: in `passes`
@@ -106,13 +105,12 @@ class Steps:
     optimizer: Optimizer | None
     places: Counter = field(default_factory=Counter)
     passes_before: int = 0  # the number of passes before the last step
-    stale: dict[tuple[int, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (pass, step): accounts
+    stale: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (pass, step)
     sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (accounts, step)
     twice: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (here, first)
     without: dict[int, tuple[list[int], bool]] = field(default_factory=dict)  # plain leaf: shape, never a gradient
     repeated: set[Place] = field(default_factory=set)  # steps with no backward pass since the one before
     duplicates: tuple[Place, set[int]] | None = None  # parameters that it holds twice
-    mixed_layouts: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))  # gradients in another order
 
 
 @dataclass
@@ -154,6 +152,10 @@ class Record:
     overwritten: list[Overwritten] = field(default_factory=list)
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: weakref.WeakKeyDictionary = field(default_factory=weakref.WeakKeyDictionary)  # modules, optimizers: places
+
+    def keys_of(self, numbers: Set[int]) -> set[int]:
+        """Return the ids of the parameters with these numbers."""
+        return {key for key, account in self.accounts.items() if account.number in numbers}
 
     def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
         """Return the numbers of those parameters that are watched."""

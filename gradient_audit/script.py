@@ -3,6 +3,7 @@
 import json
 import linecache
 import os
+import re
 import runpy
 import sys
 import traceback
@@ -20,7 +21,7 @@ from gradient_audit.audit import GradientAudit
 from gradient_audit.findings import joined
 from gradient_audit.graph import parameters_of
 from gradient_audit.networks import FoundNetworks
-from gradient_audit.places import is_of_package
+from gradient_audit.places import PACKAGE
 from gradient_audit.watch import Watcher
 
 
@@ -42,23 +43,18 @@ class StepLimit:
 
     def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
         """Count a step of `optimizer`, or, if it is None, the passes so far; stop if it is the last one wanted."""
-        if optimizer is None:
-            if not self.steps:
-                self.count_passes(watcher)
-            return
-        self.steps[id(optimizer)] += 1
-        if min(self.steps.values()) >= self.iterations:
-            for waiting in self.waiting_optimizers(watcher):
-                self.steps.setdefault(waiting, 0)
-        if min(self.steps.values()) >= self.iterations or self.steps[id(optimizer)] >= self.limit:
-            raise Stop
-
-    def count_passes(self, watcher: Watcher) -> None:
-        """Stop a script without optimizers."""
-        passes = Counter(p.place for p in watcher.record.passes)
-        enough = passes and min(passes.values()) >= self.iterations and not watcher.find_optimizers()
-        if enough or len(watcher.record.passes) >= self.limit:
-            raise Stop
+        if optimizer is not None:
+            self.steps[id(optimizer)] += 1
+            if min(self.steps.values()) >= self.iterations:
+                for waiting in self.waiting_optimizers(watcher):
+                    self.steps.setdefault(waiting, 0)
+            if min(self.steps.values()) >= self.iterations or self.steps[id(optimizer)] >= self.limit:
+                raise Stop
+        elif not self.steps:
+            passes = Counter(p.place for p in watcher.record.passes)
+            enough = passes and min(passes.values()) >= self.iterations and not watcher.find_optimizers()
+            if enough or passes.total() >= self.limit:
+                raise Stop
 
     def waiting_optimizers(self, watcher: Watcher) -> list[int]:
         """Return the optimizers that have not stepped, by id, without those whose parameters others step."""
@@ -134,7 +130,7 @@ def code_cells(notebook: Path) -> Iterator[tuple[int, str]]:
 def report_of(audit: GradientAudit, ending: str, trace: str) -> str:
     """Return the report on a script as Markdown: the answer first."""
     if not trace:
-        return _paragraphs(str(audit), ending)
+        return f"{audit}\n\n{ending}"
     blamed = next((finding for finding in audit.findings if finding.facts), None)
     if blamed is None:
         answer = [ending, *(_name_mistake(m, f": {m.title} {m.cure}") for m in mistakes.match(trace)[:1])]
@@ -142,11 +138,7 @@ def report_of(audit: GradientAudit, ending: str, trace: str) -> str:
         found = [mistakes.load("fused-step")] if blamed.silent else mistakes.match(trace)
         answer = [audit.verdict, *(_name_mistake(m, ".") for m in found[:1]), ending]
     happened = [part for part in (audit.table, audit.listing) if part]
-    return _paragraphs(*answer, *["What had happened until then:"] * bool(happened), *happened)
-
-
-def _paragraphs(*parts: str) -> str:
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join([*answer, *["What had happened until then:"] * bool(happened), *happened])
 
 
 def _name_mistake(mistake: mistakes.Mistake, rest: str) -> str:
@@ -155,17 +147,9 @@ def _name_mistake(mistake: mistakes.Mistake, rest: str) -> str:
 
 
 def _traceback_of_script(raised: BaseException) -> str:
-    """Return the traceback without the frames of this package."""
-    whole = traceback.TracebackException.from_exception(raised)
-    hidden = {runpy.__file__, eval_frame.__file__, _compile.__file__}
-    part: traceback.TracebackException | None = whole
-    while part is not None:
-        part.stack = traceback.StackSummary.from_list(
-            frame
-            for frame in part.stack
-            if not is_of_package(frame.filename)
-            and frame.filename not in hidden
-            and "frozen runpy" not in frame.filename
-        )
-        part = part.__cause__ or part.__context__
-    return "".join(whole.format())
+    """Return the traceback without the frames of this package, and of those that called the script."""
+    hidden = "|".join(
+        map(re.escape, (PACKAGE, "<frozen runpy>", runpy.__file__, eval_frame.__file__, _compile.__file__))
+    )
+    trace = "".join(traceback.format_exception(raised))
+    return re.sub(rf'^  File "(?:{hidden}).*\n(?:    .*\n)*', "", trace, flags=re.MULTILINE)

@@ -16,19 +16,16 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.graph import (
-    is_fused,
     is_zero,
     leaves_between,
     leaves_of,
     parameters_of,
-    roots_of,
-    same_layout,
     storage_address,
     tensors_in,
 )
 from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
-from gradient_audit.operations import Details, Running
+from gradient_audit.operations import Details
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
 from gradient_audit.places import Place, current_frames, current_place
 from gradient_audit.record import Account, Event, Record, Steps
@@ -50,14 +47,12 @@ class Watcher:
 
     watching: "Watcher | None" = None  # the one of this process
 
-    def __init__(self, networks: Networks, limit: Limit | None = None, *, first_thread: bool = False):
-        """Start without watching. first_thread: watch the first thread that trains, not the one that starts."""
+    def __init__(self, networks: Networks, limit: Limit | None = None):
+        """Start without watching."""
         self.networks, self.limit = networks, limit
         self.record = Record()
-        self.running, self.first_thread = Running(), first_thread
-        self.details = Details(self.record, networks, self.running)
+        self.details = Details(self.record, networks, self.open_accounts)
         self.lineage = self.details.lineage
-        self.active = False
         self.numbers = count()
         self.reached: set[int] = set()  # by the pass that runs
         self.new_parameters = True  # whether there may be parameters without an account
@@ -74,9 +69,8 @@ class Watcher:
         if Watcher.watching is not None:
             raise RuntimeError("another gradient audit is under way in this process; end it before this one begins")
         Watcher.watching = self
-        self.running.thread = None if self.first_thread else threading.get_ident()
+        self.details.thread = threading.get_ident()
         self.networks.start(self)
-        self.active = True
         self.originals = torch.autograd.backward, torch.autograd.grad, torch.compile
         # A compiled function may call these; `disable` keeps them out of its graph.
         torch.autograd.backward = torch.compiler.disable(self.watched_backward)
@@ -90,12 +84,11 @@ class Watcher:
         ]
         inner = (part for module in self.networks.modules() for part in module.modules())
         if not any(hasattr(part, "_orig_mod") or part._compiled_call_impl for part in inner):
-            self.details.start(before_forward=self.open_accounts)
+            self.details.start()
 
     def stop(self) -> Record:
         """Remove the hooks, look at the gradients a last time, and return the record."""
-        self.active = False
-        Watcher.watching = None
+        Watcher.watching = self.details.thread = None
         self.details.stop()
         self.open_accounts()
         for event in self.record.events:
@@ -234,52 +227,54 @@ class Watcher:
         """Call `torch.autograd.backward`, and record what it reaches."""
         original = self.originals[0]
         # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
-        if self.running.is_elsewhere() or self.running.passes or not self.active:
+        if self.details.is_elsewhere() or self.details.passes:
             return original(*args, **kwargs)
-        self.running.thread = threading.get_ident()
         if self.limit:
             self.limit(self, None)
+        losses = tensors_in(args[0] if args else kwargs.get("tensors"))
+        roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         with self.details.paused():  # looking at gradients is no operation of the script
-            event = self.begin_pass(args, kwargs)
-            number = len(self.record.passes) - 1
+            event = self.begin_pass(losses, roots)
             self.reached = event.reached
             try:
-                return self.call_autograd(event, roots_of(args, kwargs), original, args, kwargs)
+                return self.call_autograd(event, roots, original, args, kwargs)
             finally:
                 self.reached = set()
-                by_number = {account.number: account for account in self.record.accounts.values()}
-                calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
-                for key in event.reached & by_number.keys():
-                    self.add_pass(by_number[key], number, calls)
-                for leaf in [leaf for reference in event.loose if (leaf := reference()) is not None]:
-                    if leaf.grad is not None:
-                        event.filled.add(id(leaf))
-                        self.lineage.begin_gradient(leaf.grad, calls[number])
-                self.networks.hold({key for key, a in self.record.accounts.items() if a.number in event.reached})
-                self.watched_in_detail += self.closure_calls < 2
-                self.stop_details()
+                self.end_pass(event)
 
-    def begin_pass(self, args: tuple, kwargs: dict) -> Event:
+    def begin_pass(self, losses: list[Tensor], roots: list) -> Event:
         """Record a backward pass before it runs, with the terms of its loss."""
         self.open_accounts()
         self.hook_unfrozen_parameters()
         self.detect_cleared_gradients()
-        self.running.steps = 0
-        event = Event("backward", current_place())
+        self.details.steps = 0
+        event = Event("backward", current_place(), number=len(self.record.passes))
         if self.details.active:
-            roots = roots_of(args, kwargs)
             event.terms, event.detailed = self.lineage.terms_of(roots, current_frames()[0].f_code), True
             leaves, event.complete = leaves_of(roots)
-            leaves += [tensor for tensor in tensors_in(args or list(kwargs.values())) if tensor.is_leaf]
+            leaves += [tensor for tensor in losses if tensor.is_leaf]
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             self.lineage.number_sources = 0
             event.outputs = self.details.outputs_in(roots)
-            event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(args or list(kwargs.values()))))
+            event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))
             self.record.calls.append(event)
         self.record.events.append(event)
-        event.number = len(self.record.passes)
         self.record.passes.append(event)
         return event
+
+    def end_pass(self, event: Event) -> None:
+        """Record what a backward pass has added to gradients."""
+        reached = {key: account for key, account in self.record.accounts.items() if account.number in event.reached}
+        calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
+        for account in reached.values():
+            self.add_pass(account, event.number, calls)
+        for leaf in [leaf for reference in event.loose if (leaf := reference()) is not None]:
+            if leaf.grad is not None:
+                event.filled.add(id(leaf))
+                self.lineage.begin_gradient(leaf.grad, calls[event.number])
+        self.networks.hold(reached.keys())
+        self.watched_in_detail += self.closure_calls < 2
+        self.stop_details()
 
     def stop_details(self) -> None:
         """End the details after enough passes, but not in a closure, whose step is still to be seen."""
@@ -293,7 +288,7 @@ class Watcher:
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
         plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
-        if self.running.is_elsewhere() or self.running.passes or not self.active or not plain:
+        if self.details.is_elsewhere() or self.details.passes or not plain:
             return original(outputs, inputs, *args, **kwargs)
         self.open_accounts()
         create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
@@ -301,11 +296,11 @@ class Watcher:
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.record.numbers_of(leaves_between(roots, ends))
         self.record.events.append(event)
-        self.running.call = event
+        self.details.call = event
         try:
             gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
         finally:
-            self.running.call = None
+            self.details.call = None
         if self.details.active:
             self.details.follow_graph(event, gradients)
             inputs_from = self.lineage.sources_of(ends)
@@ -317,7 +312,7 @@ class Watcher:
 
     def call_autograd(self, event: Event, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
         """Call autograd; if a tensor that it needs was changed in place, trace by whom."""
-        self.running.passes += 1
+        self.details.passes += 1
         try:
             with self.details.paused():
                 return function(*args, **kwargs)
@@ -329,7 +324,7 @@ class Watcher:
                     self.record.overwritten.append(blame)
             raise
         finally:
-            self.running.passes -= 1
+            self.details.passes -= 1
 
     def watched_compile(self, *args, **kwargs):
         """Call `torch.compile` without the details: hooks and modes would change what is compiled."""
@@ -340,11 +335,9 @@ class Watcher:
 
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Record a step before it runs; one with a closure uses the gradients that each call of the closure leaves."""
-        if self.running.is_elsewhere():
+        if self.details.is_elsewhere():
             return None
-        if not self.running.passes:
-            self.running.thread = threading.get_ident()
-        self.running.steps += 1
+        self.details.steps += 1
         self.resumes.append(self.details.pause())
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if not callable(closure):
@@ -352,7 +345,7 @@ class Watcher:
             return None
 
         def watched_closure():
-            steps, self.running.steps = self.running.steps, 0  # what the closure computes is no optimizer's arithmetic
+            steps, self.details.steps = self.details.steps, 0  # what the closure computes is no optimizer's arithmetic
             self.closure_calls += 1
             if self.resumes[-1]:
                 self.details.resume()
@@ -360,7 +353,7 @@ class Watcher:
                 loss = closure()
             finally:
                 self.details.pause()
-                self.running.steps = steps
+                self.details.steps = steps
             self.record_step(optimizer)
             return loss
 
@@ -376,11 +369,10 @@ class Watcher:
         self.open_accounts()
         place, accounts = current_place(), self.record.accounts
         parameters = list(parameters_of(optimizer))
-        if self.running.steps > 1 and all(accounts[id(p)].first_users for p in parameters if id(p) in accounts):
+        if self.details.steps > 1 and all(accounts[id(p)].first_users for p in parameters if id(p) in accounts):
             return  # an optimizer inside another one, as in SAM
         steps = self.record.steps.setdefault(id(optimizer), Steps(optimizer))
         event = Event("step", place)
-        fused = is_fused(optimizer)
         for parameter in parameters:
             if (account := accounts.get(id(parameter))) is None:
                 if type(parameter) is Tensor:
@@ -396,8 +388,6 @@ class Watcher:
             account.version_before = parameter._version
             event.reached.add(account.number)
             self.use_gradient(steps, account, parameter, place)
-            if fused and parameter.device.type == "cpu" and not same_layout(parameter, parameter.grad):
-                steps.mixed_layouts[place].add(account.number)
         twice = {key for key, times in Counter(map(id, parameters)).items() if times > 1}
         if numbers := {accounts[key].number for key in twice & accounts.keys()}:
             steps.duplicates = place, numbers
@@ -411,7 +401,7 @@ class Watcher:
         """Record that a step uses the gradient of a parameter."""
         key, passes = id(steps.optimizer), self.record.passes
         # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
-        sources = account.passes | ({len(passes) - 1} if self.running.passes else set())
+        sources = account.passes | ({len(passes) - 1} if self.details.passes else set())
         account.fed |= bool(sources) or not is_zero(parameter.grad)
         for number in sources:
             passes[number].users[key].add(account.number)
@@ -419,15 +409,15 @@ class Watcher:
             if user != key:
                 steps.twice[place, first].add(account.number)
             elif number < steps.passes_before:
-                steps.stale[number, place].add(account.number)
+                steps.stale[passes[number].place, place].add(account.number)
         if len(sources) > 1:
             steps.sums.setdefault(frozenset(sources), (set(), place))[0].add(account.number)
 
     def after_step(self, optimizer: Optimizer, _args: tuple, _kwargs: dict) -> None:
         """Note the versions after the step, and raise those that the step changed behind autograd's back."""
-        if self.running.is_elsewhere():
+        if self.details.is_elsewhere():
             return
-        self.running.steps = max(self.running.steps - 1, 0)
+        self.details.steps = max(self.details.steps - 1, 0)
         steps = self.record.steps.get(id(optimizer))
         place = next(reversed(steps.places), None) if steps else None
         for parameter in parameters_of(optimizer) if place else ():
@@ -442,7 +432,7 @@ class Watcher:
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if self.limit:
             self.limit(self, optimizer)
-        if not self.running.steps:
+        if not self.details.steps:
             self.closure_calls = 0
             self.stop_details()
         if self.resumes and self.resumes.pop():

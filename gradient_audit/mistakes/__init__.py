@@ -27,13 +27,9 @@ EXCEPTION = re.compile(
     re.MULTILINE,
 )
 """The line with which the message of an exception begins, also in the log of a rank, of pytest, or in a frame."""
-TRACEBACK = re.compile(r"Traceback \(most recent call last\).*\n(?:(?:\[rank\d+\]: )?(?:[ \t].*)?\n)*")
-"""A traceback with its frames; the line behind them names the exception, whatever its name."""
 WRAPPER = re.compile(r"ChildFailedError|BackendCompilerFailed|Caught \w+ in (?:DataLoader worker|replica)")
 """An exception that only says that there was another one."""
-AFTER = re.compile(
-    r"^.*(?:\b\w*Warning:|Traceback \(most recent call last\)|During handling of|The above exception)", re.M
-)
+AFTER = re.compile(r"^.*(?:\b\w*Warning:|Traceback \(most|During handling of|The above exception)", re.M)
 """A line that belongs to the message of an exception no more."""
 
 
@@ -112,12 +108,9 @@ def match(text: str) -> list[Mistake]:
 
 def _last_message(text: str) -> str:
     """Return the message of the exception that ended a log; all of the text if none explains anything."""
-    named = (found.start() for found in EXCEPTION.finditer(text))
-    starts = sorted({*named, *(found.end() for found in TRACEBACK.finditer(text))})
-    for start, end in reversed(list(zip(starts, [*starts, len(text)][1:], strict=True))):
-        header, _, following = text[start:end].lstrip().partition("\n")
-        rest = AFTER.search(following)
-        message = f"{header}\n{following[: rest.start()] if rest else following}"
+    starts = [found.start() for found in EXCEPTION.finditer(text)]
+    for start, end in reversed([*zip(starts, [*starts[1:], len(text)], strict=False)]):
+        message = AFTER.split(text[start:end].lstrip(), maxsplit=1)[0]
         if "device-side assert triggered" in message:
             return text  # the assertion that failed was printed before
         if not WRAPPER.search(message):
@@ -145,7 +138,7 @@ def observe(function: Callable[[], object]) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            value = _plain(function())
+            value = function()
         except Exception as error:
             return Outcome(raised=True, message=f"{type(error).__name__}: {error}")
     return Outcome(value, message=f"{caught[0].category.__name__}: {caught[0].message}" if caught else "")
@@ -167,29 +160,25 @@ def describe(mistake: Mistake) -> str:
         parts.append(_wrap("  not run here: ", mistake.not_run))
         parts += [_wrap("  message  ", f"... {phrase} ...") for phrase in mistake.messages]
     else:
-        parts += _describe_run(mistake)
+        codes = [inspect.getsource(form).rstrip() for form in (mistake.wrong, mistake.right)]
+        for file, helper in HELPERS.items():
+            if f"{helper}()" in codes[0]:
+                parts.append(_wrap(f"  {helper}: ", getattr(import_module(f"{__name__}.{file}"), helper).__doc__))
+        outcomes = [observe(form) for form in (mistake.wrong, mistake.right)]
+        parts += map(_describe_outcome, codes, outcomes)
+        if not does_as_described(mistake, *outcomes):
+            parts.append("  note   This PyTorch does something else here than is described.")
     parts += [_wrap("  why   ", mistake.why), _wrap("  cure  ", mistake.cure)]
     return "\n\n".join(parts) + "\n"
 
 
-def _describe_run(mistake: Mistake) -> list[str]:
-    """Run both forms; return what their helpers are, the code, what happened, and whether it is as described."""
-    codes = [inspect.getsource(form).rstrip() for form in (mistake.wrong, mistake.right)]
-    outcomes = [observe(form) for form in (mistake.wrong, mistake.right)]
-    parts = []
-    for file, helper in HELPERS.items():
-        if f"{helper}()" in codes[0]:
-            parts.append(_wrap(f"  {helper}: ", getattr(import_module(f"{__name__}.{file}"), helper).__doc__))
-    for code, outcome in zip(codes, outcomes, strict=True):
-        lines = [textwrap.indent(code, "    "), ""]
-        if not outcome.raised:
-            lines.append(f"  returns {_show(outcome.value)}")
-        if outcome.message:
-            lines.append(_wrap("  ", re.sub(r" \(Triggered internally at .*\)", "", outcome.message), max_lines=8))
-        parts.append("\n".join(lines))
-    if not does_as_described(mistake, *outcomes):
-        parts.append("  note   This PyTorch does something else here than is described.")
-    return parts
+def _describe_outcome(code: str, outcome: Outcome) -> str:
+    lines = [textwrap.indent(code, "    "), ""]
+    if not outcome.raised:
+        lines.append(f"  returns {_show(outcome.value)}")
+    if outcome.message:
+        lines.append(_wrap("  ", re.sub(r" \(Triggered internally at .*\)", "", outcome.message), max_lines=8))
+    return "\n".join(lines)
 
 
 def listing() -> str:
@@ -208,15 +197,10 @@ def _wrap(label: str, text: str, max_lines: int | None = None) -> str:
     return textwrap.fill(text, 100, initial_indent=label, subsequent_indent=indent, max_lines=max_lines)
 
 
-def _plain(value: object) -> object:
-    """Return tensors and arrays as numbers and lists, also inside a tuple."""
-    if isinstance(value, tuple):
-        return tuple(_plain(item) for item in value)
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
 def _show(value: object) -> str:
-    """Write numbers to four digits, also in lists and tuples."""
+    """Write numbers to four digits, also in tensors, lists and tuples."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_show, value))}]" if isinstance(value, list) else ", ".join(map(_show, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)

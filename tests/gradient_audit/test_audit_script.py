@@ -391,10 +391,3 @@ def test_a_notebook_is_its_code_cells_and_its_places_name_them(tmp_path):
     assert f"python -m gradient_audit --output {tmp_path / 'report.html'} {tmp_path / 'loop.ipynb'}" in page
     skipped = re.findall(r"note: loop\.ipynb\[(\d)\]: (.*) is skipped", done.stderr)
     assert skipped == [("1", "%matplotlib inline"), ("1", "!pip install nothing"), ("2", "%%time")]
-
-
-def test_an_option_of_the_audit_after_the_script_is_the_scripts_and_is_noted(tmp_path):
-    (tmp_path / "train.py").write_text("import sys\nprint(sys.argv[1:])\n")
-    done = run(tmp_path / "train.py", "--strict")
-    assert "['--strict']" in done.stdout
-    assert "note: --strict goes to the script" in done.stderr

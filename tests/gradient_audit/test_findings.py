@@ -8,7 +8,6 @@ from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, line_of, make
 from torch import nn
 
 from gradient_audit import GradientAudit, GradientFlowError
-from gradient_audit.graph import pairs_by_memory
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -211,26 +210,3 @@ def test_autograd_grad_goes_through_a_frozen_network_and_not_beyond_the_tensors_
         torch.autograd.grad(frozen(last(encoder(torch.ones(1, 2)))).sum(), last.weight)
     (event,) = (event for event in audit.events if event.kind == "grad")
     assert event.cells == {"encoder": "-", "last": "read", "frozen": "read"}
-
-
-@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.Adagrad])
-def test_a_fused_step_on_gradients_of_another_layout_is_an_error_where_it_moves_the_wrong_weights(kind):
-    def audited(fused, assigned):
-        network = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
-        default = kind([nn.Parameter(network.weight.detach().clone())], lr=0.1, fused=False)
-        optimizer = kind(network.parameters(), lr=0.1, fused=fused)
-        with GradientAudit(network=network) as audit:
-            network(torch.randn(2, 3, 8, 8)).sum().backward()
-            network.weight.grad = assigned(network.weight)
-            optimizer.step()
-        (weight,) = default.param_groups[0]["params"]
-        weight.grad = network.weight.grad
-        default.step()
-        errors = {finding.kind for finding in audit.findings if finding.severity == "error"}
-        return errors, torch.allclose(network.weight, weight, atol=1e-6)
-
-    torch.manual_seed(0)
-    wrong = pairs_by_memory(kind)
-    assert audited(True, lambda p: torch.randn(p.shape)) == ({"layout"} if wrong else set(), not wrong)
-    assert audited(True, lambda p: torch.empty_like(p).copy_(torch.randn(p.shape))) == (set(), True)
-    assert audited(False, lambda p: torch.randn(p.shape)) == (set(), True)

@@ -65,7 +65,6 @@ def test_it_is_admitted_when_no_mistake_fits():
     [
         (["--mistake", "second-backwards"], ["--mistake", "second-backward"]),
         (["--mistake", "qqq"], ["--mistake", "--list"]),
-        (["--error", " "], ["--error", "empty"]),
         (["--list", "--error", "x"], ["--list", "--error", "one of"]),
         ([], ["SCRIPT", "--error"]),
     ],
