@@ -55,6 +55,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         refuse("give one of SCRIPT, --error, --mistake and --list (see --help)")
     if options.script is None:
         return options
+    own = {"--iterations", "--limit", "--strict", "--output"} & {word.split("=")[0] for word in options.arguments}
+    if own:
+        print(f"note: {', '.join(sorted(own))} goes to the script; the audit's options come before it", file=sys.stderr)
     if not options.script.is_file():
         refuse(f"SCRIPT: there is no file {options.script}; give the path of a training script")
     options.script = options.script.resolve()

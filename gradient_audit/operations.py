@@ -28,7 +28,7 @@ class Details:
         self.record, self.networks, self.before_forward = record, networks, before_forward
         self.lineage = Lineage(record.accounts)
         self.active = False
-        self.thread: int | None = None  # the one that is watched
+        self.thread: int | None = None  # the one that is watched; None: the first that trains
         self.passes = 0  # calls of autograd that run
         self.steps = 0  # of optimizers, that run
         self.call: Event | None = None  # of autograd.grad, that runs
@@ -59,7 +59,7 @@ class Details:
 
     def is_elsewhere(self) -> bool:
         """Return whether this is another thread, and not one of autograd's own at work on a watched pass."""
-        if self.thread == threading.get_ident():
+        if self.thread in (None, threading.get_ident()):
             return False
         of_autograd = isinstance(threading.current_thread(), threading._DummyThread)  # not started by Python
         return not (self.passes and of_autograd)

@@ -69,7 +69,7 @@ class Watcher:
         if Watcher.watching is not None:
             raise RuntimeError("another gradient audit is under way in this process; end it before this one begins")
         Watcher.watching = self
-        self.details.thread = threading.get_ident()
+        self.details.thread = None if self.limit else threading.get_ident()  # a script may train in another thread
         self.networks.start(self)
         self.originals = torch.autograd.backward, torch.autograd.grad, torch.compile
         # A compiled function may call these; `disable` keeps them out of its graph.
@@ -88,7 +88,7 @@ class Watcher:
 
     def stop(self) -> Record:
         """Remove the hooks, look at the gradients a last time, and return the record."""
-        Watcher.watching = self.details.thread = None
+        Watcher.watching, self.details.thread = None, -1  # that of no thread
         self.details.stop()
         self.open_accounts()
         for event in self.record.events:
@@ -229,6 +229,7 @@ class Watcher:
         # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
         if self.details.is_elsewhere() or self.details.passes:
             return original(*args, **kwargs)
+        self.details.thread = threading.get_ident()
         if self.limit:
             self.limit(self, None)
         losses = tensors_in(args[0] if args else kwargs.get("tensors"))
@@ -337,6 +338,8 @@ class Watcher:
         """Record a step before it runs; one with a closure uses the gradients that each call of the closure leaves."""
         if self.details.is_elsewhere():
             return None
+        if not self.details.passes:  # else it may be a thread of autograd's
+            self.details.thread = threading.get_ident()
         self.details.steps += 1
         self.resumes.append(self.details.pause())
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)

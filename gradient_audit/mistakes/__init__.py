@@ -27,6 +27,8 @@ EXCEPTION = re.compile(
     re.MULTILINE,
 )
 """The line with which the message of an exception begins, also in the log of a rank, of pytest, or in a frame."""
+TRACEBACK = re.compile(r"Traceback \(most recent call last\).*\n(?:(?:\[rank\d+\]: )?(?:[ \t].*)?\n)*")
+"""A traceback with its frames; the line behind them names the exception, whatever its name."""
 WRAPPER = re.compile(r"ChildFailedError|BackendCompilerFailed|Caught \w+ in (?:DataLoader worker|replica)")
 """An exception that only says that there was another one."""
 AFTER = re.compile(r"^.*(?:\b\w*Warning:|Traceback \(most|During handling of|The above exception)", re.M)
@@ -108,7 +110,8 @@ def match(text: str) -> list[Mistake]:
 
 def _last_message(text: str) -> str:
     """Return the message of the exception that ended a log; all of the text if none explains anything."""
-    starts = [found.start() for found in EXCEPTION.finditer(text)]
+    named = (found.start() for found in EXCEPTION.finditer(text))
+    starts = sorted({*named, *(found.end() for found in TRACEBACK.finditer(text))})
     for start, end in reversed([*zip(starts, [*starts[1:], len(text)], strict=False)]):
         message = AFTER.split(text[start:end].lstrip(), maxsplit=1)[0]
         if "device-side assert triggered" in message:

@@ -391,3 +391,28 @@ def test_a_notebook_is_its_code_cells_and_its_places_name_them(tmp_path):
     assert f"python -m gradient_audit --output {tmp_path / 'report.html'} {tmp_path / 'loop.ipynb'}" in page
     skipped = re.findall(r"note: loop\.ipynb\[(\d)\]: (.*) is skipped", done.stderr)
     assert skipped == [("1", "%matplotlib inline"), ("1", "!pip install nothing"), ("2", "%%time")]
+
+
+def test_an_option_of_the_audit_after_the_script_is_the_scripts_and_is_noted(tmp_path):
+    (tmp_path / "train.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    done = run(tmp_path / "train.py", "--strict")
+    assert "['--strict']" in done.stdout
+    assert "note: --strict goes to the script" in done.stderr
+
+
+def test_a_script_that_trains_in_a_thread_is_watched_there(tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import threading, torch\n"
+        "network = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(network.parameters(), lr=0.1)\n"
+        "def train():\n"
+        "    for _ in range(5):\n"
+        "        network(torch.ones(3, 2)).sum().backward()\n"
+        "        optimizer.step()\n"
+        "thread = threading.Thread(target=train)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+    )
+    done = run(tmp_path / "train.py")
+    assert done.returncode == 1
+    assert "stepped on gradients older than its own last step" in done.stdout  # no zero_grad()

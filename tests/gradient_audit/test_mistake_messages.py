@@ -179,6 +179,7 @@ LOGS = {
     "an earlier warning": (BROADCAST + traceback(STEP), "step-between-backwards"),
     "an earlier warning, and an error not known": (BROADCAST + traceback(CUDA_MEMORY), None),
     "an earlier warning, and an error without a traceback": (BROADCAST + CUDA_MEMORY, None),
+    "an earlier warning, and an exception of another name": (BROADCAST + traceback("_queue.Empty"), None),
     "an earlier warning, and Ctrl-C": (BROADCAST + traceback("KeyboardInterrupt"), None),
     "a warning alone, among other lines": (f"epoch 1\n{BROADCAST}epoch 2", "labels-broadcast"),
     "progress bars around": (f"{BAR}\r{BAR}{traceback(STEP)}{BAR}\nwandb: Run summary:", "step-between-backwards"),
@@ -193,6 +194,10 @@ LOGS = {
     "chained, the final one not known": (
         traceback(SECOND_TIME) + "\nThe above exception was the direct cause of the following exception:\n\n"
         f"{traceback('ValueError: training failed')}",
+        None,
+    ),
+    "a rank, and an exception of another name": (
+        BROADCAST + traceback("Trouble: no data").replace("\n", "\n[rank0]: "),
         None,
     ),
     "torchrun": (traceback(f"[rank0]: {NO_GRAPH}") + traceback(CHILD), "no-graph"),
