@@ -5,6 +5,7 @@ conditional ones also take labels, int64 (N,). No layer mixes samples of a batch
 pass and a batch may be split over ranks.
 """
 
+from functools import partial
 from itertools import pairwise
 from math import prod
 
@@ -130,7 +131,7 @@ def norm(channels: int) -> nn.Module:
 
 
 CONV_SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
-MODELS = {"conv": conv, "mlp": mlp}
+MODELS = {"conv": conv, "conv-wide": partial(conv, width=32), "mlp": mlp}
 
 
 def conditional(
