@@ -131,7 +131,7 @@ def norm(channels: int) -> nn.Module:
 
 
 CONV_SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
-MODELS = {"conv": conv, "conv-wide": partial(conv, width=32), "mlp": mlp}
+MODELS = {"conv": conv, "wide": partial(conv, width=32), "mlp": mlp}
 
 
 def conditional(

@@ -30,8 +30,8 @@ class DataOptions:
 class NetworkOptions:
     """What to train."""
 
-    model: Literal["conv", "conv-wide", "mlp"] = "conv"
-    """Convolutional networks, the same with twice the channels for data with more variety, or fully connected ones."""
+    model: Literal["conv", "wide", "mlp"] = "conv"
+    """Convolutional networks, the same with twice the channels, or fully connected ones."""
     z_dim: Annotated[int, Ge(1), Le(2**16)] = 8
     """Length of the noise vector that the generator starts from; more for data with more variety."""
 

@@ -35,8 +35,8 @@ def test_mlp_has_the_widths_of_the_simple_gan():
     assert [tuple(p.shape) for p in discriminator.parameters() if p.ndim == 2] == [(256, 784), (256, 256), (1, 256)]
 
 
-def test_conv_wide_has_twice_the_channels():
-    for narrow, wide in zip(conv((3, 28, 28), 8), MODELS["conv-wide"]((3, 28, 28), 8), strict=True):
+def test_wide_has_twice_the_channels():
+    for narrow, wide in zip(conv((3, 28, 28), 8), MODELS["wide"]((3, 28, 28), 8), strict=True):
         channels = [
             [layer.out_channels for layer in network.modules() if isinstance(layer, torch.nn.Conv2d)]
             for network in (narrow, wide)
