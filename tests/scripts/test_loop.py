@@ -81,6 +81,7 @@ def test_runs_that_overlap_leave_the_handlers_of_before_and_both_hear_a_signal(t
     for steps in (first, second):
         with pytest.raises(Interrupted):
             next(steps)
+    list(run_of(tmp_path).steps(IMAGES))  # and one without a signal
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
@@ -101,8 +102,7 @@ def test_an_optimizer_of_a_frozen_network_is_refused_by_name(tmp_path):
 
 def test_the_command_that_is_printed_for_more_images_holds_in_the_current_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for _ in run_of(tmp_path).steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
-        pass
+    list(run_of(tmp_path).steps(IMAGES))
     script, run = re.search(r"^More images: python (\S+) (\S+)$", capsys.readouterr().out, re.MULTILINE).groups()
     assert Path(script).is_file()
     assert Path(run, "checkpoint.pt").is_file()
