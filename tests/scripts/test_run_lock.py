@@ -35,8 +35,8 @@ def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone
     (run / ".checkpoint.pt.1").touch()  # as the first has it while it writes
     before = contents(run)
     finish(start("gan_detach", f"--resume {run} --steps 9", theirs), theirs, 2)
-    refusal = f"error: {run}: another process is training this run; wait for it, or end it first\n"
-    assert (theirs / "log").read_text() == refusal
+    line = f"error: {run}: another process is training this run; wait for it, or end it first\n"
+    assert (theirs / "log").read_text() == line
     assert contents(run) == before
     (tmp_path / "go").touch()
     finish(first, ours)
@@ -46,8 +46,8 @@ def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone
 def test_a_run_that_another_process_has_gone_on_with_meanwhile_is_not_gone_on_with_from_before(tmp_path):
     run = train("gan_detach", MLP_OF_4, tmp_path)
     finish(resume("gan_detach", tmp_path, "--steps 9", partial(overtaken, run)), tmp_path, 2)
-    refusal = f"error: {run}: another process has just continued this run; try again\n"
-    assert (tmp_path / "log").read_text().endswith(refusal)
+    line = f"error: {run}: another process has just continued this run; try again\n"
+    assert (tmp_path / "log").read_text().endswith(line)
 
 
 def overtaken(run):
