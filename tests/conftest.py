@@ -1,7 +1,6 @@
 """Settings, a finished run, and the command line of a script in this process, for all tests."""
 
 import gc
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -66,15 +65,9 @@ def run(tmp_path):
     return tmp_path / "run"
 
 
-class Outcome(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def outcome(capsys):
-    """Return a function that does what a script's command line does, and returns its exit status and its output."""
+    """Return a function that does what a script's command line does, and returns its exit status and both outputs."""
 
     def outcome(script, *arguments):
         capsys.readouterr()
@@ -83,9 +76,9 @@ def outcome(capsys):
             call(script, *arguments)
         except SystemExit as end:
             status = end.code
-        printed = Outcome(status, *capsys.readouterr())
-        assert "Traceback" not in printed.err
-        return printed
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return status, out, err
 
     return outcome
 

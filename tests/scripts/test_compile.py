@@ -1,9 +1,4 @@
-"""Every script with `--compile`: what AOTAutograd makes of its networks in the suite, and the whole of inductor by
-
-pytest -m compile
-
-which takes some minutes.
-"""
+"""Every script with `--compile`: what AOTAutograd makes of its networks; `pytest -m compile` takes inductor, too."""
 
 import copy
 from functools import partial

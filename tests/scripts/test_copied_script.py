@@ -45,10 +45,6 @@ def run_of(folder):
     return run
 
 
-def checkpoint(folder, runs="runs"):
-    return saved(folder / runs)
-
-
 def images_of(run, count=3):
     """Return what sample.py makes of a run."""
     output = run / "images.npz"
@@ -63,7 +59,7 @@ def test_a_script_of_any_name_trains_resumes_and_is_sampled(name, tmp_path, copi
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
     assert run_of(tmp_path).parent.name == name
     call(script, "--resume", run_of(tmp_path), "--steps", 3)
-    assert checkpoint(tmp_path)["step"] == 3
+    assert saved(tmp_path / "runs")["step"] == 3
     assert images_of(run_of(tmp_path)).shape == (3, 1, 8, 8)
 
 
@@ -75,9 +71,7 @@ class Options(GanOptions):
     steps: int = 2
     model: Literal["conv", "mlp", "mine"] = "mlp"
     augment: bool = True
-    """Turn half of the images around."""
     tags: tuple[str, ...] = ()
-    """Words to find the run by."""
     shift: int = -3
     noise: Annotated[float, Ge(0), Lt(2)] = 0.0
     mask: Path | None = None
@@ -100,39 +94,18 @@ WITH_OWN_OPTIONS = [
 OWN = "--no-augment --tags a b --shift 0 --noise 1.5 --sizes 7"
 
 
-def test_a_script_s_own_options_come_back_as_they_were_when_it_is_resumed(tmp_path, copied, monkeypatch):
+def test_a_script_s_own_options_are_checked_and_come_back_as_they_were(tmp_path, copied, monkeypatch, refusal):
     monkeypatch.chdir(tmp_path)
     script = copied("gan_mine", *WITH_OWN_OPTIONS)
     call(script, *TINY, *OWN.split(), "--mask", "mask.png", "--runs-dir", "runs")
     made_with = vars(script.SEEN[-1])
-    call(script, "--resume", run_of(tmp_path), "--steps", 4)
-    resumed = vars(script.SEEN[-1])
-    assert resumed.pop("steps") == 4
-    assert made_with.pop("steps") == 2
-    assert made_with.pop("resume") is None
-    assert resumed.pop("resume") == run_of(tmp_path)
-    for name in ("mask", "runs_dir"):
-        assert resumed.pop(name) == Path.cwd() / made_with.pop(name)
-    assert {name: str(value) for name, value in resumed.items()} == {n: str(v) for n, v in made_with.items()}
-    assert resumed["augment"] is False
-    assert resumed["tags"] == ("a", "b")
-
-
-def test_a_script_s_own_options_are_checked_as_ours_are(tmp_path, copied, refusal):
-    script = copied("gan_mine", *WITH_OWN_OPTIONS)
-    call(script, *TINY, *OWN.split(), "--runs-dir", tmp_path / "runs")
     run = run_of(tmp_path)
     assert f"--tags c: the run {run} has a b; leave the option out" in refusal(script, "--resume", run, "--tags", "c")
     assert "--noise 2.0: should be less than 2" in refusal(script, "--resume", run, "--noise", 2)
-
-
-def test_help_shows_a_script_s_own_options_and_defaults(copied, outcome, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    status, text, _ = outcome(copied("gan_mine", *WITH_OWN_OPTIONS), "--help")
-    shown = " ".join(text.replace("│", " ").split())
-    assert status == 0
-    assert "--augment, --no-augment Turn half of the images around. (default: True)" in shown
-    assert "--model {conv,mlp,mine} Convolutional networks, or fully connected ones. (default: mlp)" in shown
+    call(script, "--resume", run, "--steps", 4)
+    changed = {"steps": 4, "resume": run} | {name: Path.cwd() / made_with[name] for name in ("mask", "runs_dir")}
+    assert vars(script.SEEN[-1]) == made_with | changed
+    assert (made_with["augment"], made_with["tags"]) == (False, ("a", "b"))
 
 
 STILL = """    next(discriminator.parameters()).requires_grad_(False)
@@ -145,7 +118,7 @@ def test_a_network_with_frozen_and_unused_parameters_resumes_to_the_same_bits(tm
     call(script, *TINY, "--steps", 4, "--runs-dir", tmp_path / "whole")
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
     call(script, "--resume", run_of(tmp_path), "--steps", 4)
-    whole, resumed = checkpoint(tmp_path, "whole"), checkpoint(tmp_path)
+    whole, resumed = saved(tmp_path / "whole"), saved(tmp_path / "runs")
     assert resumed["step"] == whole["step"] == 4
     assert whole["optimizer_d"]["state"].keys() == {2, 3, 4, 5, 6}  # 0 is unused, 1 is frozen
     for network in ("generator", "discriminator"):
@@ -165,7 +138,7 @@ def test_a_run_without_an_average_is_sampled_with_the_last_weights(tmp_path, cop
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
     run = run_of(tmp_path)
     found = images_of(run)
-    kept = checkpoint(tmp_path)
+    kept = saved(tmp_path / "runs")
     average = {f"module.{name}": value for name, value in kept["generator"].items()}
     torch.save(kept | {"average": average | {"n_averaged": torch.tensor(1)}}, run / "checkpoint.pt")
     assert (images_of(run) == found).all()
@@ -183,7 +156,7 @@ def test_a_renamed_cyclegan_is_sampled_and_translates(tmp_path, copied):
     translate.main(translate.Options(run, tmp_path / "images", tmp_path / "translated", device="cpu"))
     assert len(list((tmp_path / "translated").iterdir())) == 4
 
-    kept = checkpoint(tmp_path)
+    kept = saved(tmp_path / "runs")
     del kept["average_a_to_b"]
     torch.save(kept, run / "checkpoint.pt")
     assert images_of(run, count=1).shape == (1, 1, 12, 12)

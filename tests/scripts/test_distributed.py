@@ -93,31 +93,29 @@ def trained(tmp_path_factory):
     }
 
 
+several = pytest.mark.parametrize("count", [2, 3])
+every_script = pytest.mark.parametrize("script", SCRIPTS)
+
+
 def flat(network):
     return torch.cat([tensor.double().flatten() for tensor in network.values()])
 
 
 @pytest.mark.numerics
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_ten_steps_end_with_the_weights_and_pools_of_one_process(trained, script, count):
-    found, expected = (trained[n][script][0]["state"] for n in (count, 1))
+@several
+@every_script
+def test_all_processes_end_with_the_same_bits_and_the_weights_and_pools_of_one(trained, script, count):
+    found, *others = (result["state"] for result in trained[count][script])
+    for other in others:
+        torch.testing.assert_close(other, found, rtol=0, atol=0)
+    expected = trained[1][script][0]["state"]
     for name in expected.keys() - {"optimizer_g", "optimizer_d"}:
         off = (flat(found[name]) - flat(expected[name])).abs().max() / flat(expected[name]).abs().max()
         assert off <= 1e-12, name
 
 
-@pytest.mark.numerics
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_all_processes_end_with_the_same_bits(trained, script, count):
-    first, *others = (result["state"] for result in trained[count][script])
-    for other in others:
-        torch.testing.assert_close(other, first, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("script", SCRIPTS)
+@several
+@every_script
 def test_what_an_optimizer_steps_on_and_a_pool_takes_in_travels_once_a_step_and_nothing_else(trained, script, count):
     state = trained[count][script][0]["state"]
     sizes = [8 * sum(moment["exp_avg"].numel() for moment in state[f"optimizer_{it}"]["state"].values()) for it in "gd"]
@@ -130,8 +128,8 @@ def test_what_an_optimizer_steps_on_and_a_pool_takes_in_travels_once_a_step_and_
 
 
 @pytest.mark.numerics
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("script", SCRIPTS)
+@several
+@every_script
 def test_rank_0_alone_writes_and_logs_the_means_of_the_whole_batch(trained, script, count):
     (folder,), (expected,) = (list((trained[n]["folder"] / script).iterdir()) for n in (count, 1))
     ours, theirs = (EventAccumulator(str(path)).Reload() for path in (folder, expected))

@@ -1,8 +1,6 @@
 """How several processes end together: at bad input, a signal, a bad image, or the death of one of them.
 
-Forked processes with the environment of torchrun stand for most runs. Those that take torchrun itself are run by
-
-    pytest -m torchrun
+Forked processes with the environment of torchrun stand for most runs; `pytest -m torchrun` takes torchrun itself.
 """
 
 import itertools

@@ -44,5 +44,6 @@ def test_a_script_runs_with_all_its_options_and_goes_on(script, tmp_path, capsys
         if f"--{field.name.replace('_', '-')}" not in ELSEWHERE:
             assert options[field.name] != field.default, field.name
 
-    call(script, "--resume", run, "--steps", 3)
+    call(script, "--resume", run, "--steps", 3, "--audit")
     assert saved(tmp_path / "runs")["step"] == 3
+    assert capsys.readouterr().out.count("Gradients of the first 1 steps") == 1

@@ -8,8 +8,8 @@ import torch
 from helpers import call, module_of
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import lengths
-from test_any_networks import audio, images, networks, vectors
+from reference import lengths, points_between
+from test_any_networks import SAMPLES, every_kind_of_samples, images, networks, vectors
 from torch import nn
 
 from common.losses import (
@@ -23,11 +23,7 @@ from common.models import conv
 
 pytestmark = pytest.mark.numerics
 N = 3
-SCRIPTS = ["gan_r3", "gan_wgan_gp"]
 TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"
-
-
-SAMPLES = {vectors: (5,), audio: (2, 8), images: (1, 8, 8)}
 LOGITS = {
     "(N, 1)": lambda: [],
     "(N,)": lambda: [nn.Flatten(0)],
@@ -43,20 +39,26 @@ def zero_centred(discriminator, real, fake, mix):
 PENALTIES = {"zero-centred": zero_centred, "between": interpolation_penalty}
 
 
-def drawn(shape):
+def drawn(*shape):
     """Real and fake samples, and a mix."""
     torch.manual_seed(1)
     return torch.randn(N, *shape).double(), torch.randn(N, *shape).double(), torch.rand(N).double()
 
 
+def linear(*weights):
+    """D(x) = weights * x, with the slope `weights` everywhere."""
+    discriminator = nn.Linear(len(weights), 1, bias=False).double()
+    discriminator.weight.data.copy_(torch.tensor([weights]))
+    return discriminator
+
+
 @pytest.mark.parametrize("logits", LOGITS)
-@pytest.mark.parametrize("make", SAMPLES, ids=lambda make: make.__name__)
+@every_kind_of_samples
 @pytest.mark.parametrize("name", PENALTIES)
 def test_a_penalty_and_its_gradient_are_those_of_one_sample_at_a_time(name, make, logits):
     discriminator = nn.Sequential(*networks(make)[1], *LOGITS[logits]()).double()
-    real, fake, mix = drawn(SAMPLES[make])
-    between = torch.stack([m * x + (1 - m) * y for m, x, y in zip(mix, real, fake, strict=True)])
-    norms = lengths(discriminator, between if name == "between" else real)
+    real, fake, mix = drawn(*SAMPLES[make])
+    norms = lengths(discriminator, points_between(real, fake, mix) if name == "between" else real)
     expected = ((norms - 1) ** 2 if name == "between" else norms**2).mean()
     found = PENALTIES[name](discriminator, real, fake, mix)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
@@ -65,27 +67,21 @@ def test_a_penalty_and_its_gradient_are_those_of_one_sample_at_a_time(name, make
     torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
-def test_the_penalties_of_a_linear_discriminator_by_hand():
-    """D(x) = 3 x_1 + 4 x_2 has the slope (3, 4) everywhere, of length 5."""
-    linear = nn.Linear(2, 1, bias=False).double()
-    with torch.no_grad():
-        linear.weight.copy_(torch.tensor([[3.0, 4.0]]))
-    real, fake, mix = drawn((2,))
-    for name, penalty, gradient in (("zero-centred", 25, [6, 8]), ("between", 16, [4.8, 6.4])):
-        linear.zero_grad()
-        found = PENALTIES[name](linear, real, fake, mix)
-        found.backward()
-        assert found.item() == pytest.approx(penalty, rel=1e-12)  # |w|^2, or (|w| - 1)^2
-        assert linear.weight.grad[0].tolist() == pytest.approx(gradient, rel=1e-12)  # 2 w, or 2 (|w| - 1) w / |w|
+BY_HAND = [  # the penalty of the slope w, |w|^2 or (|w| - 1)^2, and its gradient, 2 w or 2 (|w| - 1) w / |w|
+    ("zero-centred", (3.0, 4.0), 25, [6, 8]),
+    ("between", (3.0, 4.0), 16, [4.8, 6.4]),
+    ("zero-centred", (0.0, 0.0), 0, [0, 0]),
+    ("between", (0.0, 0.0), 1, [0, 0]),  # where the norm has no derivative
+]
 
 
-def test_a_slope_of_zero_has_a_finite_penalty_and_gradient():
-    linear = nn.Linear(2, 1).double()
-    nn.init.zeros_(linear.weight)
-    for penalty in PENALTIES.values():
-        linear.zero_grad()
-        penalty(linear, *drawn((2,))).backward()
-        assert linear.weight.grad.tolist() == [[0, 0]]
+@pytest.mark.parametrize(("name", "slope", "penalty", "gradient"), BY_HAND)
+def test_the_penalties_of_a_linear_discriminator_by_hand(name, slope, penalty, gradient):
+    discriminator = linear(*slope)
+    found = PENALTIES[name](discriminator, *drawn(2))
+    found.backward()
+    assert found.item() == pytest.approx(penalty, rel=1e-12)
+    assert discriminator.weight.grad[0].tolist() == pytest.approx(gradient, rel=1e-12)
 
 
 def test_each_point_lies_between_one_real_and_one_fake_sample_by_one_weight():
@@ -101,9 +97,6 @@ def test_each_point_lies_between_one_real_and_one_fake_sample_by_one_weight():
     shares = seen[0][:, :1, :1, :1]
     assert seen[0].equal(shares.expand_as(real))
     assert 0 <= shares.min() < 0.2 < 0.8 < shares.max() <= 1
-    interpolation_penalty(discriminator, real, fake, torch.linspace(0, 1, 64))
-    assert seen[1][0].equal(fake[0])
-    assert seen[1][-1].equal(real[-1])
 
 
 def test_logits_that_would_broadcast_into_other_pairs_are_refused():
@@ -122,23 +115,17 @@ def test_the_slopes_of_half_precision_logits_are_float32():
     assert sample_gradients(networks(vectors)[1].bfloat16()(real), real).dtype == torch.float32
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+def step_parts(make, optimizer=torch.optim.SGD):
+    """Return G, D and their optimizers."""
+    pair = [network.double() for network in networks(make)]
+    return *pair, *(optimizer(network.parameters(), lr=0.0) for network in pair)
+
+
+@pytest.mark.parametrize("script", ["gan_r3", "gan_wgan_gp"])
 def test_with_a_weight_of_zero_no_penalty_is_computed(script):
-    pair = networks(vectors)
-    optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for network in pair]
-    given = *pair, *optimizers, torch.randn(N, 5), torch.randn(N, 4)
-    assert not any("penalty" in name for name in module_of(script).train_step(*given, penalty_weight=0.0))
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_batch_normalisation_in_the_discriminator_is_refused_before_a_weight_is_changed(script):
-    pair = networks(vectors)[0], nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
-    before = copy.deepcopy([list(network.parameters()) for network in pair])
-    optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for network in pair]
-    with pytest.raises(ValueError, match="depends on the other samples"):
-        module_of(script).train_step(*pair, *optimizers, torch.randn(N, 5), torch.randn(N, 4))
-    for network, weights in zip(pair, before, strict=True):
-        assert all(p.equal(q) for p, q in zip(network.parameters(), weights, strict=True))
+    train_step = module_of(script).train_step
+    results = train_step(*step_parts(vectors), drawn(5)[0], drawn(4)[1], penalty_weight=0.0)
+    assert not any("penalty" in name for name in results)
 
 
 def given_to_the_step(script, arguments, folder, monkeypatch):
@@ -156,8 +143,9 @@ def given_to_the_step(script, arguments, folder, monkeypatch):
 
 
 def test_a_lazy_penalty_comes_every_so_many_steps_at_so_many_times_the_weight(tmp_path, monkeypatch):
-    seen = given_to_the_step("gan_r3", "--penalty-every 3 --penalty-weight 0.5", tmp_path, monkeypatch)
-    assert [given[0] for given in seen] == [0.0, 0.0, 1.5] * 2
+    arguments = "--penalty-every 3 --penalty-weight 0.5 --penalty approximate"
+    seen = given_to_the_step("gan_r3", arguments, tmp_path, monkeypatch)
+    assert seen == [(weight, "approximate") for weight in (0.0, 0.0, 1.5)] * 2
 
 
 def test_the_generator_learns_after_so_many_critic_steps_at_points_drawn_anew(tmp_path, monkeypatch):
@@ -168,14 +156,11 @@ def test_the_generator_learns_after_so_many_critic_steps_at_points_drawn_anew(tm
 
 
 def test_a_step_without_the_generator_leaves_it_and_its_optimizer_alone():
-    generator, discriminator = networks(images)
-    before = copy.deepcopy(generator.state_dict())
-    optimizers = [torch.optim.Adam(network.parameters()) for network in (generator, discriminator)]
-    step = module_of("gan_wgan_gp").train_step
-    results = step(generator, discriminator, *optimizers, torch.rand(N, 1, 8, 8), torch.randn(N, 4), False)
+    generator, _, optimizer_g, _ = parts = step_parts(images, torch.optim.Adam)
+    results = module_of("gan_wgan_gp").train_step(*parts, drawn(1, 8, 8)[0], drawn(4)[1], False)
     assert set(results) == {"d_loss", "score/real", "score/fake", "penalty"}
-    assert not optimizers[0].state
-    assert all(p.grad is None and p.equal(before[name]) for name, p in generator.named_parameters())
+    assert not optimizer_g.state
+    assert all(p.grad is None for p in generator.parameters())
 
 
 @pytest.mark.parametrize(
@@ -192,21 +177,6 @@ def test_the_audit_shows_the_double_backward_pass_and_waits_for_g(script, steps,
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines() if line.startswith("| `")]
     assert [tuple(row[1:]) for row in table] == rows
     assert ["(create_graph)" in row[0] for row in table] == [True, False, False]
-
-
-class OfTwoScales(nn.Linear):
-    """A discriminator that returns a list, as one of several scales does."""
-
-    def forward(self, samples):
-        return [super().forward(samples)] * 2
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_discriminator_that_returns_a_list_is_told_what_to_return(script):
-    pair = networks(vectors)[0], OfTwoScales(5, 1)
-    optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for network in pair]
-    with pytest.raises(ValueError, match=r"must give logits \(N, \.\.\.\) for N samples, not a list"):
-        module_of(script).train_step(*pair, *optimizers, torch.randn(N, 5), torch.randn(N, 4))
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.lists(st.integers(1, 6), max_size=2))
@@ -228,32 +198,29 @@ def test_the_approximate_penalty_tends_to_the_exact_one(seed, size, widths):
 
 def test_the_approximate_penalty_and_its_gradient_by_hand():
     """D(x) = 3 x_1 + 4 x_2: with the noise (1, 2) its logit changes by 11 sigma, whose square has the gradient 22 n."""
-    linear = nn.Linear(2, 1, bias=False).double()
-    with torch.no_grad():
-        linear.weight.copy_(torch.tensor([[3.0, 4.0]]))
+    discriminator = linear(3.0, 4.0)
     samples, noise = torch.tensor([[0.5, -2.0]]).double(), torch.tensor([[1.0, 2.0]]).double()
-    found = approximate_penalty(linear, samples, linear(samples), 0.5, noise)
+    found = approximate_penalty(discriminator, samples, discriminator(samples), 0.5, noise)
     found.backward()
     assert found.item() == 11**2
-    assert linear.weight.grad.tolist() == [[22, 44]]
+    assert discriminator.weight.grad.tolist() == [[22, 44]]
 
 
-def test_several_logits_of_a_sample_count_as_their_sum_in_both_penalties():
+def test_several_logits_of_a_sample_count_as_their_sum_in_the_approximate_penalty():
     discriminator = nn.Linear(2, 3, bias=False).double()
-    samples, noise = torch.randn(2, N, 2).double()
+    samples, noise, _ = drawn(2)
     summed = (noise @ discriminator.weight.sum(0)).square().mean()
     found = approximate_penalty(discriminator, samples, discriminator(samples), 0.5, noise)
     torch.testing.assert_close(found, summed, rtol=1e-12, atol=0)
 
 
 def test_noise_that_is_not_given_is_drawn_and_samples_get_no_gradient():
-    discriminator, samples = networks(vectors)[1].double(), drawn((5,))[0].requires_grad_()
-    logits = discriminator(samples)
+    discriminator, samples = networks(vectors)[1].double(), drawn(5)[0].requires_grad_()
+    logits = discriminator(samples).detach()
     torch.manual_seed(3)
-    found = approximate_penalty(discriminator, samples, logits.detach())
+    found = approximate_penalty(discriminator, samples, logits)
     torch.manual_seed(3)
-    noise = torch.randn(N, 5, dtype=torch.float64)
-    assert found == approximate_penalty(discriminator, samples, logits, noise=noise)
+    assert found == approximate_penalty(discriminator, samples, logits, noise=torch.randn_like(samples))
     found.backward()
     assert samples.grad is None
 
@@ -277,21 +244,14 @@ def test_the_approximate_penalty_holds_in_the_precisions_that_its_docstring_name
 
 
 def test_a_step_with_the_approximate_penalty_is_the_exact_one_s_but_for_the_penalties():
-    pair = networks(vectors)
+    generator, discriminator, *_ = parts = step_parts(vectors)
+    real, z = drawn(5)[0], drawn(4)[1]
     noise = torch.randn(2, N, 5).double()
-    real, z = drawn((5,))[0], torch.randn(N, 4).double()
-    results = []
-    for penalty in ("exact", "approximate"):
-        generator, discriminator = (copy.deepcopy(network).double() for network in pair)
-        optimizers = [torch.optim.SGD(network.parameters(), lr=0.0) for network in (generator, discriminator)]
-        step = module_of("gan_r3").train_step
-        results.append(step(generator, discriminator, *optimizers, real, z, 2.0, penalty, noise))
-    exact, approximate = results
-    fake = pair[0].double()(z).detach()
-    judge = pair[1].double()
-    for name, samples, drawn_noise in (("real", real, noise[0]), ("fake", fake, noise[1])):
-        expected = approximate_penalty(judge, samples, judge(samples), noise=drawn_noise)
+    step = module_of("gan_r3").train_step
+    exact, approximate = (step(*parts, real, z, 2.0, penalty, noise) for penalty in ("exact", "approximate"))
+    for name, samples, drawn_noise in zip(("real", "fake"), (real, generator(z).detach()), noise, strict=True):
+        expected = approximate_penalty(discriminator, samples, discriminator(samples), noise=drawn_noise)
         torch.testing.assert_close(approximate[f"penalty/{name}"], expected.detach(), rtol=1e-9, atol=0)
-    losses = [r["d_loss"] - r["penalty/real"] - r["penalty/fake"] for r in results]
+    losses = [r["d_loss"] - r["penalty/real"] - r["penalty/fake"] for r in (exact, approximate)]
     torch.testing.assert_close(*losses, rtol=1e-9, atol=1e-12)
     assert exact["g_loss"] == approximate["g_loss"]

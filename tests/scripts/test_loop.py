@@ -1,6 +1,8 @@
 """What a script's loop shows, and what the run does between two of its iterations."""
 
+import os
 import re
+import signal
 import threading
 from pathlib import Path
 
@@ -8,7 +10,9 @@ import pytest
 import torch
 from helpers import TRAINING, module_of
 
+from common.errors import BadInput
 from common.run.options import GanOptions
+from common.run.signals import Interrupted
 from common.training_run import TrainingRun
 
 TINY = {"batch_size": 2, "device": "cpu", "image_size": 8, "log_every": 1, "sample_every": 1, "checkpoint_every": 1}
@@ -68,6 +72,17 @@ def run_of(folder, steps=3):
     return run
 
 
+def test_runs_leave_the_signal_handlers_as_they_were(tmp_path):
+    list(run_of(tmp_path).steps(IMAGES))
+    steps = run_of(tmp_path).steps(IMAGES)
+    next(steps)
+    os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(Interrupted):
+        next(steps)
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    assert handlers == [signal.default_int_handler, signal.SIG_DFL]
+
+
 def test_a_run_trains_in_a_thread(tmp_path):
     steps = []
     thread = threading.Thread(target=lambda: steps.extend(step for step, _ in run_of(tmp_path).steps(IMAGES)))
@@ -76,10 +91,16 @@ def test_a_run_trains_in_a_thread(tmp_path):
     assert steps == [1, 2, 3]
 
 
+def test_an_optimizer_of_a_frozen_network_is_refused_by_name(tmp_path):
+    run, network = run_of(tmp_path), torch.nn.Linear(2, 3).requires_grad_(False)
+    run.keep(generator=network, optimizer_g=torch.optim.SGD(network.parameters()))
+    with pytest.raises(BadInput, match="optimizer_g: all of its parameters are frozen"):
+        next(run.steps(IMAGES))
+
+
 def test_the_command_that_is_printed_for_more_images_holds_in_the_current_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for _ in run_of(tmp_path).steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
-        pass
+    list(run_of(tmp_path).steps(IMAGES))
     script, run = re.search(r"^More images: python (\S+) (\S+)$", capsys.readouterr().out, re.MULTILINE).groups()
     assert Path(script).is_file()
     assert Path(run, "checkpoint.pt").is_file()

@@ -23,18 +23,16 @@ def run(finished, tmp_path):
 
 
 CONTRADICTIONS = {
-    "--lr 0.1": "--lr 0.1: the run {run} has 0.002; leave the option out",
-    "--betas 0.5 0.9": "--betas 0.5 0.9: the run {run} has 0.0 0.999; leave the option out",
-    "--dataset mnist": "--dataset mnist: the run {run} has mnist5k; leave the option out",
-    "--log-every 7": "--log-every 7: the run {run} has 50; leave the option out",
-    "--steps 2": "--steps 2: the run {run} has 3, which can only be raised",
+    "--lr 0.1": "0.002; leave the option out",
+    "--betas 0.5 0.9": "0.0 0.999; leave the option out",
+    "--dataset mnist": "mnist5k; leave the option out",
+    "--steps 2": "3, which can only be raised",
 }
 
 
-@pytest.mark.parametrize("arguments", CONTRADICTIONS)
-def test_an_option_that_contradicts_the_run_is_refused_with_both_values(arguments, run, refusal):
-    line = refusal("gan_detach", "--resume", run, *arguments.split())
-    assert CONTRADICTIONS[arguments].format(run=run) in line
+@pytest.mark.parametrize(("arguments", "told"), CONTRADICTIONS.items())
+def test_an_option_that_contradicts_the_run_is_refused_with_both_values(arguments, told, run, refusal):
+    assert f"{arguments}: the run {run} has {told}" in refusal("gan_detach", "--resume", run, *arguments.split())
 
 
 def test_an_option_that_says_what_the_run_has_is_no_contradiction(run, capsys):
@@ -49,12 +47,6 @@ def test_what_cannot_be_resumed_is_named(run, tmp_path, refusal):
     assert "name the run's folder" in refusal("gan_detach", "--resume", run / "checkpoint.pt")
 
 
-def test_a_run_that_was_moved_goes_on_where_it_is_now(run, capsys):
-    resume(run, "--steps", 5)
-    assert load(run)["step"] == 5
-    assert f"tensorboard --logdir {run.parent}" in capsys.readouterr().out
-
-
 def folder_of_images(folder, count=6):
     folder.mkdir(parents=True)
     for number in range(count):
@@ -64,8 +56,7 @@ def folder_of_images(folder, count=6):
 
 def train_on(dataset, tmp_path):
     """Train two steps on a folder named on the command line; return the run."""
-    arguments = ["--dataset", dataset, "--steps", 2, "--runs-dir", tmp_path / "runs"]
-    call("gan_detach", *TINY, *arguments)
+    call("gan_detach", *TINY, "--dataset", dataset, "--steps", 2, "--runs-dir", tmp_path / "runs")
     (run,) = (tmp_path / "runs").glob("gan_detach/*")
     return run
 
@@ -84,8 +75,7 @@ def test_a_run_whose_dataset_was_moved_is_told_where_it_is_once(tmp_path, refusa
     images = folder_of_images(tmp_path / "images")
     run = train_on(images, tmp_path)
     images.rename(tmp_path / "moved")
-    line = refusal("gan_detach", "--resume", run, "--steps", 3)
-    assert f"--dataset {images}" in line
+    assert f"--dataset {images}" in refusal("gan_detach", "--resume", run, "--steps", 3)
     resume(run, "--steps", 3, "--dataset", tmp_path / "moved")
     resume(run, "--steps", 4)
     assert load(run)["step"] == 4
@@ -104,8 +94,7 @@ def test_a_folder_of_other_images_is_refused(tmp_path, refusal):
 
 def test_a_run_of_a_machine_with_another_device_goes_on_here(run, refusal):
     change(run, lambda c: c["options"].update(device="cuda:99"))
-    line = refusal("gan_detach", "--resume", run, "--steps", 4)
-    assert "--device cuda:99: not on this machine" in line
+    assert "--device cuda:99: not on this machine" in refusal("gan_detach", "--resume", run, "--steps", 4)
     resume(run, "--steps", 4, "--device", "cpu")
     assert load(run)["options"]["device"] == "cpu"
 
@@ -144,13 +133,3 @@ def test_an_optimizer_goes_on_as_the_script_sets_it_up_and_with_the_run_s_rate(r
     resume(run, "--steps", 4)
     group = load(run)["optimizer_g"]["param_groups"][0]
     assert group == group | settings | {"lr": 0.125}
-
-
-def test_a_run_can_go_on_with_another_number_of_threads(run):
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3 - min(threads, 2))
-        resume(run, "--steps", 4)
-    finally:
-        torch.set_num_threads(threads)
-    assert load(run)["step"] == 4

@@ -34,8 +34,8 @@ def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone
     (run / ".checkpoint.pt.1").touch()  # as the first has it while it writes
     before = contents(run)
     finish(start("gan_detach", f"--resume {run} --steps 9", theirs), theirs, 2)
-    refusal = f"error: {run}: another process is training this run; wait for it, or end it first\n"
-    assert (theirs / "log").read_text() == refusal
+    line = f"error: {run}: another process is training this run; wait for it, or end it first\n"
+    assert (theirs / "log").read_text() == line
     assert contents(run) == before
     (tmp_path / "go").touch()
     finish(first, ours)

@@ -24,12 +24,6 @@ def stale_cyclegan_step(a_to_b, b_to_a, discriminator_a, discriminator_b, optimi
     stale_gan_step(a_to_b, discriminator_b, optimizer_g, optimizer_d, real_a, real_a)
 
 
-def run(script, step, arguments, folder, monkeypatch):
-    """Run a script, which makes the networks and optimizers, with another step in place of its own."""
-    monkeypatch.setattr(module_of(script), "train_step", step)
-    call(script, *arguments.split(), "--runs-dir", folder)
-
-
 CASES = [
     *((script, stale_gan_step, SMALL) for script in GANS),
     ("gan_detach", stale_gan_step, "--batch-size 4 --steps 1 --device cpu"),  # its convolutional networks
@@ -39,8 +33,9 @@ CASES = [
 
 @pytest.mark.parametrize(("script", "step", "arguments"), CASES)
 def test_a_stale_graph_raises_with_the_optimizers_of_a_script(script, step, arguments, tmp_path, monkeypatch):
+    monkeypatch.setattr(module_of(script), "train_step", step)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        run(script, step, arguments, tmp_path, monkeypatch)
+        call(script, *arguments.split(), "--runs-dir", tmp_path)
 
 
 def test_without_the_hook_the_fused_optimizer_says_nothing_so_the_test_above_can_fail(tmp_path, monkeypatch):
@@ -48,9 +43,5 @@ def test_without_the_hook_the_fused_optimizer_says_nothing_so_the_test_above_can
         return torch.optim.Adam(parameters, lr=lr, betas=betas, fused=True)
 
     monkeypatch.setattr("scripts.gan_detach.fused_adam", unguarded)
-
-    def step(*given):
-        stale_gan_step(*given)
-        return {}
-
-    run("gan_detach", step, SMALL, tmp_path, monkeypatch)
+    monkeypatch.setattr("scripts.gan_detach.train_step", lambda *given: stale_gan_step(*given) or {})
+    call("gan_detach", *SMALL.split(), "--runs-dir", tmp_path)

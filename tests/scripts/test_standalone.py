@@ -101,7 +101,9 @@ def test_the_copied_file_trains_on_a_folder_of_images(folder):
     for name in ("d_loss", "g_loss", "d_real", "d_fake"):
         assert [event.step for event in board.Scalars(name)] == [2, 4]
     assert [event.step for event in board.Images("samples")] == [2, 4]
-    assert (load(run)["step"], load(run)["data_shapes"]) == (4, [[8, 3, 28, 28]])
+    checkpoint = load(run)
+    assert (checkpoint["step"], checkpoint["data_shapes"]) == (4, [[8, 3, 28, 28]])
+    assert checkpoint["average"]["n_averaged"] == 4
     assert {path.name for path in folder.iterdir()} == {"gan_standalone.py", "images", "runs"}
 
 
@@ -161,35 +163,32 @@ def test_a_run_that_was_resumed_ends_with_the_bits_of_one_that_never_stopped(fol
     assert (run_of(folder) / name).read_bytes() == (whole / name).read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--dataset nowhere", "--dataset nowhere: neither mnist nor a folder"),
-        (f"{ON_IMAGES} --steps 0", "--steps 0: must be from 1 to"),
-        (f"{ON_IMAGES} --lr nan", "--lr nan: must be from 0 to 1"),
-        (f"{ON_IMAGES} --device cuda:99", "--device cuda:99: cannot be used"),
-        ("--no-such-option", "--no-such-option"),
-        ("--resume nowhere", "--resume nowhere: holds no checkpoint"),
-    ],
-)
+BAD_OPTIONS = {
+    "--dataset nowhere": "--dataset nowhere: neither mnist nor a folder",
+    "--lr nan": "--lr nan: must be from 0 to 1",
+    "--device cuda:99": "--device cuda:99: cannot be used",
+    "--no-such-option": "--no-such-option",
+    "--resume nowhere": "--resume nowhere: holds no checkpoint",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_OPTIONS.items())
 def test_what_cannot_work_is_refused_in_one_line(arguments, message, here, folder):
     assert_refused(here(arguments), message)
     assert not (folder / "runs").exists()
 
 
 GREY = Image.fromarray(np.full((28, 28), 25700, dtype=np.uint16))  # 100 of 255
+PIXELS = [
+    (GREY, {"format": "png"}, (100, 100, 100)),
+    (GREY, {"format": "png", "transparency": 25700}, (255, 255, 255)),
+    (Image.new("I", (28, 28), 25700), {"format": "tiff"}, (100, 100, 100)),
+    (Image.new("RGBA", (28, 28), (0, 100, 200, 51)), {"format": "png"}, (204, 224, 244)),
+    (Image.new("RGB", (28, 28)).quantize(2), {"format": "png", "transparency": 0}, (255, 255, 255)),
+]
 
 
-@pytest.mark.parametrize(
-    ("image", "options", "pixel"),
-    [
-        (GREY, {"format": "png"}, (100, 100, 100)),
-        (GREY, {"format": "png", "transparency": 25700}, (255, 255, 255)),
-        (Image.new("I", (28, 28), 25700), {"format": "tiff"}, (100, 100, 100)),
-        (Image.new("RGBA", (28, 28), (0, 100, 200, 51)), {"format": "png"}, (204, 224, 244)),
-        (Image.new("RGB", (28, 28)).quantize(2), {"format": "png", "transparency": 0}, (255, 255, 255)),
-    ],
-)
+@pytest.mark.parametrize(("image", "options", "pixel"), PIXELS)
 def test_16_bits_are_scaled_to_8_and_what_is_transparent_is_white(image, options, pixel, tmp_path):
     image.save(tmp_path / "image", **options)
     expected = torch.tensor(pixel, dtype=torch.uint8)[:, None, None].expand(3, 28, 28)
@@ -208,15 +207,15 @@ class Executed:
         return (print, ("executed",))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"script": "gan_detach"}, "made by gan_detach.py"),
-        ({"step": -5}, "step -5"),
-        ({"options": {"steps": "many"}}, "--steps"),
-        ({"options": Executed()}, "holds no checkpoint"),
-    ],
-)
+NO_CHECKPOINTS = [
+    ({"script": "gan_detach"}, "made by gan_detach.py"),
+    ({"step": -5}, "step -5"),
+    ({"options": {"steps": "many"}}, "--steps"),
+    ({"options": Executed()}, "holds no checkpoint"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), NO_CHECKPOINTS)
 def test_what_is_no_checkpoint_of_this_script_is_refused_in_one_line(change, message, here, folder):
     torch.save({"script": "gan_standalone", "step": 1, "options": {}} | change, folder / "checkpoint.pt")
     outcome = here(f"--resume {folder}")
