@@ -162,7 +162,6 @@ class GradientAudit:
         return "\n".join([*text, *["", f"{legend}."] * bool(legend)])
 
     def __str__(self) -> str:
-        """Return the answer, the table and the findings."""
         return "\n\n".join(part for part in (self.verdict, self.table, self.listing) if part)
 
     def data(self) -> dict:

@@ -145,7 +145,6 @@ class Finding:
         }
 
     def __str__(self) -> str:
-        """One line of Markdown, with the mistakes of the catalogue that look like it."""
         at = f" [{', '.join(self.lines)}]" if self.lines else ""
         names = ", ".join(f"`{name}`" for name in KINDS[self.kind].mistakes)
         alike = f" Mistakes like it: {names}." if names else ""

@@ -246,8 +246,7 @@ class _Judgement:
         for (place, _, _), pairs in rows.items():
             constants = {term.value for _, term in pairs}
             if None not in constants:  # one that changes, and comes from what is trained, was cut off
-                sources = [term.sources & moved for _, term in pairs]
-                dead = len(constants) > 1 and any(sources)
+                dead = len(constants) > 1 and any(term.sources & moved for _, term in pairs)
             else:
                 dead = all(
                     term.value is None and term.complete and not (term.loose or term.reached & (self.excused | p.used))
@@ -286,11 +285,11 @@ class _Judgement:
             ownerless -= {n for n in ownerless if self.by_number[n].fed}  # stepped by hand
             if not ownerless or not self.optimizers:  # without any optimizer, no parameter is expected to have one
                 continue
-            here = [(place, numbers) for (name, place), numbers in wasted.items() if name == network]
+            here = {place: unused for (name, place), unused in wasted.items() if name == network}
+            numbers = {number for unused in here.values() for number in unused}
             count = self.count_of(ownerless, network)
-            if not ids.keys() & self.owned and here and self.only_judges(network, here):
-                times = sum(len(numbers) for _, numbers in here)
-                text = f"no optimizer holds {network}, and it gets gradients, {times}x."
+            if not ids.keys() & self.owned and here and self.only_judges(network, numbers):
+                text = f"no optimizer holds {network}, and it gets gradients, {len(numbers)}x."
             elif here and self.is_backbone(ids, ownerless):
                 text = f"no optimizer holds {count} of {network}, which get gradients."
             else:
@@ -299,18 +298,17 @@ class _Judgement:
                 yield _finding("ownerless", (network,), f"{count} of {network} are held by no optimizer.", made)
                 continue
             unfrozen.add(network)
-            yield _finding("unfrozen", (network,), text, [place for place, _ in here])
+            yield _finding("unfrozen", (network,), text, here)
         for (network, place), unused in wasted.items():
             if network not in unfrozen:
                 yield self.wasted_gradients(network, place, unused)
 
     def is_backbone(self, names: dict[int, str], ownerless: set[int]) -> bool:
         """Whether these are the first layers of a network, and an optimizer holds later ones, as of a head."""
-        layers = [name.rpartition(".")[0] for name in names.values()]
-        mine = [index for index, number in enumerate(names) if number in ownerless]
-        trained = [index for index, number in enumerate(names) if number in self.owned]
-        apart = not {layers[index] for index in mine} & {layers[index] for index in trained}
-        return bool(trained) and max(mine) < min(trained) and apart
+        layers = [(number, name.rpartition(".")[0]) for number, name in names.items()]
+        trained = [layer for number, layer in layers if number in self.owned]
+        first = next((index for index, (number, _) in enumerate(layers) if number in self.owned), 0)
+        return {number for number, layer in layers[:first] if layer not in trained} >= ownerless
 
     def plain_leaves(self) -> Iterator[Finding]:
         """Yield the leaves in a network that are no parameters of it: no optimizer gets them."""
@@ -362,7 +360,7 @@ class _Judgement:
         count = self.count_of(set().union(*unused.values()), network)
         text = f"{count} of {network} got gradients that no optimizer used, {len(unused)}x."
         cure = KINDS["wasted"].cure
-        if self.only_judges(network, [(place, unused)]):  # `detach()` there would cut off those whom the loss is for
+        if self.only_judges(network, {*unused}):  # `detach()` there would cut off those whom the loss is for
             cure = "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`."
         if not self.record.steps:
             cure = "No optimizer stepped during the audit: audit whole steps."
@@ -370,12 +368,11 @@ class _Judgement:
             cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
         return _finding("wasted", (network,), text, [place], cure)
 
-    def only_judges(self, network: str, here: list[tuple[Place, dict[int, set[int]]]]) -> bool:
-        """Whether all passes that reached the network moved another, and its forward pass came after that one's.
+    def only_judges(self, network: str, numbers: set[int]) -> bool:
+        """Whether these passes moved another network, and this one's forward pass came after that one's.
 
         So it is with the network of a loss. An encoder that no optimizer holds comes before the decoder.
         """
-        numbers = {number for _, unused in here for number in unused}
         last: dict[str, int] = {}  # by network: when its last forward pass came
         for index, event in enumerate(self.record.events):
             if event.kind == "forward":

@@ -47,7 +47,6 @@ class Place(NamedTuple):
         return {"file": self.file, "line": self.number, "function": self.function, "code": self.code, "via": via}
 
     def __str__(self) -> str:
-        """Show the library's line, too."""
         via = f" via {Path(self.via).name}" if self.via else ""
         return f"`{self.where} {self.code}`{via}"
 

@@ -147,9 +147,7 @@ class Record:
     made: weakref.WeakKeyDictionary = field(default_factory=weakref.WeakKeyDictionary)  # modules, optimizers: places
 
     def keys_of(self, numbers: Set[int]) -> set[int]:
-        """Return the ids of the parameters with these numbers."""
         return {key for key, account in self.accounts.items() if account.number in numbers}
 
     def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
-        """Return the numbers of those parameters that are watched."""
         return {self.accounts[id(p)].number for p in parameters if id(p) in self.accounts}
