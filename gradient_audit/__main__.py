@@ -1,9 +1,8 @@
 """Audit any training script, without a change to it; or explain a mistake, by its name or by an error message.
 
-The script runs as `__main__`, in its own folder and with its own arguments, until every optimizer has stepped
-`--iterations` times. Networks and optimizers are found when the script makes them, and named as it names them. The
-output is a table, with a row for each backward pass and a column for each network, and the findings: what is wrong, in
-doubt or wasted. If the script raises, the line that is the cause is named, and the mistake.
+The script runs as `__main__`, in its own folder, until every optimizer has stepped `--iterations` times. The output is
+a table, with a row for each backward pass and a column for each network, and the findings: what is wrong, in doubt or
+wasted. If the script raises, the line that is the cause is named, and the mistake.
 
     python -m gradient_audit [--iterations 3] [--output report.html] path/to/train.py [its own arguments]
     python -m gradient_audit --error "modified by an inplace operation: [torch.FloatTensor ..."
@@ -79,8 +78,8 @@ def audit(options: argparse.Namespace) -> int:
     command = shlex.join(["python", "-m", "gradient_audit", *sys.argv[1:]])  # the script gets arguments of its own
     audit, ending, trace = audit_script(options.script, options.arguments, options.iterations, options.limit)
     report = report_of(audit, ending, trace)
+    about = {"script": str(options.script), "ending": ending, "command": command}
     if options.output is not None:  # before the report is printed: its reader may have left
-        about = {"script": str(options.script), "ending": ending, "command": command}
         save(options.output, about | audit.data(), report)
     _accept_all_letters()
     print(f"\n{report}", flush=True)
@@ -89,7 +88,7 @@ def audit(options: argparse.Namespace) -> int:
     if options.output is not None:
         print(f"The report is in {options.output}")
     failing = ("error", "question") if options.strict else ("error",)
-    return int(bool(trace) or any(finding.severity in failing for finding in audit.findings))
+    return int(bool(trace) or audit.severity in failing)  # that of the worst finding
 
 
 def explain(text: str) -> int:

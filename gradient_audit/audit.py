@@ -39,25 +39,20 @@ class GradientAudit:
         audit.check()                      # GradientFlowError if something is wrong
 
     After the block, also if the code inside raised, `events` are what happened in order, `passes` the backward passes
-    among them, and `findings` what is wrong, doubtful or wasteful. `str(audit)` is Markdown; equal passes share a row
-    and are counted. `data()` is all of it as plain lists and dictionaries. Raises TypeError if a network is not an
-    `nn.Module`.
+    among them, and `findings` what is wrong, doubtful or wasteful. `str(audit)` is Markdown, `data()` plain lists and
+    dictionaries. Raises TypeError if a network is not an `nn.Module`.
 
     The first 12 backward passes are watched in detail, which takes time: forward passes, the terms of each loss, the
-    lines of in-place operations. If a network is compiled, these details are left out.
+    lines of in-place operations. If a network is compiled, these details are left out. A fused optimizer does not raise
+    the versions of the weights that it changes, so PyTorch does not notice when a backward pass needs them as they
+    were. The audit raises them; where that makes `backward()` raise, the gradient would have been wrong.
 
-    A fused optimizer, or one that writes through `.data`, does not raise the versions of the weights that it changes,
-    so PyTorch does not notice when a backward pass needs them as they were. The audit raises them; where that makes
-    `backward()` raise, the gradient would have been wrong.
-
-    It does not see: a backward pass by a function `backward` that was imported by name before the audit began; the
-    origin, after the detailed passes, of a gradient assigned to `.grad` (what these have shown is taken to go on); and
-    gradients that reach no `.grad`. A compiled network computes such: those of all its parameters, also of the ones
-    that `backward(inputs=...)` leaves out.
+    It does not see: a function `backward` that was imported by name before the audit began; where a gradient assigned
+    to `.grad` comes from, after the detailed passes (what these have shown is taken to go on); and gradients that reach
+    no `.grad`, as a compiled network computes for parameters that `backward(inputs=...)` leaves out.
     """
 
     def __init__(self, /, **networks: nn.Module):
-        """Take the networks, by the names that the table shows."""
         self._provider, self._limit = Networks(**networks), None
         self.networks = networks
         self.events: list[Event] = []
@@ -67,7 +62,7 @@ class GradientAudit:
 
     @classmethod
     def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
-        """Return an audit of the networks that `provider` finds; `limit` may end what runs under it, by raising."""
+        """Return an audit of the networks that `provider` finds; `limit` may end it by raising."""
         audit = cls()
         audit._provider, audit._limit = provider, limit
         return audit
@@ -88,14 +83,14 @@ class GradientAudit:
         self.findings = judge(record, self.networks, optimizers, ended=self._limit is None or kind is None)
         self.events = record.events
         for optimizer in optimizers:
-            steps = record.steps.get(id(optimizer))
-            held = {id(parameter) for parameter in parameters_of(optimizer)}
+            places = record.steps[id(optimizer)].places if id(optimizer) in record.steps else {}
+            held = {*map(id, parameters_of(optimizer))}
             self.optimizers_seen.append(
                 {
                     "class": type(optimizer).__name__,
                     "networks": [n for n, network in self.networks.items() if held & {*map(id, network.parameters())}],
-                    "steps": sum(steps.places.values()) if steps else 0,
-                    "places": [place.data() for place in steps.places] if steps else [],
+                    "steps": sum(places.values()),
+                    "places": [place.data() for place in places],
                     "fused": any(group.get("fused") for group in optimizer.param_groups),
                 }
             )
@@ -107,7 +102,7 @@ class GradientAudit:
 
     @property
     def severity(self) -> str:
-        """The worst of the findings: "error", "question", "waste", or "" if there is none."""
+        """That of the worst finding, or ""."""
         return self.findings[0].severity if self.findings else ""
 
     def check(self, *, questions: bool = False, waste: bool = False) -> None:
@@ -167,16 +162,10 @@ class GradientAudit:
         return "\n".join([*text, *["", f"{legend}."] * bool(legend)])
 
     def __str__(self) -> str:
-        """Return the answer, the table and the findings."""
         return "\n\n".join(part for part in (self.verdict, self.table, self.listing) if part)
 
     def data(self) -> dict:
-        """Return all of it as what `json.dump` takes.
-
-        Keys: `made_with`, the versions, also of libraries that ran the passes; `severity` and `verdict`; `networks` and
-        `optimizers`; `events` in order and `findings`, with places of file, line, function, code and the library's
-        line. A cell is explained by `Event`.
-        """
+        """Return all of it as what `json.dump` takes; `Event` explains the cells."""
         paths = (re.search(r"-packages[/\\](\w+)", event.place.via) for event in self.events)
         libraries = dict.fromkeys(sys.modules.get(path[1]) for path in paths if path)
         trainers = [f"{m.__name__} {m.__version__}" for m in libraries if hasattr(m, "__version__")]

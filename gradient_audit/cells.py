@@ -50,10 +50,9 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
             elif any(id(part) in events for part in event.inner):
                 continue
             held = record.numbers_of(module.parameters()) if module else set()
-            event.cells = {
-                name: "here" if (name in names if names else held & ids.keys()) else "-"
-                for name, ids in numbers.items()
-            }
+            event.cells = words(held, set(), "here", numbers)
+            if names:
+                event.cells = {name: "here" if name in names else "-" for name in numbers}
             if "here" not in event.cells.values():
                 continue
         else:
@@ -72,6 +71,4 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
 
 def words(reached: set[int], used: set[int], word: str, numbers: Numbers) -> dict[str, str]:
     """Return the cells: "used", or `word` for what was reached and not used."""
-    return {
-        name: "used" if used & ids.keys() else word if reached & ids.keys() else "-" for name, ids in numbers.items()
-    }
+    return {n: "used" if used & ids.keys() else word if reached & ids.keys() else "-" for n, ids in numbers.items()}

@@ -14,6 +14,7 @@ class Kind(NamedTuple):
     mistakes: tuple[str, ...] = ()
 
 
+# In the order of the report; `Finding` explains them.
 KINDS = {
     "stale": Kind(
         "error", "Call `optimizer.zero_grad()` between its step and the next `backward()`.", ("no-zero-grad",)
@@ -83,10 +84,6 @@ KINDS = {
     ),
     "graph": Kind("waste", "Compute it under `torch.no_grad()`, or delete it if it is not needed."),
 }
-"""Each kind of finding; `Finding` explains them. The order is that of the report."""
-HELD_TWICE = "Give each parameter to the optimizer once: `list(dict.fromkeys(parameters))`."
-
-
 SEVERITIES = ("error", "question", "waste")
 
 
@@ -96,22 +93,18 @@ class Finding:
 
     Errors: the weights are, or soon will be, others than those meant.
     `mixed`: an optimizer stepped on the sum of several passes, one of which also moved another player (the networks
-    under other optimizers). `stale`: an optimizer stepped again on gradients that it had stepped on. `twice`: two
-    optimizers stepped on one gradient, or one that holds a parameter twice. `idle`: an optimizer never
-    stepped though its parameters got gradients and others stepped. `dead`: a term of a loss reaches no parameter that
-    its pass moved. `overwritten`: a backward pass needed a tensor that had been changed since its forward pass.
-    `unreached`: a parameter whose optimizer stepped and never found a gradient for it. `ownerless`: a parameter that no
-    optimizer holds.
-    Questions: `meant?`: one pass moved networks of two players; or, under one optimizer, a network through another one
-    that a second pass moves alone on detached outputs, as a discriminator's does. `unused`: a number was computed with
-    a graph that no backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand,
-    and on another. `shared`: an optimizer holds two networks, of which another one holds one. `held`: the last layers
-    of a network are frozen, and an optimizer holds them. `unaveraged`: a DistributedDataParallel got gradients without
-    its forward pass.
+    under other optimizers). `stale`: it stepped again on gradients that it had stepped on. `twice`: two optimizers
+    stepped on one gradient, or one that holds a parameter twice. `idle`: an optimizer never stepped though its
+    parameters got gradients and others stepped (a question where it might step later). `dead`: a term of a loss reaches
+    no parameter that its pass moved. `overwritten`: a backward pass needed a tensor that had been changed since its
+    forward pass. `unreached`: the optimizer of a parameter never found a gradient for it. `ownerless`: no optimizer
+    holds a parameter.
+    Questions: `meant?`: one pass moved networks of two players. `unused`: a number was computed with a graph that no
+    backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand, and on another.
+    `shared`: an optimizer holds two networks, of which another one holds one. `held`: it holds the last layers of a
+    network, which are frozen. `unaveraged`: a DistributedDataParallel got gradients without its forward pass.
     Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a network, or of its first layers,
-    without an optimizer. `graph`: a graph was built, no number computed from it, and no backward pass came; or a
-    parameter was written to with a graph.
-    An `idle` optimizer is a question where the script might have stepped it later.
+    without an optimizer. `graph`: a graph was built for nothing; or a parameter was written to with a graph.
     """
 
     kind: str
@@ -152,7 +145,6 @@ class Finding:
         }
 
     def __str__(self) -> str:
-        """One line of Markdown, with the mistakes of the catalogue that look like it."""
         at = f" [{', '.join(self.lines)}]" if self.lines else ""
         names = ", ".join(f"`{name}`" for name in KINDS[self.kind].mistakes)
         alike = f" Mistakes like it: {names}." if names else ""

@@ -27,7 +27,7 @@ def tensors_in(value: object) -> list[Tensor]:
 
 
 def is_zero(grad: Tensor) -> bool:
-    """Return whether all numbers of a gradient are zero."""
+    """Return whether a gradient is all zeros."""
     grad = grad.detach()
     if grad.ndim and grad.layout is torch.strided and grad[:1].any():  # mostly, the first row tells
         return False
@@ -35,7 +35,7 @@ def is_zero(grad: Tensor) -> bool:
 
 
 def storage_of(tensor: Tensor) -> torch.UntypedStorage | None:
-    """Return the tensor's memory, or that of the tensor which `torch.func` has wrapped; None if it has none."""
+    """Return the tensor's memory, or that of what `torch.func` has wrapped; None if it has none."""
     try:
         return tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):  # sparse tensors, and wrapped ones
@@ -71,10 +71,7 @@ def nodes_of(roots: Iterable) -> Iterator:
 
 
 def leaves_of(roots: Iterable) -> tuple[list[Tensor], bool]:
-    """Return the leaves that a graph leads to, and whether it shows all of them.
-
-    A function of the user's own, as a checkpoint is, may hide others.
-    """
+    """Return the leaves of a graph, and whether no function of the user's, as a checkpoint, may hide others."""
     leaves, complete = [], True
     for node in nodes_of(roots):
         if (leaf := getattr(node, "variable", None)) is not None:
@@ -105,14 +102,14 @@ def leaves_between(roots: Iterable, ends: list[Tensor]) -> list[Tensor]:
 
 def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:
     """Yield the tensors that a node has saved and that give this very error "modified by an inplace operation"."""
-    names = [name for name in dir(node) if name.startswith("_saved_")] + ["saved_tensors"]
-    for name in names:
+    raw_names = {name: f"_raw{name}" for name in dir(node) if name.startswith("_saved_")}
+    for name, raw_name in {**raw_names, "saved_tensors": "_raw_saved_tensors"}.items():
         try:
             getattr(node, name, None)
         except RuntimeError as error:
             if str(error).split(" Hint:")[0] not in message:
                 continue
-            raw = getattr(node, f"_raw_{name.removeprefix('_')}" if name == "saved_tensors" else f"_raw{name}")
+            raw = getattr(node, raw_name)
             for saved in raw if isinstance(raw, tuple | list) else [raw]:
                 unpacked: list[Tensor] = []
 
@@ -127,7 +124,7 @@ def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:
 def united(sets: Iterable[set]) -> list[set]:
     """Unite the sets that have an element in common; leave out empty ones."""
     groups: list[set] = []
-    for one in sets:
-        joined = [other for other in groups if other & one]
-        groups = [other for other in groups if not other & one] + [one.union(*joined)] * bool(one)
+    for one in filter(None, sets):
+        apart = [group for group in groups if not group & one]
+        groups = [*apart, one.union(*(group for group in groups if group & one))]
     return groups

@@ -2,14 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import permutations
 
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit.cells import CLIMB, fill_cells, note_steps_by_hand, numbers_by_network
-from gradient_audit.findings import HELD_TWICE, KINDS, SEVERITIES, Finding, joined
+from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.graph import parameters_of, united
 from gradient_audit.lineage import PARAMETER, bit
 from gradient_audit.overwritten import overwritten_finding
@@ -27,16 +26,13 @@ def judge(
     networks: by name. optimizers: all that hold a parameter of theirs. ended: whether nothing is to follow.
     """
     note_steps_by_hand(record)
-    judgement = Judgement(record, networks, optimizers, ended)
+    judgement = _Judgement(record, networks, optimizers, ended)
     fill_cells(record, networks, judgement.numbers)
     return sorted(judgement.findings(), key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind)))
 
 
-class Judgement:
-    """What the judgements of a record share: who owns which parameter, and words for parameters."""
-
+class _Judgement:
     def __init__(self, record: Record, networks: dict[str, nn.Module], optimizers: list[Optimizer], ended: bool):
-        """Take what `judge` takes."""
         self.record, self.networks, self.optimizers, self.ended = record, networks, optimizers, ended
         self.numbers = numbers_by_network(record, networks)
         self.by_number = {account.number: account for account in record.accounts.values()}
@@ -48,19 +44,17 @@ class Judgement:
         self.owned = set().union(*self.accounts_of.values())
         self.held = {id(p) for optimizer in optimizers for p in parameters_of(optimizer)}
         self.last_detailed = {p.place: p for p in record.passes if p.detailed}
+        self.excused: set[int] = set()  # parameters whose optimizer is idle
 
     def findings(self) -> Iterator[Finding]:
-        """Yield all findings."""
-        idle = [*self.idle_optimizers()]
+        yield from self.idle_optimizers()
         yield from self.mixed_players()
         yield from self.wrong_steps()
-        yield from (finding for finding, _ in idle)
-        excused = set().union(*(numbers for _, numbers in idle))
         yield from self.dead_passes()
-        yield from self.dead_terms(excused)
+        yield from self.dead_terms()
         for blame in self.record.overwritten:
             yield overwritten_finding(blame, self.networks, self.networks_of)
-        yield from self.owners(excused)
+        yield from self.owners()
         yield from self.plain_leaves()
         yield from self.doubtful_holders()
         yield from self.unaveraged_networks()
@@ -73,9 +67,9 @@ class Judgement:
     # Which players a pass moved.
 
     def groups_crossed(self, p: Event) -> Iterator[dict[str, set[int]]]:
-        """Yield the groups of networks that a pass moved together though they are of several players.
+        """Yield the groups of networks of several players that a pass moved together, with the optimizers of each.
 
-        Terms of a loss that share no network are not together. Each group gives the optimizers that moved a network.
+        Terms of a loss that share no network are not together.
         """
         movers = {
             name: {optimizer for optimizer, used in p.users.items() if used & p.reached & ids.keys()}
@@ -96,6 +90,7 @@ class Judgement:
         passes = self.record.passes
         crossed = [list(self.groups_crossed(p)) for p in passes]
         mixed: dict[tuple[str, ...], list[Place]] = defaultdict(list)
+        meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
         proved: set[tuple[str, ...]] = set()
         mixed_places: set[Place] = set()
         for key, steps in self.record.steps.items():
@@ -111,27 +106,23 @@ class Judgement:
                             mixed[tuple(group)] += [passes[number].place, place]
                             if not self.may_be_meant(passes[number], summed, mine, others):
                                 proved.add(tuple(group))
-        for networks, places in mixed.items():
-            text = (
-                f"one backward pass moved {joined(networks)}, which have different optimizers, and a step added its "
-                "gradients to those of another pass."
-            )
-            yield replace(_finding("mixed", networks, text, places), doubtful=networks not in proved)
-        meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
         for p, groups in zip(passes, crossed, strict=True):
             for group in groups if p.place not in mixed_places else ():
                 meant[tuple(group)].append(p.place)
+        text = "one backward pass moved {}, which have different optimizers"
+        for networks, places in mixed.items():
+            added = f"{text}, and a step added its gradients to those of another pass."
+            yield _finding("mixed", networks, added, places, doubtful=networks not in proved)
         for networks, places in meant.items():
-            text = f"one backward pass moved {joined(networks)}, which have different optimizers."
-            yield _finding("meant?", networks, text, places)
+            yield _finding("meant?", networks, f"{text}.", places)
         for (made, judge), place in self.judges_moved().items():
             text = f"one backward pass moved {made} and {judge}, and another {judge} alone on what {made} computed."
             yield _finding("meant?", (made, judge), text, [place])
 
     def judges_moved(self) -> dict[tuple[str, str], Place]:
-        """Return the networks that a pass moved through a judge of theirs, with this judge, and where.
+        """Return the networks that a pass moved through a judge under the same optimizer, with this judge, and where.
 
-        Both have the same optimizer. Another pass moved the judge alone, on what the network computed, without a graph.
+        Another pass moved the judge alone, on what the network computed, without a graph.
         """
         moved = [(p, self.networks_of(p.used & p.reached)) for p in self.record.passes]
         return {
@@ -144,14 +135,13 @@ class Judgement:
         }
 
     def holders_of(self, network: str) -> list[int]:
-        """Return the optimizers that hold parameters of a network."""
         return [key for key, held in self.accounts_of.items() if self.numbers[network].keys() & held]
 
     def may_be_meant(self, p: Event, summed: frozenset, mine: set[str], others: list[str]) -> bool:
-        """Whether a loss may be for both players, and a step on the sum of it and another one meant, as in BicycleGAN.
+        """Whether a step on the sum of a loss for both players and another one may be meant, as in BicycleGAN.
 
-        It goes to the others through the player that stepped, as a decoder's does to the encoder. And none of the other
-        passes is of that player alone on what the others computed, without a graph to them, as D's on detached fakes.
+        The loss goes to the others through the player that stepped, as a decoder's does to the encoder. And no other
+        pass is of that player alone on what the others computed, without a graph to them, as D's on detached fakes.
         """
         alike = {number: self.in_detail(self.record.passes[number]) for number in summed}
         loss = alike[p.number]
@@ -163,8 +153,8 @@ class Judgement:
 
     def leads_through(self, p: Event, name: str, other: str) -> bool:
         """Whether the gradient goes to the other network through the output of this one."""
-        through = [reached for module, reached in p.outputs if module() is self.networks[name]]
-        return any(reached & self.numbers[other].keys() for reached in through)
+        ids = self.numbers[other].keys()
+        return any(reached & ids for module, reached in p.outputs if module() is self.networks[name])
 
     def is_fed_by(self, p: Event, other: str) -> bool:
         """Whether the loss was computed from what the network computed, and has no graph to it."""
@@ -176,15 +166,15 @@ class Judgement:
     def wrong_steps(self) -> Iterator[Finding]:
         """Yield the steps on gradients that are too old, another optimizer's, counted twice, or that never come."""
         passes = self.record.passes
-        for steps in self.record.steps.values():
+        for key, steps in self.record.steps.items():
             for places, numbers in steps.stale.items():
                 if places[1] in steps.repeated:
                     text = "an optimizer of {} stepped again, and no backward pass had come between."
                     cure = "Call `step()` once after each `backward()`."
-                    yield self.finding_about(numbers, "stale", text, places[::-1], cure)
+                    yield _finding("stale", self.networks_of(numbers), text, places[::-1], cure)
                 else:
                     text = "an optimizer of {} stepped on gradients older than its own last step."
-                    yield self.finding_about(numbers, "stale", text, places)
+                    yield _finding("stale", self.networks_of(numbers), text, places)
             reused: dict[tuple[Place, Place], set[int]] = defaultdict(set)
             for summed, (numbers, place) in steps.sums.items():
                 climbed = [passes[n] for n in sorted(summed) if passes[n].users.get(CLIMB, set()) & numbers]
@@ -192,14 +182,15 @@ class Judgement:
                     reused[place, climbed[0].place] |= numbers
             for places, numbers in reused.items():
                 text = "a gradient of {} was used by hand, and a step added it to another one."
-                yield self.finding_about(numbers, "reused", text, places)
+                yield _finding("reused", self.networks_of(numbers), text, places)
             for places, numbers in steps.twice.items():
                 text = "two optimizers stepped on the same gradients of {}."
-                yield self.finding_about(numbers, "twice", text, places)
-            if steps.duplicates:
-                place, numbers = steps.duplicates
+                yield _finding("twice", self.networks_of(numbers), text, places)
+            times = Counter(self.accounts_of.get(key, ()))
+            if numbers := {number for number in times if times[number] > 1}:
                 text = f"an optimizer holds {self.count_of(numbers)} of {{}} twice; each step moves them twice."
-                yield self.finding_about(numbers, "twice", text, [place], HELD_TWICE)
+                cure = "Give each parameter to the optimizer once: `list(dict.fromkeys(parameters))`."
+                yield _finding("twice", self.networks_of(numbers), text, [[*steps.places][-1]], cure)
             for shape in (shape for shape, never in steps.without.values() if never):
                 text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
                 yield _finding("unreached", (), text, steps.places)
@@ -211,8 +202,8 @@ class Judgement:
                 text = f"{count} of {network} had no gradient whenever their optimizer stepped."
                 yield _finding("unreached", (network,), text, [place for s in of_it for place in s.places])
 
-    def idle_optimizers(self) -> Iterator[tuple[Finding, set[int]]]:
-        """Yield the optimizers that never stepped though their parameters got gradients, with these parameters."""
+    def idle_optimizers(self) -> Iterator[Finding]:
+        """Yield the optimizers that never stepped though their parameters got gradients."""
         most = max((sum(steps.places.values()) for steps in self.record.steps.values()), default=0)
         stepped = {number for number, account in self.by_number.items() if account.stepped}
         for optimizer in self.optimizers:
@@ -226,15 +217,14 @@ class Judgement:
                 if p.reached <= numbers
                 and all(p.number not in self.by_number[k].passes for k in p.reached & self.by_number.keys())
             ]
-            if self.networks_of(numbers) and passes and (most >= IDLE_AFTER or (most > 1 and dropped)):
+            if (names := self.networks_of(numbers)) and passes and (most >= IDLE_AFTER or (most > 1 and dropped)):
+                self.excused |= numbers
                 text = f"the optimizer of {{}} ({type(optimizer).__name__}) never stepped; another did {most}x."
-                finding = self.finding_about(numbers, "idle", text, [p.place for p in dropped or passes])
-                yield replace(finding, doubtful=not self.ended), numbers
+                yield _finding("idle", names, text, [p.place for p in dropped or passes], doubtful=not self.ended)
 
     # Terms of a loss.
 
     def dead_passes(self) -> Iterator[Finding]:
-        """Yield the passes that reached nothing."""
         lost = []
         for p in self.record.passes:
             loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
@@ -245,7 +235,7 @@ class Judgement:
         for place in dict.fromkeys(lost):
             yield _finding("dead", (), "a backward pass reached no parameter of any network.", [place])
 
-    def dead_terms(self, excused: set[int]) -> Iterator[Finding]:
+    def dead_terms(self) -> Iterator[Finding]:
         """Yield the terms that were dead in all passes of their line; keep only the terms that tell something."""
         passes = self.record.passes
         rows: dict[tuple[Place, int, int], list[tuple[Event, Term]]] = defaultdict(list)
@@ -256,11 +246,10 @@ class Judgement:
         for (place, _, _), pairs in rows.items():
             constants = {term.value for _, term in pairs}
             if None not in constants:  # one that changes, and comes from what is trained, was cut off
-                sources = [term.sources & moved for _, term in pairs]
-                dead = len(constants) > 1 and any(sources)
+                dead = len(constants) > 1 and any(term.sources & moved for _, term in pairs)
             else:
                 dead = all(
-                    term.value is None and term.complete and not (term.loose or term.reached & (excused | p.used))
+                    term.value is None and term.complete and not (term.loose or term.reached & (self.excused | p.used))
                     for p, term in pairs
                 ) and any(p.users for p, _ in pairs)
             if dead:
@@ -269,7 +258,7 @@ class Judgement:
                 p, term = pairs[0]
                 networks = tuple(name for name in self.numbers if p.cells[name] == "used")
                 origin = f" from {term.place.where}" if term.place else ""
-                text = f"the term `{term.name}`{origin} moves no parameter; the other terms move {joined(networks)}."
+                text = f"the term `{term.name}`{origin} moves no parameter; the other terms move {{}}."
                 if term.value is not None:
                     text = f"a term of the sum{origin} was computed and cut off from its graph; it moves no parameter."
                 yield _finding("dead", networks, text, [place, *[term.place] * bool(term.place)])
@@ -280,13 +269,13 @@ class Judgement:
 
     # Gradients that nobody uses.
 
-    def owners(self, excused: set[int]) -> Iterator[Finding]:
+    def owners(self) -> Iterator[Finding]:
         """Yield what no optimizer holds, and the gradients that none used."""
         passes = self.record.passes
         wasted: dict[tuple[str, Place], dict[int, set[int]]] = defaultdict(dict)
         for number, p in enumerate(passes):
             for network, ids in self.numbers.items():
-                unused = (p.reached & ids.keys()).difference(excused, p.used)
+                unused = (p.reached & ids.keys()).difference(self.excused, p.used)
                 if unused and not p.raised:
                     wasted[network, p.place][number] = unused
         unfrozen = set()
@@ -296,11 +285,11 @@ class Judgement:
             ownerless -= {n for n in ownerless if self.by_number[n].fed}  # stepped by hand
             if not ownerless or not self.optimizers:  # without any optimizer, no parameter is expected to have one
                 continue
-            here = [(place, numbers) for (name, place), numbers in wasted.items() if name == network]
+            here = {place: unused for (name, place), unused in wasted.items() if name == network}
+            numbers = {number for unused in here.values() for number in unused}
             count = self.count_of(ownerless, network)
-            if not ids.keys() & self.owned and here and self.only_judges(network, here):
-                times = sum(len(numbers) for _, numbers in here)
-                text = f"no optimizer holds {network}, and it gets gradients, {times}x."
+            if not ids.keys() & self.owned and here and self.only_judges(network, numbers):
+                text = f"no optimizer holds {network}, and it gets gradients, {len(numbers)}x."
             elif here and self.is_backbone(ids, ownerless):
                 text = f"no optimizer holds {count} of {network}, which get gradients."
             else:
@@ -309,18 +298,17 @@ class Judgement:
                 yield _finding("ownerless", (network,), f"{count} of {network} are held by no optimizer.", made)
                 continue
             unfrozen.add(network)
-            yield _finding("unfrozen", (network,), text, [place for place, _ in here])
+            yield _finding("unfrozen", (network,), text, here)
         for (network, place), unused in wasted.items():
             if network not in unfrozen:
                 yield self.wasted_gradients(network, place, unused)
 
     def is_backbone(self, names: dict[int, str], ownerless: set[int]) -> bool:
         """Whether these are the first layers of a network, and an optimizer holds later ones, as of a head."""
-        layers = [name.rpartition(".")[0] for name in names.values()]
-        mine = [index for index, number in enumerate(names) if number in ownerless]
-        trained = [index for index, number in enumerate(names) if number in self.owned]
-        apart = not {layers[index] for index in mine} & {layers[index] for index in trained}
-        return bool(trained) and max(mine) < min(trained) and apart
+        layers = [(number, name.rpartition(".")[0]) for number, name in names.items()]
+        trained = [layer for number, layer in layers if number in self.owned]
+        first = next((index for index, (number, _) in enumerate(layers) if number in self.owned), 0)
+        return {number for number, layer in layers[:first] if layer not in trained} >= ownerless
 
     def plain_leaves(self) -> Iterator[Finding]:
         """Yield the leaves in a network that are no parameters of it: no optimizer gets them."""
@@ -372,7 +360,7 @@ class Judgement:
         count = self.count_of(set().union(*unused.values()), network)
         text = f"{count} of {network} got gradients that no optimizer used, {len(unused)}x."
         cure = KINDS["wasted"].cure
-        if self.only_judges(network, [(place, unused)]):  # `detach()` there would cut off those whom the loss is for
+        if self.only_judges(network, {*unused}):  # `detach()` there would cut off those whom the loss is for
             cure = "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`."
         if not self.record.steps:
             cure = "No optimizer stepped during the audit: audit whole steps."
@@ -380,27 +368,20 @@ class Judgement:
             cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
         return _finding("wasted", (network,), text, [place], cure)
 
-    def only_judges(self, network: str, here: list[tuple[Place, dict[int, set[int]]]]) -> bool:
-        """Whether all passes that reached the network moved another, and its forward pass came after that one's.
+    def only_judges(self, network: str, numbers: set[int]) -> bool:
+        """Whether these passes moved another network, and this one's forward pass came after that one's.
 
         So it is with the network of a loss. An encoder that no optimizer holds comes before the decoder.
         """
-        order = [event for event in self.record.events if event.kind in ("forward", "backward")]
-        ends = {id(event): index for index, event in enumerate(order)}
-        calls = [(index, event.cells) for index, event in enumerate(order) if event.kind == "forward"]
-        judged = set()  # passes of one line after the same calls are alike
-        for number in {number for _, numbers in here for number in numbers}:
-            p = self.record.passes[number]
-            before = [cells for index, cells in calls if index < ends[id(p)]]
-            if (key := (len(before), tuple(p.cells.items()))) in judged:
-                continue
-            judged.add(key)
-            if "used" not in p.cells.values():
-                return False
-            mine = max((i for i, cells in enumerate(before) if cells[network] == "here"), default=None)
-            others = [i for i, c in enumerate(before) for n in c if c[n] == "here" and p.cells[n] == "used"]
-            if mine is not None and others and mine < min(others[-1:]):
-                return False
+        last: dict[str, int] = {}  # by network: when its last forward pass came
+        for index, event in enumerate(self.record.events):
+            if event.kind == "forward":
+                last |= {name: index for name, cell in event.cells.items() if cell == "here"}
+            elif event.number in numbers:
+                moved = [name for name, cell in event.cells.items() if cell == "used"]
+                latest = max((last[name] for name in moved if name in last), default=-1)
+                if not moved or last.get(network, latest) < latest:
+                    return False
         return True
 
     def unused_graphs(self) -> Iterator[Finding]:
@@ -431,13 +412,6 @@ class Judgement:
 
     # Words.
 
-    def finding_about(
-        self, numbers: set[int], kind: str, text: str, places: Iterable[Place], cure: str | None = None
-    ) -> Finding:
-        """Return the finding about these parameters; {} in the text stands for their networks."""
-        networks = self.networks_of(numbers)
-        return _finding(kind, networks, text.format(joined(networks)), places, cure)
-
     def networks_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return the names of the networks that hold any of these accounts."""
         return tuple(network for network, ids in self.numbers.items() if set(numbers) & ids.keys())
@@ -453,6 +427,8 @@ class Judgement:
 
 
 def _finding(
-    kind: str, networks: Iterable[str], text: str, places: Iterable[Place], cure: str | None = None
+    kind: str, networks: Iterable[str], text: str, places: Iterable[Place], cure: str = "", *, doubtful: bool = False
 ) -> Finding:
-    return Finding(kind, tuple(networks), text, tuple(dict.fromkeys(places)), cure or KINDS[kind].cure)
+    """Return a finding; {} in the text stands for the networks."""
+    networks, text = tuple(networks), text.replace("{}", joined(networks))
+    return Finding(kind, networks, text, tuple(dict.fromkeys(places)), cure or KINDS[kind].cure, doubtful=doubtful)

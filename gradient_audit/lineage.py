@@ -17,8 +17,6 @@ SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
 SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanBackward0", "RsubBackward1")
 SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
-
-
 PARAMETER, CALL, FORWARD = range(3)  # what a number can come from: a parameter, a call of autograd, a forward pass
 
 
@@ -43,8 +41,7 @@ class Lineage:
     """What single operations tell: filled by `note` while the forward passes run."""
 
     def __init__(self, accounts: dict[int, Account]):
-        """Start empty. accounts: of the watched parameters, by the id of the parameter."""
-        self.accounts = accounts
+        self.accounts = accounts  # of the watched parameters, by the id of the parameter
         self.writes: deque[Write] = deque(maxlen=4096)
         self.lines: dict[int, tuple[tuple[CodeType, int, int], ...]] = {}  # of a node, by its sequence number: callers
         self.constants: dict[int, tuple] = {}  # likewise, the summands that need no gradient
@@ -53,10 +50,7 @@ class Lineage:
         self.makers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a constant: its line, what it is of
 
     def note(self, function: object, args: tuple, result: object, frame: FrameType) -> tuple[list[int], int]:
-        """Note an operation: its line, what its result comes from, what it changes in place.
-
-        Returns the addresses of the storages that it wrote to, and the sources of what it read and did not write.
-        """
+        """Note an operation; return the addresses of the storages it wrote to, and the sources of what it only read."""
         sources = self.sources_of(args)
         self.derive(result, sources)
         indices = written_arguments(function)
@@ -74,12 +68,12 @@ class Lineage:
             if function.overloadpacket in SUM_OPERATIONS:
                 pair = args[:2]
                 self.constants.setdefault(node, tuple(map(self.constant, pair, pair[::-1])))
-        if sources and isinstance(result, Tensor) and (memory := storage_of(result)) is not None:
-            self.note_constant(args, memory, frame)
+        if sources:
+            self.note_constant(args, result, frame)
         written = []
         for index in indices:
-            for tensor in tensors_in(args[index] if index < len(args) else ()):
-                if type(tensor) not in (Tensor, nn.Parameter) or tensor.is_inference():
+            for tensor in _plain_tensors(args[index] if index < len(args) else ()):
+                if tensor.is_inference():  # it has no version
                     continue
                 storage = storage_address(tensor)
                 place = expression_place(frame.f_code, frame.f_lasti, frame.f_lineno)
@@ -87,15 +81,16 @@ class Lineage:
                 written.append(storage)
         return written, read
 
-    def note_constant(self, args: tuple, memory: torch.UntypedStorage, frame: FrameType) -> None:
-        """Note the line of a result in `memory` that has no graph, and the memory of what it was computed from."""
+    def note_constant(self, args: tuple, result: object, frame: FrameType) -> None:
+        """Note the line of a result that has no graph, and the memory of what it was computed from."""
         tensors = tensors_in(args)
-        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        memory = storage_of(result) if isinstance(result, Tensor) else None
+        if memory is None or (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
             return
         storages = set(map(storage_address, tensors))
         for storage in map(storage_of, tensors):
-            if storage is not None and (known := self.makers.get(storage)):
-                storages |= known[1]
+            if storage is not None and storage in self.makers:
+                storages |= self.makers[storage][1]
         self.makers[memory] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
 
     def line_of(self, node, code: CodeType | None = None) -> Place | None:
@@ -115,9 +110,7 @@ class Lineage:
     def sources_of(self, value: object) -> int:
         """Return what tensors were computed from, with a graph or without."""
         sources = 0
-        for tensor in tensors_in(value):
-            if type(tensor) not in (Tensor, nn.Parameter):
-                continue
+        for tensor in _plain_tensors(value):
             if tensor.requires_grad and tensor.is_leaf and id(tensor) in self.accounts:
                 sources |= bit(PARAMETER, self.accounts[id(tensor)].number)
             elif (storage := storage_of(tensor)) is not None:
@@ -128,10 +121,8 @@ class Lineage:
         return sources
 
     def derive(self, value: object, sources: int) -> None:
-        """Note that tensors were computed from these sources."""
-        for tensor in tensors_in(value) if sources else ():
-            storage = storage_of(tensor) if type(tensor) in (Tensor, nn.Parameter) else None
-            if storage is not None:
+        for tensor in _plain_tensors(value) if sources else ():
+            if (storage := storage_of(tensor)) is not None:
                 self.descent[storage] = self.descent.get(storage, 0) | sources
 
     def begin_gradient(self, gradient: Tensor, sources: int) -> None:
@@ -142,18 +133,19 @@ class Lineage:
     def terms_of(self, roots: list, code: CodeType) -> list[Term]:
         """Split a loss at its additions, subtractions and scalings; none if it is a single term.
 
-        code: of the caller of `backward()`. A term that a function computed for it is told by the call.
+        code: of the caller of `backward()`; a term that a function computed for it is told by the call.
         """
         terms: list[Term] = []
         stack: list[tuple] = [(node, node) for node in roots]  # (what is to be split, where it became a summand)
         while stack and len(terms) + len(stack) < 32:
             node, summand = stack.pop()
-            children = [] if isinstance(node, Term) else [child for child, _ in node.next_functions]
-            below = [child for child in children if child is not None]
             if isinstance(node, Term):
                 terms.append(node)
-            elif node.name() in SUMS:
-                stack += self._summands(node, children)
+                continue
+            children = [child for child, _ in node.next_functions]
+            below = [child for child in children if child is not None]
+            if node.name() in SUMS:
+                stack += self.summands(node, children)
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
             else:
@@ -162,7 +154,7 @@ class Lineage:
                 terms.append(Term(self.line_of(summand, code), name, reached, complete=complete, loose=loose))
         return terms if len(terms) > 1 and not stack else []
 
-    def _summands(self, node, children: list) -> list[tuple]:
+    def summands(self, node, children: list) -> list[tuple]:
         """Return the summands of a sum, last first: nodes, and terms for the constants other than zero."""
         summands = []
         constants = self.constants.get(node._sequence_nr(), (None, None))
@@ -171,9 +163,9 @@ class Lineage:
                 summands.append((child, child))
             elif constant is not None and constant[0]:
                 value, sources, made = constant
-                sources = sources if sources is not None else self.number_sources
+                sources = self.number_sources if sources is None else sources
                 place = expression_place(*made) if made else self.line_of(node)
-                summands.append((Term(place, "a constant", set(), value, sources=sources), None))
+                summands.append((Term(place, "a constant", set(), value, sources), None))
         return summands[::-1]
 
     def constant(self, summand: object, other: object) -> tuple | None:
@@ -182,8 +174,8 @@ class Lineage:
         None for all else, for a tensor without a source, and for one computed from the other summand's own values, as
         in the straight-through estimator.
         """
-        if not isinstance(summand, Tensor):
-            return (float(summand), None, None) if isinstance(summand, float | int) else None
+        if isinstance(summand, float | int):
+            return float(summand), None, None
         if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
             return None
         if (storage := storage_of(summand)) is None:
@@ -194,3 +186,8 @@ class Lineage:
         if summand.numel() > 1 and (of_other or not sources):
             return None
         return float(summand.detach().double().sum()), sources, made
+
+
+def _plain_tensors(value: object) -> list[Tensor]:
+    """Return the tensors in `value` but those of a subclass, as a compiler's."""
+    return [tensor for tensor in tensors_in(value) if type(tensor) in (Tensor, nn.Parameter)]

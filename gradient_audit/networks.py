@@ -24,28 +24,27 @@ class Networks:
     """The networks that the caller has named."""
 
     def __init__(self, /, **networks: nn.Module):
-        """Take the networks by their names; raises TypeError for what is no `nn.Module`."""
         for name, network in networks.items():
             if not _is_module(network):
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
         self.networks = networks
+
+    def start(self, recorder: object) -> None:
+        """Begin. recorder: the `Watcher` that asks for the networks."""
 
     def modules(self) -> Iterable[nn.Module]:
         """Return the modules whose parameters are watched."""
         return self.networks.values()
 
     def may_be_network(self, module: nn.Module, _depth: int) -> bool:
-        """Return whether a forward pass of `module` within others is to be recorded."""
+        """Return whether a forward pass of `module`, `_depth` others around it, is to be recorded."""
         return any(module is network for network in self.networks.values())
-
-    def start(self, recorder: object) -> None:
-        """Begin. recorder: the `Watcher` that asks for the networks."""
 
     def hold(self, parameters: Set[int]) -> None:
         """Note that a pass has reached these parameters, given by id, or that an optimizer has stepped on them."""
 
     def settle(self, _trace: TracebackType | None = None) -> dict[str, nn.Module]:
-        """End, and return the networks by name."""
+        """End, and return the networks by name. _trace: of what the script raised."""
         return self.networks
 
 
@@ -57,16 +56,15 @@ class FoundNetworks(Networks):
     """
 
     def __init__(self):
-        """Start without networks."""
         super().__init__()
-        self.known: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()  # every module, in order of construction
+        # Every module, in order of construction: weakly, for what the script drops is no network.
+        self.known: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()
         self.names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
         self.unnamed = True  # whether there may be modules without a name
         self.trained: set[nn.Module] = set()  # networks that were reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
     def start(self, recorder: object) -> None:
-        """Watch the construction of modules."""
         self.recorder = recorder
         self.hooks = [
             registration.register_module_parameter_registration_hook(lambda module, *_: self.add(module)),
@@ -85,37 +83,30 @@ class FoundNetworks(Networks):
         Optimizer.__init__ = watched_init
 
     def add(self, module: nn.Module) -> None:
-        """Record a module. It is held weakly: what the script drops is no network."""
         if module not in self.known:
             self.known[module] = None
             self.recorder.record.made[module] = construction_place(module)
             self.unnamed = True
 
     def join(self, parent: nn.Module, name: str, child: nn.Module | None) -> None:
-        """Record a module that has got another as a part."""
         if child is not None and name != "_orig_mod":  # a compiled module is not a parent but the same network
             self.add(parent)
             self.add(child)
 
     def restore(self, module: nn.Module, state: dict) -> None:
-        """Record a network that was copied or unpickled: no registration hook is called for it."""
+        # Of a network that is copied or unpickled, no registration hook is called.
         self.setstate(module, state)
         self.recorder.expect_parameters()
         self.add(module)
 
     def modules(self) -> list[nn.Module]:
-        """Return every module that still exists."""
         return list(self.known)
 
     def may_be_network(self, module: nn.Module, depth: int) -> bool:
-        """Return whether the module may turn out to be a network."""
         return depth < 3 and any(True for _ in module.children())
 
     def hold(self, parameters: Set[int]) -> None:
-        """Hold the networks of these parameters, and the optimizers: a script that ends drops them.
-
-        New modules are named by the variables of the frames that run.
-        """
+        """Hold the networks of these parameters, and the optimizers: a script that ends drops them."""
         if self.unnamed:
             self.unnamed = False
             self.name_modules([*frames()][::-1])
@@ -144,14 +135,11 @@ class FoundNetworks(Networks):
                 level = [inside for name, value in level for inside in islice(_contents(name, value), 100)]
 
     def settle(self, trace: TracebackType | None = None) -> dict[str, nn.Module]:
-        """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds.
-
-        trace: of what the script raised; its frames name networks, too.
-        """
+        """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds."""
         nn.Module.__setstate__, Optimizer.__init__ = self.setstate, self.init
         for hook in self.hooks:
             hook.remove()
-        self.name_modules([frame for frame, _ in traceback.walk_tb(trace)])
+        self.name_modules([frame for frame, _ in traceback.walk_tb(trace)])  # the frames of what the script raised
         gc.collect()  # dead modules that hold one another
         self.recorder.expect_parameters()
         holders = defaultdict(set)
@@ -169,15 +157,15 @@ class FoundNetworks(Networks):
             for p in record.passes
             for term in p.terms or [None]
         ]
-        parts = [part for top in self.top_modules() for part in _split(top, holders, losses)]
-        ids = {id(part): {id(parameter) for parameter in part.parameters()} for part in parts}
+        parts = dict.fromkeys(part for top in self.top_modules() for part in _split(top, holders, losses))
+        ids = {part: {id(parameter) for parameter in part.parameters()} for part in parts}
         chosen, covered = set(), set()
         # A network of which only a part is used gives way to that part; a compiled one comes after the original.
-        for part in sorted(parts, key=lambda part: len(ids[id(part)] - concerned)):
-            if new := (ids[id(part)] & concerned) - covered:
+        for part in sorted(parts, key=lambda part: len(ids[part] - concerned)):
+            if new := (ids[part] & concerned) - covered:
                 covered |= new
-                chosen.add(id(part))
-        for part in {id(part): part for part in parts if id(part) in chosen}.values():
+                chosen.add(part)
+        for part in (part for part in parts if part in chosen):
             name = self.names.get(part, type(part).__name__)
             while name in self.networks:
                 name += "'"
@@ -211,7 +199,7 @@ def _split(module: nn.Module, holders: dict[int, set[int]], losses: list[set[int
     """Split a module into its children if these have different optimizers, or if a loss reaches only some of them.
 
     holders: the optimizers of a parameter, by its id. losses: the ids of the parameters that each of them reaches. A
-    module with parameters of its own stays whole, and so does one of more than six children, as a chain of layers is.
+    module with parameters of its own stays whole.
     """
     children = {child: {id(parameter) for parameter in child.parameters()} for child in module.children()}
     owners = {frozenset(holders[id(parameter)]) for parameter in module.parameters()} - {frozenset()}

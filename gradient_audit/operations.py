@@ -24,21 +24,19 @@ class Details:
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
     def __init__(self, record: Record, networks: Networks, before_forward: Callable[[], None]):
-        """Start without watching. before_forward: called before each forward pass that is not part of another."""
-        self.record, self.networks, self.before_forward = record, networks, before_forward
+        self.record, self.networks = record, networks
+        self.before_forward = before_forward  # called before each forward pass that is not part of another
         self.lineage = Lineage(record.accounts)
         self.active = False
         self.thread: int | None = None  # the one that is watched; None: the first that trains
-        self.passes = 0  # calls of autograd that run
         self.steps = 0  # of optimizers, that run
-        self.call: Event | None = None  # of autograd.grad, that runs
+        self.call: Event | None = None  # of autograd, that runs
         self.forwards: list[list[Event]] = []  # for each forward pass that runs, those recorded inside of it
         self.node_hooks: list = []
         self.outputs: dict[int, Event] = {}  # of a node's sequence number: the event whose output it made
         self.mode = _Operations(self.note_operation)
 
     def start(self) -> None:
-        """Begin to watch."""
         self.zero_grads = Optimizer.zero_grad, nn.Module.zero_grad
         Optimizer.zero_grad, nn.Module.zero_grad = map(self.watched_zero_grad, self.zero_grads)
         self.forward_hooks = [
@@ -49,7 +47,6 @@ class Details:
         self.mode.__enter__()
 
     def stop(self) -> None:
-        """End watching, for good."""
         self.pause()
         if self.active:
             self.active = False
@@ -59,26 +56,22 @@ class Details:
 
     def is_elsewhere(self) -> bool:
         """Return whether this is another thread, and not one of autograd's own at work on a watched pass."""
-        if self.thread in (None, threading.get_ident()):
-            return False
-        of_autograd = isinstance(threading.current_thread(), threading._DummyThread)  # not started by Python
-        return not (self.passes and of_autograd)
+        of_autograd = self.call and isinstance(threading.current_thread(), threading._DummyThread)
+        return self.thread not in (None, threading.get_ident()) and not of_autograd
 
     def pause(self) -> bool:
-        """Stop to watch operations, as autograd's and the optimizers' own; return whether they were watched."""
+        """Stop watching operations, as autograd's and the optimizers' own; return whether they were watched."""
         watching = _python_dispatch._get_current_dispatch_mode() is self.mode
         if watching:
             self.mode.__exit__(None, None, None)
         return watching
 
     def resume(self) -> None:
-        """Watch operations again after a `pause`, unless the details have been stopped since."""
         if self.active:
             self.mode.__enter__()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause for the block."""
         watching = self.pause()
         try:
             yield
@@ -87,8 +80,6 @@ class Details:
                 self.resume()
 
     def watched_zero_grad(self, original: Callable) -> Callable:
-        """Return `zero_grad`, which also records its calls."""
-
         @functools.wraps(original)
         def zero_grad(of, *args, **kwargs):
             if self.active and not torch.compiler.is_compiling() and not self.is_elsewhere():
@@ -100,20 +91,18 @@ class Details:
         return zero_grad
 
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
-        """Note that a forward pass begins."""
-        if not (torch.compiler.is_compiling() or self.passes or self.is_elsewhere()):
+        if not (torch.compiler.is_compiling() or self.call or self.is_elsewhere()):
             if not self.forwards:
                 self.before_forward()
             self.forwards.append([])
 
     def end_forward(self, module: nn.Module, _args: tuple, output: object) -> None:
         """Record a forward pass of a network, or one that is not part of another."""
-        if torch.compiler.is_compiling() or self.passes or not self.forwards or self.is_elsewhere():
+        if torch.compiler.is_compiling() or self.call or not self.forwards or self.is_elsewhere():
             return
         inner = self.forwards.pop()
-        if type(module).__module__.startswith("torch.nn.utils."):
-            pass  # a parametrization, which is tried when it is made
-        elif not self.forwards or self.networks.may_be_network(module, len(self.forwards)):
+        tried = type(module).__module__.startswith("torch.nn.utils.")  # a parametrization is, when it is made
+        if not tried and (not self.forwards or self.networks.may_be_network(module, len(self.forwards))):
             event = Event("forward", current_place(), module=weakref.ref(module), inner=inner)
             self.follow_graph(event, output)
             self.record.events.append(event)
@@ -124,13 +113,13 @@ class Details:
             self.forwards[-1] += inner
 
     def follow_graph(self, event: Event, output: object) -> None:
-        """Note whether a backward pass comes through the graph of the output, and whether the graph still exists."""
+        """Note whether a backward pass comes through the graph of the output, and how long the graph exists."""
         event.callers = current_callers()
         for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
 
             def note_need(*_: object, event=event) -> None:
                 event.needed = True
-                if self.call is not None and event.module:
+                if self.call and self.call.kind == "grad" and event.module:
                     self.call.through.append(event.module)
 
             self.node_hooks.append(node.register_prehook(note_need))
@@ -147,7 +136,7 @@ class Details:
 
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
-        if self.passes or self.steps or torch.compiler.is_compiling():
+        if self.call or self.steps or torch.compiler.is_compiling():
             return
         written, read = self.lineage.note(function, args, result, current_frames()[0])
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)]

@@ -17,8 +17,7 @@ MESSAGE = re.compile(r"modified by an inplace operation.*is at version (\d+); ex
 def trace_overwritten(event: Event, roots: list, message: str, lineage: Lineage, raised: set[int]) -> Overwritten:
     """Find the tensors that fit the error of a pass, who read them and who wrote them.
 
-    roots: the nodes at which the pass began. raised: the accounts whose version the audit raised for an optimizer.
-    Raises AttributeError for a node of a kind that keeps its tensors elsewhere.
+    raised: the accounts whose version the audit raised. Raises AttributeError for nodes that keep tensors elsewhere.
     """
     now, expected = map(int, MESSAGE.search(message).groups())
     blame = Overwritten(event)
@@ -66,16 +65,9 @@ def overwritten_finding(
             "; this optimizer does not raise the version of what it changes, so PyTorch alone gives a wrong gradient "
             "and no error: here raised by the audit"
         )
-    cure = _cure(blame, names_of)
-    facts = {
-        "wanted by": str(blame.event.place),
-        "tensor": what,
-        "read by": joined(readers),
-        "written by": joined(writers),
-        "why": why,
-        "cure": cure,
-    }
-    text = f"{blame.event.place} needs {what} as {joined(readers)} found it; {joined(writers)} has changed it since."
+    wanted, read, written, cure = str(blame.event.place), joined(readers), joined(writers), _cure(blame, names_of)
+    facts = {"wanted by": wanted, "tensor": what, "read by": read, "written by": written, "why": why, "cure": cure}
+    text = f"{wanted} needs {what} as {read} found it; {written} has changed it since."
     places = tuple(dict.fromkeys([*blame.writers, *blame.readers, blame.event.place]))
     accused = names_of(blame.accounts or blame.ahead)
     return Finding("overwritten", accused, text, places, cure, tuple(facts.items()), blame.hidden)

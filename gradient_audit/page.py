@@ -1,7 +1,4 @@
-"""The audit's result as one HTML page that needs no network and no script: verdict, picture of a step, findings.
-
-It shows what `GradientAudit.data()` returns.
-"""
+"""The audit's result as one HTML page that needs no network and no script: verdict, picture of a step, findings."""
 
 import ast
 import linecache
@@ -34,8 +31,7 @@ STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 def page(data: dict) -> str:
     """Return the page for what `GradientAudit.data()` returned.
 
-    data: may also have the texts `script`, `ending` and `command`. The source around the findings' lines is read
-    from the files that they name; a file that cannot be read is left out.
+    data: may also have the texts `script`, `ending` and `command`. The source is read from the files that it names.
     """
     title = escape(f"Gradient audit of {Path(str(data.get('script', 'a training loop'))).name}")
     command = f"<br><code>{escape(data['command'])}</code>" if "command" in data else ""
@@ -191,9 +187,9 @@ def findings(found: list[dict]) -> Iterable[str]:
     if found:
         yield "<h2>Findings</h2>"
     for finding in found:
-        yield f'<div class="finding {finding["severity"]}">'
-        kind, severity = escape(finding["kind"]), finding["severity"]
-        yield f'<p><span class="kind">{kind}</span> <span class="dim">{severity}</span></p>'
+        severity = finding["severity"]
+        yield f'<div class="finding {severity}">'
+        yield f'<p><span class="kind">{escape(finding["kind"])}</span> <span class="dim">{severity}</span></p>'
         names = ", ".join(f"<code>{escape(name)}</code>" for name in finding["mistakes"])
         alike = f'<p class="dim">Mistakes like it (<code>--mistake NAME</code>): {names}.</p>' if names else ""
         yield f"<p>{marked(finding['text'])}</p><p><b>Cure:</b> {marked(finding['cure'])}</p>{alike}"

@@ -23,17 +23,13 @@ LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "plat
 
 
 class Place(NamedTuple):
-    """A line of the user's code, or, with `columns`, an expression on it.
-
-    `via` is the library's line that was called from there, as `/path/file.py:12`, or "". `columns` are the last line,
-    and the columns in bytes at which the expression begins and ends.
-    """
+    """A line of the user's code, or, with `columns`, an expression on it."""
 
     file: str
     number: int
     function: str
-    via: str = ""
-    columns: tuple[int, int, int] | None = None
+    via: str = ""  # the library's line that was called from there, as `/path/file.py:12`
+    columns: tuple[int, int, int] | None = None  # the last line, and where the expression begins and ends, in bytes
 
     @property
     def where(self) -> str:
@@ -51,7 +47,6 @@ class Place(NamedTuple):
         return {"file": self.file, "line": self.number, "function": self.function, "code": self.code, "via": via}
 
     def __str__(self) -> str:
-        """Show the library's line, too."""
         via = f" via {Path(self.via).name}" if self.via else ""
         return f"`{self.where} {self.code}`{via}"
 
@@ -65,7 +60,7 @@ def frames() -> Iterator[FrameType]:
 
 
 def user_frames() -> Iterator[FrameType]:
-    """Yield the frames of the user's code, innermost first."""
+    """Return the frames of the user's code, innermost first."""
     return (frame for frame in frames() if _origin(frame.f_code.co_filename) == "user")
 
 
@@ -84,7 +79,7 @@ def current_frames() -> tuple[FrameType, FrameType | None]:
 def current_place() -> Place:
     """Return the innermost line of the user's code, with the line of the library that it called."""
     frame, library = current_frames()
-    via = f"{library.f_code.co_filename}:{library.f_lineno}" if library is not None else ""
+    via = f"{library.f_code.co_filename}:{library.f_lineno}" if library else ""
     return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name, via)
 
 
@@ -130,10 +125,8 @@ def is_of_package(file: str) -> bool:
 def _origin(file: str) -> str:
     if file.startswith(OF_TORCH):
         return "torch"
-    installed = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-    if file.startswith(LIBRARIES) or any(folder in file for folder in installed):
-        return "library"
-    return "user"
+    installed = file.startswith(LIBRARIES) or {"site-packages", "dist-packages"} & {*Path(file).parts}
+    return "library" if installed else "user"
 
 
 @cache

@@ -30,9 +30,9 @@ class Term:
 class Event:
     """Something that happened: "forward", "backward", "grad" (autograd.grad), "step" or "zero_grad".
 
-    `cells` has a word for each network. Of a backward pass: "-" (no gradient), "used" (an optimizer stepped on it) or
-    "wasted" (cleared, or left over without a step); if only some of the network's parameters were used, "used", and a
-    finding counts the others. Of autograd.grad: "read" or "-". Of the others: "here" or "-".
+    `cells` has a word for each network. Of a backward pass: "-" (no gradient), "used" (an optimizer stepped on some of
+    it) or "wasted" (cleared, or left over without a step). Of autograd.grad: "read" or "-". Of the others: "here" or
+    "-".
     """
 
     kind: str
@@ -63,16 +63,12 @@ class Event:
 
     @property
     def used(self) -> set[int]:
-        """The parameters whose gradient from this pass an optimizer stepped on."""
         return set().union(*self.users.values())
 
 
 @dataclass
 class Account:
-    """The backward passes that one parameter's `.grad` is the sum of.
-
-    Parameter and gradient are held by weak references, so the audit keeps no memory in use.
-    """
+    """The backward passes that one parameter's `.grad` is the sum of. It keeps no memory of theirs in use."""
 
     number: int
     parameter: weakref.ref
@@ -89,11 +85,9 @@ class Account:
     hook: object = None
 
     def clear(self) -> None:
-        """Forget the passes: the gradient is no longer their sum."""
         self.keep_passes(set())
 
     def keep_passes(self, passes: set[int]) -> None:
-        """Replace the passes; what is known of those that stay is kept."""
         self.passes = passes
         self.first_users = {number: user for number, user in self.first_users.items() if number in passes}
 
@@ -110,7 +104,6 @@ class Steps:
     twice: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (here, first)
     without: dict[int, tuple[list[int], bool]] = field(default_factory=dict)  # plain leaf: shape, never a gradient
     repeated: set[Place] = field(default_factory=set)  # steps with no backward pass since the one before
-    duplicates: tuple[Place, set[int]] | None = None  # parameters that it holds twice
 
 
 @dataclass
@@ -140,7 +133,7 @@ class Overwritten:
 
 @dataclass
 class Record:
-    """Everything that happened: events in order, the backward passes among them, parameters, optimizers, errors."""
+    """Everything that happened."""
 
     events: list[Event] = field(default_factory=list)
     passes: list[Event] = field(default_factory=list)
@@ -154,9 +147,7 @@ class Record:
     made: weakref.WeakKeyDictionary = field(default_factory=weakref.WeakKeyDictionary)  # modules, optimizers: places
 
     def keys_of(self, numbers: Set[int]) -> set[int]:
-        """Return the ids of the parameters with these numbers."""
         return {key for key, account in self.accounts.items() if account.number in numbers}
 
     def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
-        """Return the numbers of those parameters that are watched."""
         return {self.accounts[id(p)].number for p in parameters if id(p) in self.accounts}

@@ -32,12 +32,11 @@ class Stop(BaseException):
 class StepLimit:
     """Raises Stop after enough steps.
 
-    Enough is `iterations` steps of every optimizer, or `limit` steps of one, in case another never steps. A script
-    without optimizers is stopped after `iterations` backward passes of each line, or `limit` in all.
+    Enough is `iterations` steps of every optimizer, or `limit` of one; without optimizers, as many backward passes of
+    each line, or `limit` in all.
     """
 
     def __init__(self, iterations: int, limit: int):
-        """Start counting."""
         self.iterations, self.limit = iterations, limit
         self.steps: Counter[int] = Counter()  # by the id of the optimizer
 
@@ -46,8 +45,7 @@ class StepLimit:
         if optimizer is not None:
             self.steps[id(optimizer)] += 1
             if min(self.steps.values()) >= self.iterations:
-                for waiting in self.waiting_optimizers(watcher):
-                    self.steps.setdefault(waiting, 0)
+                self.steps.update(dict.fromkeys(self.waiting_optimizers(watcher), 0))
             if min(self.steps.values()) >= self.iterations or self.steps[id(optimizer)] >= self.limit:
                 raise Stop
         elif not self.steps:
@@ -80,10 +78,7 @@ class StepLimit:
 
 
 def audit_script(script: Path, arguments: list[str], iterations: int, limit: int) -> tuple[GradientAudit, str, str]:
-    """Run a script under the audit; return the audit, how the script ended, and its traceback, "" if it raised nothing.
-
-    script: an absolute path. arguments: what `sys.argv` holds after it.
-    """
+    """Run a script, given by its absolute path, under the audit; return this, how it ended, and its traceback or ""."""
     limits = StepLimit(iterations, limit)
     audit = GradientAudit.of_provider(FoundNetworks(), limits)
     trace, ending = "", "The script ended by itself."
@@ -148,8 +143,7 @@ def _name_mistake(mistake: mistakes.Mistake, rest: str) -> str:
 
 def _traceback_of_script(raised: BaseException) -> str:
     """Return the traceback without the frames of this package, and of those that called the script."""
-    hidden = "|".join(
-        map(re.escape, (PACKAGE, "<frozen runpy>", runpy.__file__, eval_frame.__file__, _compile.__file__))
-    )
+    files = PACKAGE, "<frozen runpy>", runpy.__file__, eval_frame.__file__, _compile.__file__
+    hidden = "|".join(map(re.escape, files))
     trace = "".join(traceback.format_exception(raised))
     return re.sub(rf'^  File "(?:{hidden}).*\n(?:    .*\n)*', "", trace, flags=re.MULTILINE)

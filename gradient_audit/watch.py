@@ -3,9 +3,9 @@
 import gc
 import threading
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import count
 
 import torch
@@ -15,14 +15,7 @@ from torch.nn.modules import module as registration
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from gradient_audit.graph import (
-    is_zero,
-    leaves_between,
-    leaves_of,
-    parameters_of,
-    storage_address,
-    tensors_in,
-)
+from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, storage_address, tensors_in
 from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
@@ -38,23 +31,19 @@ DETAILED = 12  # backward passes with forward passes, terms and lines of operati
 class Watcher:
     """Fills `record` between `start` and `stop`.
 
-    Each parameter has an account of the backward passes that its `.grad` is the sum of. `torch.autograd.backward`,
-    which `Tensor.backward` calls, is wrapped. Hooks on the parameters record which of them a pass reached, and step
-    hooks on the optimizers record which gradients were used. A gradient can be cleared in too many ways to watch each
-    of them, so `.grad` is inspected before every pass and step. It was cleared if it is None, has become all
-    zeros, or is another tensor that does not come from it; it was not if it was scaled, clipped or averaged in place.
+    `torch.autograd.backward`, which `Tensor.backward` calls, is wrapped. Hooks on the parameters record which of them a
+    pass reached, and step hooks on the optimizers which gradients were used. A gradient can be cleared in too many ways
+    to watch each of them, so `.grad` is inspected before every pass and step.
     """
 
     watching: "Watcher | None" = None  # the one of this process
 
     def __init__(self, networks: Networks, limit: Limit | None = None):
-        """Start without watching."""
         self.networks, self.limit = networks, limit
         self.record = Record()
         self.details = Details(self.record, networks, self.open_accounts)
         self.lineage = self.details.lineage
         self.numbers = count()
-        self.reached: set[int] = set()  # by the pass that runs
         self.new_parameters = True  # whether there may be parameters without an account
         self.writes_gradients = False  # the script writes to gradients in place
         self.hides_writes = False  # and behind their versions
@@ -90,30 +79,25 @@ class Watcher:
         """Remove the hooks, look at the gradients a last time, and return the record."""
         Watcher.watching, self.details.thread = None, -1  # that of no thread
         self.details.stop()
-        self.open_accounts()
+        self.look_at_parameters()
         for event in self.record.events:
             event.gone = bool(event.graph) and not any(node() for node in event.graph)
         torch.autograd.backward, torch.autograd.grad, torch.compile = self.originals
         accounts = list(self.record.accounts.values())
-        parameters = [p for account in accounts if (p := account.parameter()) is not None]
-        grown = {storage_address(p) for p in parameters if p.grad_fn is not None}
+        parameters = (account.parameter() for account in accounts)
+        grown = {storage_address(p) for p in parameters if p is not None and p.grad_fn is not None}
         last_writes = {write.storage: write.place for write in self.lineage.writes}
         self.record.grown = [place for storage, place in last_writes.items() if storage in grown]
         hooks = [*self.hooks, *self.details.node_hooks, *(account.hook for account in accounts if account.hook)]
         for hook in hooks:
             hook.remove()
-        self.detect_cleared_gradients()
         return self.record
 
     def expect_parameters(self, *_: object) -> None:
-        """Look for new parameters at the next event."""
         self.new_parameters = True
 
     def find_optimizers(self) -> list[Optimizer]:
-        """Return the optimizers that stepped, and all others that hold a watched parameter.
-
-        Wrappers of other optimizers, whose `step` PyTorch does not hook, are left out.
-        """
+        """Return the optimizers that stepped or hold a watched parameter; wrappers, whose `step` has no hooks, not."""
         self.open_accounts()
         known = [*self.kept_optimizers, *(steps.optimizer for steps in self.record.steps.values() if steps.optimizer)]
         by_id = {id(optimizer): optimizer for optimizer in known}
@@ -128,7 +112,7 @@ class Watcher:
     # Parameters and their gradients.
 
     def open_accounts(self) -> None:
-        """Open an account for each parameter that has none: networks may get parameters during the audit."""
+        """Open an account for each new parameter: networks may get some during the audit."""
         if not self.new_parameters:
             return
         self.new_parameters = False
@@ -140,40 +124,38 @@ class Watcher:
                     self.open_account(parameter)
 
     def open_account(self, parameter: Tensor) -> None:
-        """Open the account of a parameter, and hook it unless it is frozen."""
         key, accounts = id(parameter), self.record.accounts
         account = accounts.get(key)
         if account is None:
             reference = weakref.ref(parameter, lambda _: accounts.pop(key, None))
             account = accounts[key] = Account(next(self.numbers), reference)
         if account.hook is None and parameter.requires_grad and parameter.is_leaf:
-            account.hook = parameter.register_post_accumulate_grad_hook(
-                lambda p, number=account.number: self.reached.add(number) if p.requires_grad else None
-            )
+            account.hook = parameter.register_post_accumulate_grad_hook(partial(self.note_gradient, account.number))
 
-    def hook_unfrozen_parameters(self) -> None:
-        """Add hooks to parameters that were frozen, and so could have none, when their account was opened."""
-        for account in list(self.record.accounts.values()):
-            if account.hook is None and (parameter := account.parameter()) is not None:
-                self.open_account(parameter)
+    def note_gradient(self, number: int, parameter: Tensor) -> None:
+        if parameter.requires_grad and self.details.call:
+            self.details.call.reached.add(number)
 
     @property
     def reads_gradients(self) -> bool:
         """Whether the values of gradients are read: at first, and in scripts that write to them."""
         return self.hides_writes or self.watched_in_detail <= DETAILED
 
-    def detect_cleared_gradients(self) -> None:
-        """Forget the passes of every parameter whose gradient has been cleared since the last look."""
+    def look_at_parameters(self) -> None:
+        """See which have been made or unfrozen, and whose gradient has been cleared, since the last look."""
+        self.open_accounts()
         for account in list(self.record.accounts.values()):
-            if account.passes and (parameter := account.parameter()) is not None:
-                self.detect_cleared_gradient(account, parameter)
+            if (parameter := account.parameter()) is not None:
+                if account.hook is None:
+                    self.open_account(parameter)
+                if account.passes:
+                    self.detect_cleared_gradient(account, parameter)
 
     def detect_cleared_gradient(self, account: Account, parameter: Tensor, *, stepping: bool = False) -> None:
-        """Forget the passes if the gradient has been cleared since the last look.
+        """Forget the passes if the gradient has been cleared since the last look: it has become None or all zeros.
 
-        A gradient that has become all zeros was cleared. One that was all zeros before and has been written to since
-        was cleared if a backward pass comes next, and clipped or unscaled if a step comes next. Another tensor in its
-        place was computed from it and from other results of autograd, or from none of them.
+        One that was all zeros before and has been written to since was cleared if a backward pass comes next, and
+        clipped or unscaled if a step comes next. Another tensor in its place may be computed from it.
         """
         grad = parameter.grad
         if grad is None:
@@ -209,7 +191,7 @@ class Watcher:
         return call.number
 
     def add_pass(self, account: Account, number: int, calls: dict[int, int]) -> None:
-        """Record that pass `number` has added to the gradient. calls: the sources that passes are, by their numbers."""
+        """Record that pass `number` has added to the gradient. calls: what the passes are as sources."""
         parameter = account.parameter()
         grad = None if parameter is None else parameter.grad
         if grad is None:  # a hook of the user's has used and cleared it already
@@ -224,10 +206,9 @@ class Watcher:
     # Backward passes.
 
     def watched_backward(self, *args, **kwargs):
-        """Call `torch.autograd.backward`, and record what it reaches."""
         original = self.originals[0]
         # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
-        if self.details.is_elsewhere() or self.details.passes:
+        if self.details.is_elsewhere() or self.details.call:
             return original(*args, **kwargs)
         self.details.thread = threading.get_ident()
         if self.limit:
@@ -236,18 +217,13 @@ class Watcher:
         roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         with self.details.paused():  # looking at gradients is no operation of the script
             event = self.begin_pass(losses, roots)
-            self.reached = event.reached
             try:
                 return self.call_autograd(event, roots, original, args, kwargs)
             finally:
-                self.reached = set()
                 self.end_pass(event)
 
     def begin_pass(self, losses: list[Tensor], roots: list) -> Event:
-        """Record a backward pass before it runs, with the terms of its loss."""
-        self.open_accounts()
-        self.hook_unfrozen_parameters()
-        self.detect_cleared_gradients()
+        self.look_at_parameters()
         self.details.steps = 0
         event = Event("backward", current_place(), number=len(self.record.passes))
         if self.details.active:
@@ -264,7 +240,6 @@ class Watcher:
         return event
 
     def end_pass(self, event: Event) -> None:
-        """Record what a backward pass has added to gradients."""
         reached = {key: account for key, account in self.record.accounts.items() if account.number in event.reached}
         calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
         for account in reached.values():
@@ -283,13 +258,12 @@ class Watcher:
             self.details.stop()
 
     def watched_grad(self, outputs, inputs, *args, **kwargs):
-        """Call `torch.autograd.grad`, and record what it goes through."""
         original = self.originals[1]
         outputs, inputs = (tuple(x) if isinstance(x, Iterator) else x for x in (outputs, inputs))  # read once
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
         plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
-        if self.details.is_elsewhere() or self.details.passes or not plain:
+        if self.details.is_elsewhere() or self.details.call or not plain:
             return original(outputs, inputs, *args, **kwargs)
         self.open_accounts()
         create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
@@ -297,11 +271,7 @@ class Watcher:
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.record.numbers_of(leaves_between(roots, ends))
         self.record.events.append(event)
-        self.details.call = event
-        try:
-            gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
-        finally:
-            self.details.call = None
+        gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
         if self.details.active:
             self.details.follow_graph(event, gradients)
             inputs_from = self.lineage.sources_of(ends)
@@ -313,7 +283,7 @@ class Watcher:
 
     def call_autograd(self, event: Event, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
         """Call autograd; if a tensor that it needs was changed in place, trace by whom."""
-        self.details.passes += 1
+        self.details.call = event
         try:
             with self.details.paused():
                 return function(*args, **kwargs)
@@ -325,7 +295,7 @@ class Watcher:
                     self.record.overwritten.append(blame)
             raise
         finally:
-            self.details.passes -= 1
+            self.details.call = None
 
     def watched_compile(self, *args, **kwargs):
         """Call `torch.compile` without the details: hooks and modes would change what is compiled."""
@@ -338,7 +308,7 @@ class Watcher:
         """Record a step before it runs; one with a closure uses the gradients that each call of the closure leaves."""
         if self.details.is_elsewhere():
             return None
-        if not self.details.passes:  # else it may be a thread of autograd's
+        if not self.details.call:  # else it may be a thread of autograd's
             self.details.thread = threading.get_ident()
         self.details.steps += 1
         self.resumes.append(self.details.pause())
@@ -365,7 +335,6 @@ class Watcher:
         return (args[0], watched_closure, *args[2:]), kwargs
 
     def record_step(self, optimizer: Optimizer) -> None:
-        """Record that the optimizer uses the gradients of its parameters as they are now."""
         found_inf = getattr(optimizer, "found_inf", None)
         if found_inf is not None and found_inf.item():
             return  # GradScaler calls the step of a fused optimizer, which skips it itself
@@ -391,9 +360,6 @@ class Watcher:
             account.version_before = parameter._version
             event.reached.add(account.number)
             self.use_gradient(steps, account, parameter, place)
-        twice = {key for key, times in Counter(map(id, parameters)).items() if times > 1}
-        if numbers := {accounts[key].number for key in twice & accounts.keys()}:
-            steps.duplicates = place, numbers
         if steps.passes_before == len(self.record.passes):
             steps.repeated.add(place)
         steps.passes_before = len(self.record.passes)
@@ -401,10 +367,9 @@ class Watcher:
         self.record.events.append(event)
 
     def use_gradient(self, steps: Steps, account: Account, parameter: Tensor, place: Place) -> None:
-        """Record that a step uses the gradient of a parameter."""
         key, passes = id(steps.optimizer), self.record.passes
         # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
-        sources = account.passes | ({len(passes) - 1} if self.details.passes else set())
+        sources = account.passes | ({len(passes) - 1} if self.details.call else set())
         account.fed |= bool(sources) or not is_zero(parameter.grad)
         for number in sources:
             passes[number].users[key].add(account.number)
