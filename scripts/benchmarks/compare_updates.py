@@ -16,15 +16,12 @@ Fused Adam as shipped raises the version counters of the weights (`common/optimi
 counters" is plain `torch.optim.Adam(fused=True)`, so the difference is the cost of that check.
 
 `ORDERS` has the FLOPs of each order as multiples of a forward pass of the generator (G) and the discriminator (D) over
-a batch. g and d are the parts of G and D that their first layers take. In the backward pass a layer costs its forward
-pass once for the gradient of its weights and once for that of its input. Noise and images need no gradient, so a first
-layer fed with them saves the second.
-
-Where D's gradient at its input is itself differentiated, l and s come in. Back through D to the input costs D; back
-through that, 2D less l, the part of D's last layer, whose incoming gradient is constant; then, together with D's loss,
-through D's forward pass, or without a loss from D's last activation on: less 2l. (For a D of linear layers and
-LeakyReLU this last pass gives zeros, computed all the same.) s is what PyTorch's second derivative of a convolution
-computes and cuts off: where the filters of 3x3 leave the last row out, the gradient of 4x4. Nobody needs it.
+a batch; g and d are the parts of G and D that their first layers take, l that of D's last one. In the backward pass a
+layer costs its forward pass once for the gradient of its weights and once for that of its input, which a first layer
+fed with images or noise saves. Where D's gradient at its input is itself differentiated, back through D to the input
+costs D; back through that, 2D less l, whose incoming gradient is constant; then, together with D's loss, through D's
+forward pass, or without a loss from D's last activation on: less 2l. The count is higher where the filters of a
+convolution leave out a row: PyTorch's second derivative then computes bigger filters and cuts them off.
 """
 
 import copy
@@ -75,7 +72,7 @@ from scripts.benchmarks.harness import (
     timings,
     write_result,
 )
-from scripts.benchmarks.step_cost import count_flops, layer_flops
+from scripts.benchmarks.step_cost import count_flops
 from scripts.tools.finished_run import make_own_networks
 
 STEPS_PER_TURN = 5
@@ -129,10 +126,10 @@ def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z)
 
 @dataclass(frozen=True)
 class Order:
-    """An update order: its step, and what a step costs and needs, in multiples of (G, D, g, d, l, s).
+    """An update order: its step, and what a step costs and needs, in multiples of (G, D, g, d, l).
 
-    needed: the cost without the gradients that no optimizer uses; None where that is all but s. period: steps after
-    which the order repeats itself; the multiples are means over them. Zeros at the end are left out.
+    needed: the cost without the gradients that no optimizer uses; None where that is all. period: steps after which
+    the order repeats itself; the multiples are means over them. Zeros at the end are left out.
     """
 
     train_step: Callable
@@ -153,7 +150,6 @@ PLAIN_R3 = partial(gan_r3.train_step, penalty_weight=0.0)
 LAZY_R3 = partial(gan_r3.train_step, penalty_weight=5.0)
 APPROXIMATE_R3 = partial(gan_r3.train_step, penalty="approximate")
 
-
 BASELINE = "detach, textbook"
 DETACH = (3, 8, -1, -2)
 ORDERS = {
@@ -165,19 +161,18 @@ ORDERS = {
     "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2)),
     "one_stage": Order(gan_one_stage.train_step, (3, 6, -1, -1)),
     "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), (1.4, 6.4, -0.2, -2), period=5),
-    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3, 1), period=5),
+    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3), period=5),
     "r3, no penalty": Order(PLAIN_R3, (3, 9, -1, -2)),
-    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4, 0.4), period=5),
+    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4), period=5),
     "r3, approximate": Order(APPROXIMATE_R3, (3, 15, -1, -4)),
-    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2, 2)),
+    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2)),
 }
 
 
 def forward_costs(generator: nn.Module, discriminator: nn.Module, real: Tensor, z: Tensor) -> tuple[int, ...]:
-    """Return G, D, g, d, l and s: the FLOPs of a forward pass of either network over a batch, and of parts of it."""
-    g, d = layer_flops(generator, z), layer_flops(discriminator, real)
-    (whole_g, _), (whole_d, spare) = (map(sum, zip(*layers, strict=True)) for layers in (g, d))
-    return whole_g, whole_d, g[0][0], d[0][0], d[-1][0], spare
+    """Return G, D, g, d and l: the FLOPs of a forward pass of either network over a batch, and of parts of it."""
+    g, d = count_flops(lambda: generator(z)), count_flops(lambda: discriminator(real))
+    return sum(g), sum(d), g[0], d[0], d[-1]
 
 
 def dot(multiples: tuple[float, ...], forward: tuple[int, ...]) -> int:
@@ -211,6 +206,9 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
             refusals[name] = {"why": str(error).splitlines()[0]}
     if BASELINE in refusals:
         raise BadInput(f"--networks {options.networks}: {refusals[BASELINE]['why']}")
+    if counts[BASELINE]["flops"] != dot(ORDERS[BASELINE].cost, forward_costs(*networks, *batch)):
+        for figures in counts.values():
+            figures["needed"] = None  # they multiply matrices elsewhere than in linear layers and convolutions
     contenders = {name: gan_contender(ORDERS[name].train_step, networks) for name in counts}
     rows = compare(contenders, stream, BASELINE, options, device)
     return {name: refusals.get(name) or counts[name] | rows[name] for name in ORDERS}
@@ -219,8 +217,7 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
 def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor]) -> dict:
     """Return the figures of a step that do not depend on the machine: `flops`, how many are `needed`, and `wasted`.
 
-    That names the networks whose gradients no optimizer used, with the code that computed them. `needed` is None where
-    the networks multiply matrices elsewhere than in linear layers and convolutions: then the formulas do not hold.
+    That names the networks whose gradients no optimizer used, with the code that computed them.
     """
     contender = gan_contender(order.train_step, networks)
     run_period = partial(repeat_step, contender, batch, order.period)
@@ -233,10 +230,9 @@ def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor])
         for name, cell in event["cells"].items()
         if cell == "wasted"
     ]
-    forward, flops = forward_costs(*networks, *batch), round(count_flops(run_period) / order.period)
     return {
-        "needed": dot(order.needed or order.cost[:5], forward) if flops == dot(order.cost, forward) else None,
-        "flops": flops,
+        "needed": dot(order.needed or order.cost, forward_costs(*networks, *batch)),
+        "flops": round(sum(count_flops(run_period)) / order.period),
         "wasted": ", ".join(wasted),
     }
 

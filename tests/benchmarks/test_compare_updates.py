@@ -31,7 +31,7 @@ def networks_and_batch(model="mlp", size=28, batch_size=3):
 
 
 def test_a_matrix_product_costs_two_flops_for_each_multiplication():
-    assert count_flops(lambda: torch.ones(2, 3) @ torch.ones(3, 5)) == 2 * 2 * 3 * 5
+    assert count_flops(lambda: torch.ones(2, 3) @ torch.ones(3, 5)) == [2 * 2 * 3 * 5]
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,10 @@ def test_counted_flops_equal_the_formula(name, model, size, batch_size):
     assert [round(multiple) for multiple in all_of_it] == pytest.approx(all_of_it, rel=1e-12)
     made = gan_contender(order.train_step, networks)
     repeat_step(made, batch, 2 * order.period)  # some orders check D at steps 1, 2, 4 and 8
-    counted = count_flops(lambda: repeat_step(made, batch, order.period))
-    assert counted == dot(all_of_it, forward_costs(*networks, *batch))
+    counted = sum(count_flops(lambda: repeat_step(made, batch, order.period)))
+    formula = dot(all_of_it, forward_costs(*networks, *batch))
+    cut_off = model == "conv" and name in ("wgan_gp", "r3", "r3, every 5th")  # by PyTorch's second derivative
+    assert formula < counted < 1.06 * formula if cut_off else counted == formula
 
 
 def test_only_retain_graph_and_the_textbook_waste_gradients():
