@@ -1,7 +1,6 @@
 """What a step costs: time, arithmetic, and gradients that no optimizer uses. `--what` names a comparison.
 
     orders      the update orders; "textbook" is an order as it is usually written, with plain `backward()`
-    settings    memory format, form of Adam, bfloat16, compilation: the step of `gan_detach.py`, one setting at a time
     audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
 
 All contenders of a comparison train copies of the same networks on the same data and noise; they take turns within one
@@ -11,9 +10,6 @@ FLOPs are counted, not timed, and "wasted" is the share of them that the step do
     python scripts/benchmarks/compare_updates.py
     python scripts/benchmarks/compare_updates.py --what audit --model mlp
     python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
-
-Fused Adam as shipped raises the version counters of the weights (`common/optimizers.py`); the setting "without version
-counters" is plain `torch.optim.Adam(fused=True)`, so the difference is the cost of that check.
 
 `ORDERS` has the FLOPs of each order as multiples of a forward pass of the generator (G) and the discriminator (D) over
 a batch; g and d are the parts of G and D that their first layers take, l that of D's last one. In the backward pass a
@@ -47,7 +43,6 @@ from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
-from common.run.compiled import compile_in_place
 from common.run.folder import check_new_file
 from common.run.markdown import table
 from common.run.option_values import Count, checked
@@ -84,9 +79,8 @@ LATER_STEPS = 20
 class Options(ComparisonOptions):
     """Options of the comparison."""
 
-    what: Literal["orders", "settings", "audit"] = "orders"
-    """The contenders: update orders, settings (memory format, form of Adam, bfloat16, compilation), or a step under an
-    audit."""
+    what: Literal["orders", "audit"] = "orders"
+    """The contenders: update orders, or a step under an audit."""
     batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
     """Images per step."""
     repeats: Count = 20
@@ -102,10 +96,10 @@ class Contender(NamedTuple):
     networks: dict[str, nn.Module]
 
 
-def gan_contender(train_step: Callable, networks: list[nn.Module], adam: Callable = fused_adam) -> Contender:
-    """Return a contender that trains copies of the networks G and D with `train_step`, by Adam as `adam` makes it."""
+def gan_contender(train_step: Callable, networks: list[nn.Module]) -> Contender:
+    """Return a contender that trains copies of the networks G and D with `train_step`."""
     networks = copy.deepcopy(networks)
-    optimizers = [adam(network.parameters(), lr=1e-3, betas=(0.5, 0.999)) for network in networks]
+    optimizers = [fused_adam(network.parameters(), 1e-3, (0.5, 0.999)) for network in networks]
     return Contender(partial(train_step, *networks, *optimizers), dict(zip("GD", networks, strict=True)))
 
 
@@ -210,7 +204,12 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
         for figures in counts.values():
             figures["needed"] = None  # they multiply matrices elsewhere than in linear layers and convolutions
     contenders = {name: gan_contender(ORDERS[name].train_step, networks) for name in counts}
-    rows = compare(contenders, stream, BASELINE, options, device)
+    for contender in tqdm(contenders.values(), "first steps", leave=False):
+        repeat_step(contender, batch, STEPS_PER_TURN)  # the first ones are slow
+    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
+    bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
+    steps = {name: contender.step for name, contender in contenders.items()}
+    rows = timings(seconds_in_turns(steps, bar, device), BASELINE)
     return {name: refusals.get(name) or counts[name] | rows[name] for name in ORDERS}
 
 
@@ -243,32 +242,6 @@ def repeat_step(contender: Contender, batch: tuple[Tensor, Tensor], times: int) 
         contender.step(*batch)
 
 
-def compare_settings(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the rows of the step of `gan_detach.py` with one setting at a time."""
-    stream, networks = images_and_networks(options, device)
-    return compare(settings(networks, device.type), stream, "as shipped", options, device)
-
-
-def settings(networks: list[nn.Module], device_type: str) -> dict[str, Contender]:
-    """Return the contenders of `compare_settings`, the first as shipped."""
-    new = partial(gan_contender, gan_detach.train_step, networks)
-    bfloat16 = torch.autocast(device_type, torch.bfloat16, cache_enabled=False)
-    contenders = {
-        "as shipped": new(),
-        "contiguous": new(),
-        "without version counters": new(partial(torch.optim.Adam, fused=True)),
-        "foreach Adam": new(partial(torch.optim.Adam, foreach=True)),
-        "for-loop Adam": new(partial(torch.optim.Adam, foreach=False)),
-        "--precision bf16": gan_contender(bfloat16(gan_detach.train_step), networks),
-        "--compile": new(),
-    }
-    for network in contenders["contiguous"].networks.values():
-        network.to(memory_format=torch.contiguous_format)
-    for network in contenders["--compile"].networks.values():
-        compile_in_place(network)
-    return contenders
-
-
 def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` without an audit, at the beginning of one, and later."""
     stream, networks = images_and_networks(options, device)
@@ -284,22 +257,8 @@ def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
     return timings(seconds, plain)
 
 
-def compare(
-    contenders: dict[str, Contender], stream: Iterator[tuple], baseline: str, options: Options, device: torch.device
-) -> dict[str, dict]:
-    """Return what `timings` says of a step of each contender; all get the same batches of `stream`, in turns."""
-    batch = next(stream)
-    for contender in tqdm(contenders.values(), "first steps", leave=False):
-        repeat_step(contender, batch, STEPS_PER_TURN)  # the first ones are slow
-    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
-    bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
-    steps = {name: contender.step for name, contender in contenders.items()}
-    return timings(seconds_in_turns(steps, bar, device), baseline)
-
-
 COMPARISONS = {
     "orders": (compare_orders, "update order", BASELINE),
-    "settings": (compare_settings, "setting", "as shipped"),
     "audit": (compare_audit, "step", "no audit"),
 }
 COLUMNS = {"ms": lambda row: spread(row["ms"]), "speed": lambda row: spread(row["speed"])}
