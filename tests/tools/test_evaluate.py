@@ -91,13 +91,6 @@ def test_the_distances_are_those_of_their_papers():
 
 
 @pytest.mark.numerics
-def test_colour_images_of_another_size_are_digits_too():
-    images = load_mnist5k()[0][:4]
-    assert as_digits(images.expand(-1, 3, -1, -1)).equal(as_digits(images))
-    assert as_digits(load_images("mnist5k", 32)[:4].expand(-1, 3, -1, -1)).shape == (4, 1, 28, 28)
-
-
-@pytest.mark.numerics
 def test_a_generator_that_draws_other_real_images_reaches_the_floor_to_the_bit(run, monkeypatch):
     random = torch.Generator().manual_seed(3)
     torch.randn(200, 8, generator=random)
