@@ -164,9 +164,8 @@ def main(options: Options) -> None:
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
-    orders = list(dict.fromkeys(options.orders))
-    runs, refusals, floors = {order: [] for order in orders}, {}, []
-    turns = [(seed, order) for seed in range(options.seeds) for order in orders]
+    runs, refusals, floors = {order: [] for order in options.orders}, {}, []
+    turns = [(seed, order) for seed in range(options.seeds) for order in options.orders]
     for seed, order in tqdm(turns, "runs", unit="run"):
         try:
             checkpoints = train(order, seed, options)

@@ -1,7 +1,6 @@
 """What a step costs: time, arithmetic, and gradients that no optimizer uses. `--what` names a comparison.
 
     orders      the update orders; "textbook" is an order as it is usually written, with plain `backward()`
-    settings    memory format, form of Adam, bfloat16, compilation: the step of `gan_detach.py`, one setting at a time
     audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
 
 All contenders of a comparison train copies of the same networks on the same data and noise; they take turns within one
@@ -12,19 +11,13 @@ FLOPs are counted, not timed, and "wasted" is the share of them that the step do
     python scripts/benchmarks/compare_updates.py --what audit --model mlp
     python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
 
-Fused Adam as shipped raises the version counters of the weights (`common/optimizers.py`); the setting "without version
-counters" is plain `torch.optim.Adam(fused=True)`, so the difference is the cost of that check.
-
 `ORDERS` has the FLOPs of each order as multiples of a forward pass of the generator (G) and the discriminator (D) over
-a batch. g and d are the parts of G and D that their first layers take. In the backward pass a layer costs its forward
-pass once for the gradient of its weights and once for that of its input. Noise and images need no gradient, so a first
-layer fed with them saves the second.
-
-Where D's gradient at its input is itself differentiated, l and s come in. Back through D to the input costs D; back
-through that, 2D less l, the part of D's last layer, whose incoming gradient is constant; then, together with D's loss,
-through D's forward pass, or without a loss from D's last activation on: less 2l. (For a D of linear layers and
-LeakyReLU this last pass gives zeros, computed all the same.) s is what PyTorch's second derivative of a convolution
-computes and cuts off: where the filters of 3x3 leave the last row out, the gradient of 4x4. Nobody needs it.
+a batch; g and d are the parts of G and D that their first layers take, l that of D's last one. In the backward pass a
+layer costs its forward pass once for the gradient of its weights and once for that of its input, which a first layer
+fed with images or noise saves. Where D's gradient at its input is itself differentiated, back through D to the input
+costs D; back through that, 2D less l, whose incoming gradient is constant; then, together with D's loss, through D's
+forward pass, or without a loss from D's last activation on: less 2l. The count is higher where the filters of a
+convolution leave out a row: PyTorch's second derivative then computes bigger filters and cuts them off.
 """
 
 import copy
@@ -50,7 +43,6 @@ from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.optimizers import fused_adam
 from common.run.command_line import launch
-from common.run.compiled import compile_in_place
 from common.run.folder import check_new_file
 from common.run.markdown import table
 from common.run.option_values import Count, checked
@@ -75,7 +67,7 @@ from scripts.benchmarks.harness import (
     timings,
     write_result,
 )
-from scripts.benchmarks.step_cost import count_flops, layer_flops
+from scripts.benchmarks.step_cost import count_flops
 from scripts.tools.finished_run import make_own_networks
 
 STEPS_PER_TURN = 5
@@ -87,9 +79,8 @@ LATER_STEPS = 20
 class Options(ComparisonOptions):
     """Options of the comparison."""
 
-    what: Literal["orders", "settings", "audit"] = "orders"
-    """The contenders: update orders, settings (memory format, form of Adam, bfloat16, compilation), or a step under an
-    audit."""
+    what: Literal["orders", "audit"] = "orders"
+    """The contenders: update orders, or a step under an audit."""
     batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
     """Images per step."""
     repeats: Count = 20
@@ -105,10 +96,10 @@ class Contender(NamedTuple):
     networks: dict[str, nn.Module]
 
 
-def gan_contender(train_step: Callable, networks: list[nn.Module], adam: Callable = fused_adam) -> Contender:
-    """Return a contender that trains copies of the networks G and D with `train_step`, by Adam as `adam` makes it."""
+def gan_contender(train_step: Callable, networks: list[nn.Module]) -> Contender:
+    """Return a contender that trains copies of the networks G and D with `train_step`."""
     networks = copy.deepcopy(networks)
-    optimizers = [adam(network.parameters(), lr=1e-3, betas=(0.5, 0.999)) for network in networks]
+    optimizers = [fused_adam(network.parameters(), 1e-3, (0.5, 0.999)) for network in networks]
     return Contender(partial(train_step, *networks, *optimizers), dict(zip("GD", networks, strict=True)))
 
 
@@ -129,10 +120,10 @@ def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z)
 
 @dataclass(frozen=True)
 class Order:
-    """An update order: its step, and what a step costs and needs, in multiples of (G, D, g, d, l, s).
+    """An update order: its step, and what a step costs and needs, in multiples of (G, D, g, d, l).
 
-    needed: the cost without the gradients that no optimizer uses; None where that is all but s. period: steps after
-    which the order repeats itself; the multiples are means over them. Zeros at the end are left out.
+    needed: the cost without the gradients that no optimizer uses; None where that is all. period: steps after which
+    the order repeats itself; the multiples are means over them. Zeros at the end are left out.
     """
 
     train_step: Callable
@@ -153,7 +144,6 @@ PLAIN_R3 = partial(gan_r3.train_step, penalty_weight=0.0)
 LAZY_R3 = partial(gan_r3.train_step, penalty_weight=5.0)
 APPROXIMATE_R3 = partial(gan_r3.train_step, penalty="approximate")
 
-
 BASELINE = "detach, textbook"
 DETACH = (3, 8, -1, -2)
 ORDERS = {
@@ -165,19 +155,18 @@ ORDERS = {
     "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2)),
     "one_stage": Order(gan_one_stage.train_step, (3, 6, -1, -1)),
     "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), (1.4, 6.4, -0.2, -2), period=5),
-    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3, 1), period=5),
+    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3), period=5),
     "r3, no penalty": Order(PLAIN_R3, (3, 9, -1, -2)),
-    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4, 0.4), period=5),
+    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4), period=5),
     "r3, approximate": Order(APPROXIMATE_R3, (3, 15, -1, -4)),
-    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2, 2)),
+    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2)),
 }
 
 
 def forward_costs(generator: nn.Module, discriminator: nn.Module, real: Tensor, z: Tensor) -> tuple[int, ...]:
-    """Return G, D, g, d, l and s: the FLOPs of a forward pass of either network over a batch, and of parts of it."""
-    g, d = layer_flops(generator, z), layer_flops(discriminator, real)
-    (whole_g, _), (whole_d, spare) = (map(sum, zip(*layers, strict=True)) for layers in (g, d))
-    return whole_g, whole_d, g[0][0], d[0][0], d[-1][0], spare
+    """Return G, D, g, d and l: the FLOPs of a forward pass of either network over a batch, and of parts of it."""
+    g, d = count_flops(lambda: generator(z)), count_flops(lambda: discriminator(real))
+    return sum(g), sum(d), g[0], d[0], d[-1]
 
 
 def dot(multiples: tuple[float, ...], forward: tuple[int, ...]) -> int:
@@ -211,16 +200,23 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
             refusals[name] = {"why": str(error).splitlines()[0]}
     if BASELINE in refusals:
         raise BadInput(f"--networks {options.networks}: {refusals[BASELINE]['why']}")
+    if counts[BASELINE]["flops"] != dot(ORDERS[BASELINE].cost, forward_costs(*networks, *batch)):
+        for figures in counts.values():
+            figures["needed"] = None  # they multiply matrices elsewhere than in linear layers and convolutions
     contenders = {name: gan_contender(ORDERS[name].train_step, networks) for name in counts}
-    rows = compare(contenders, stream, BASELINE, options, device)
+    for contender in tqdm(contenders.values(), "first steps", leave=False):
+        repeat_step(contender, batch, STEPS_PER_TURN)  # the first ones are slow
+    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
+    bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
+    steps = {name: contender.step for name, contender in contenders.items()}
+    rows = timings(seconds_in_turns(steps, bar, device), BASELINE)
     return {name: refusals.get(name) or counts[name] | rows[name] for name in ORDERS}
 
 
 def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor]) -> dict:
     """Return the figures of a step that do not depend on the machine: `flops`, how many are `needed`, and `wasted`.
 
-    That names the networks whose gradients no optimizer used, with the code that computed them. `needed` is None where
-    the networks multiply matrices elsewhere than in linear layers and convolutions: then the formulas do not hold.
+    That names the networks whose gradients no optimizer used, with the code that computed them.
     """
     contender = gan_contender(order.train_step, networks)
     run_period = partial(repeat_step, contender, batch, order.period)
@@ -233,10 +229,9 @@ def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor])
         for name, cell in event["cells"].items()
         if cell == "wasted"
     ]
-    forward, flops = forward_costs(*networks, *batch), round(count_flops(run_period) / order.period)
     return {
-        "needed": dot(order.needed or order.cost[:5], forward) if flops == dot(order.cost, forward) else None,
-        "flops": flops,
+        "needed": dot(order.needed or order.cost, forward_costs(*networks, *batch)),
+        "flops": round(sum(count_flops(run_period)) / order.period),
         "wasted": ", ".join(wasted),
     }
 
@@ -245,32 +240,6 @@ def repeat_step(contender: Contender, batch: tuple[Tensor, Tensor], times: int) 
     """Do a contender's step on one batch several times."""
     for _ in range(times):
         contender.step(*batch)
-
-
-def compare_settings(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the rows of the step of `gan_detach.py` with one setting at a time."""
-    stream, networks = images_and_networks(options, device)
-    return compare(settings(networks, device.type), stream, "as shipped", options, device)
-
-
-def settings(networks: list[nn.Module], device_type: str) -> dict[str, Contender]:
-    """Return the contenders of `compare_settings`, the first as shipped."""
-    new = partial(gan_contender, gan_detach.train_step, networks)
-    bfloat16 = torch.autocast(device_type, torch.bfloat16, cache_enabled=False)
-    contenders = {
-        "as shipped": new(),
-        "contiguous": new(),
-        "without version counters": new(partial(torch.optim.Adam, fused=True)),
-        "foreach Adam": new(partial(torch.optim.Adam, foreach=True)),
-        "for-loop Adam": new(partial(torch.optim.Adam, foreach=False)),
-        "--precision bf16": gan_contender(bfloat16(gan_detach.train_step), networks),
-        "--compile": new(),
-    }
-    for network in contenders["contiguous"].networks.values():
-        network.to(memory_format=torch.contiguous_format)
-    for network in contenders["--compile"].networks.values():
-        compile_in_place(network)
-    return contenders
 
 
 def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
@@ -288,22 +257,8 @@ def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
     return timings(seconds, plain)
 
 
-def compare(
-    contenders: dict[str, Contender], stream: Iterator[tuple], baseline: str, options: Options, device: torch.device
-) -> dict[str, dict]:
-    """Return what `timings` says of a step of each contender; all get the same batches of `stream`, in turns."""
-    batch = next(stream)
-    for contender in tqdm(contenders.values(), "first steps", leave=False):
-        repeat_step(contender, batch, STEPS_PER_TURN)  # the first ones are slow
-    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
-    bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
-    steps = {name: contender.step for name, contender in contenders.items()}
-    return timings(seconds_in_turns(steps, bar, device), baseline)
-
-
 COMPARISONS = {
     "orders": (compare_orders, "update order", BASELINE),
-    "settings": (compare_settings, "setting", "as shipped"),
     "audit": (compare_audit, "step", "no audit"),
 }
 COLUMNS = {"ms": lambda row: spread(row["ms"]), "speed": lambda row: spread(row["speed"])}

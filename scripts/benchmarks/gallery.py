@@ -61,7 +61,8 @@ class Mistake:
 
     def note(self) -> str:
         """Return the text that TensorBoard shows of this run, as Markdown."""
-        parts = {"Mistake": self.text, "Sign": self.sign, "Cure": self.cure, "Compare": COMPARE}
+        compare = "tick `healthy` and one other run on the left; seed and data are the same in all"
+        parts = {"Mistake": self.text, "Sign": self.sign, "Cure": self.cure, "Compare": compare}
         return "\n\n".join(f"**{title}:** {part}." for title, part in parts.items())
 
     def apply(self, source: str) -> str:
@@ -73,7 +74,6 @@ class Mistake:
         return source
 
 
-COMPARE = "tick `healthy` and one other run on the left; seed and data are the same in all"
 RATE = GanOptions.lr  # of G; D has a third of it
 IMPORT = ("from torch.optim.swa_utils", "import torch\nfrom torch.optim.swa_utils")
 

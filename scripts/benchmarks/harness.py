@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -81,7 +80,7 @@ def spread(values: list[float], form: str = ".2f") -> str:
 
 
 def environment(device: torch.device) -> dict[str, str]:
-    """Return what figures measured on `device` depend on: the machine, the number of threads, and versions."""
+    """Return what figures measured on `device` depend on: the machine, the number of threads, and torch."""
     cpuinfo = Path("/proc/cpuinfo")
     names = re.findall(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else []
     processor = names[0] if names else platform.processor() or platform.machine()
@@ -89,10 +88,7 @@ def environment(device: torch.device) -> dict[str, str]:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "processor": f"{processor} ({len(names) or '?'} cores)",
         "threads": str(torch.get_num_threads()),
-        "system": platform.system(),
-        "python": platform.python_version(),
         "torch": torch.__version__,
-        "torchvision": version("torchvision"),
     }
 
 

@@ -19,23 +19,22 @@ machine the same settings give the same figures.
 import json
 import os
 import sys
-import tempfile
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from http.client import HTTPException
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge, Le
 from torch import Tensor
-from torch.utils.data import Subset
-from torch_fidelity import FeatureExtractorBase, calculate_metrics, register_feature_extractor
-from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3
+from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3, FeatureExtractorInceptionV3
+from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
+from torch_fidelity.metric_kid import kid_features_to_metric
+from torch_fidelity.metric_prc import prc_features_to_metric
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.data import LabeledImages
 from common.errors import BadInput
 from common.images.load import load_images, load_labeled_images
 from common.images.streaming import StreamedImages
@@ -54,13 +53,7 @@ COUNT = 5000
 STACKED_COUNT = 26_000  # as in Srivastava et al. (2017) and after
 DIGIT_DATASETS = ("mnist5k", "mnist", "stacked-digits")
 NEIGHBOURS = 3  # nearest neighbours, for precision and recall
-SETTINGS = ("features", "count", "weights", "checkpoint", "seed", "step")
-METRICS = {
-    "frechet_inception_distance": "fid",
-    "kernel_inception_distance_mean": "kid",
-    "precision": "precision",
-    "recall": "recall",
-}
+settings_of = itemgetter("features", "count", "weights", "checkpoint", "seed", "step")  # of an entry
 
 
 @dataclass(frozen=True)
@@ -79,87 +72,41 @@ class Options(GeneratorOptions):
     """Fixes the samples and the choice of real images."""
 
 
-class DigitFeatures(FeatureExtractorBase):
-    """The digit classifier without its last layer, as a feature extractor of torch-fidelity."""
+def make_extractor(features: str, device: torch.device) -> Callable[[Tensor], Tensor]:
+    """Return the function from uint8 images (N, C, H, W) to their features (N, D), float32 on the CPU.
 
-    def __init__(self, name: str, features: list[str], **_):
-        super().__init__(name, features)
-        self.layers = digits.digit_classifier()[0][:-1]
-
-    @staticmethod
-    def get_provided_features_list() -> tuple[str]:
-        """Return the names of the features."""
-        return ("128",)
-
-    @staticmethod
-    def get_default_feature_layer_for_metric(metric: str) -> str:
-        """Return the name of the features for a metric."""
-        return "128"
-
-    def forward(self, images: Tensor) -> tuple[Tensor]:
-        """Return the features (N, 128) of uint8 images (N, C, H, W)."""
-        return (self.layers(digits.as_digits(images)),)
-
-
-register_feature_extractor("digits", DigitFeatures)
-EXTRACTORS = {"digits": "digits", "inception": "inception-v3-compat"}
-
-
-def measure(
-    images: Tensor, real: Tensor, options: Options, device: torch.device, cache: str, distances: bool = True
-) -> dict[str, float]:
-    """Return the figures of `images`, by name, against as many `real` ones, both uint8 (N, C, H, W).
-
-    cache: folder in which the features of `real` stay for the next call. distances: False for precision and recall
-    alone.
+    Raises BadInput if Inception's weights are missing and cannot be downloaded.
     """
-    seen, real = (part.expand(-1, 3 if options.features == "inception" else -1, -1, -1) for part in (images, real))
-    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
-        metrics = calculate_metrics(
-            input1=Subset(seen, range(len(seen))),
-            input2=Subset(real, range(len(real))),
-            input2_cache_name="real",
-            cache_root=cache,
-            feature_extractor=EXTRACTORS[options.features],
-            fid=distances,
-            kid=distances,
-            prc=True,
-            prc_neighborhood=NEIGHBOURS,
-            kid_subset_size=min(1000, len(images)),
-            rng_seed=options.seed,
-            cuda=device.type == "cuda",
-            save_cpu_ram=True,  # no worker processes: the images are in memory
-            verbose=False,
-        )
-    figures = {name: metrics[key] for key, name in METRICS.items() if key in metrics}
-    return figures | digits.measure_digits(images) if distances and options.features == "digits" else figures
-
-
-def measure_classes(images: LabeledImages, real: LabeledImages, *given: Options | torch.device) -> dict[str, float]:
-    """Return the share of `images` that are of their class, if features are those of digits, and each class's recall.
-
-    given: options and device, as for `measure`. A class with too few images for NEIGHBOURS is left out.
-    """
-    figures = {}
-    if given[0].features == "digits":
-        figures["of_their_class"] = (digits.classify(images.images)[1] == images.labels).float().mean().item()
-    for number, name in enumerate(real.classes):
-        part, real_part = (data.images[data.labels == number] for data in (images, real))
-        if min(len(part), len(real_part)) > NEIGHBOURS:
-            with tempfile.TemporaryDirectory() as cache:
-                figures[f"recall_of_{name}"] = measure(part, real_part, *given, cache, distances=False)["recall"]
-    return figures
-
-
-def download_inception() -> None:
-    """Download the weights of Inception if they are missing; raises BadInput if that fails."""
+    if features == "digits":
+        layers = digits.digit_classifier()[0][:-1]
+        return lambda images: layers(digits.as_digits(images))
     try:
-        torch.hub.load_state_dict_from_url(URL_INCEPTION_V3, map_location="cpu")
-    except (OSError, HTTPException, RuntimeError) as error:
+        inception = FeatureExtractorInceptionV3("inception-v3-compat", ["2048"]).to(device)
+    except (OSError, RuntimeError) as error:
         raise BadInput(
             f"--features inception: its weights could not be downloaded ({error}); put {URL_INCEPTION_V3} "
             f"into {torch.hub.get_dir()}/checkpoints, or take --features digits for a run on handwritten digits"
         ) from error
+    return lambda images: inception(images.expand(-1, 3, -1, -1).to(device))[0].cpu()
+
+
+def extract_features(images: Tensor, extractor: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the features (N, D) of all images, in batches."""
+    with torch.no_grad():
+        return torch.cat([extractor(part) for part in images.split(64)])
+
+
+def measure_overlap(samples: Tensor, real: Tensor) -> dict[str, float]:
+    """Return precision and recall of samples, given their features (N, D) and those of real images (M, D)."""
+    figures = prc_features_to_metric(samples, real, prc_neighborhood=NEIGHBOURS, save_cpu_ram=True, verbose=False)
+    return {name: figures[name] for name in ("precision", "recall")}
+
+
+def measure_distances(samples: Tensor, real: Tensor, seed: int) -> dict[str, float]:
+    """Return FID and KID of samples, given their features (N, D) and those of as many real images."""
+    fid = fid_statistics_to_metric(*map(fid_features_to_statistics, (samples, real)), verbose=False)
+    kid = kid_features_to_metric(samples, real, kid_subset_size=min(1000, len(real)), rng_seed=seed, verbose=False)
+    return {"fid": fid["frechet_inception_distance"], "kid": kid["kernel_inception_distance_mean"]}
 
 
 def select_images(images: Tensor | StreamedImages, indices: Tensor) -> Tensor:
@@ -175,17 +122,21 @@ def curve_name(entry: dict) -> str:
     return f"{entry['features']}-{entry['count']}-{entry['weights']}{seed}"
 
 
-def add_to_run(folder: Path, entry: dict) -> None:
-    """Add an entry to `evaluation.json`, in place of one of the same SETTINGS, and its points to TensorBoard."""
+def stored_entries(path: Path) -> dict[tuple, dict]:
+    """Return the entries of an `evaluation.json` by their settings; raises BadInput if it is something else."""
+    try:
+        return {settings_of(entry): entry for entry in json.loads(path.read_text())} if path.exists() else {}
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadInput(f"{path}: was not written by evaluate.py; move it elsewhere") from error
+
+
+def add_to_board(folder: Path, entry: dict) -> None:
+    """Add the figures of an entry to TensorBoard."""
     with events(folder) as board:
         # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
         for group, part in (("quality", "samples"), ("quality_floor", "floor")):
             for name, figure in entry[part].items():
                 board.add_scalar(f"{group}/{curve_name(entry)}/{name}", figure, entry["step"])
-    path = folder / "evaluation.json"
-    earlier = json.loads(path.read_text()) if path.exists() else []
-    others = [one for one in earlier if any(one[name] != entry[name] for name in SETTINGS)]
-    write_whole(path, lambda file: file.write(json.dumps([*others, entry], indent=2).encode()))
 
 
 def evaluate_run(options: Options) -> dict:
@@ -196,7 +147,8 @@ def evaluate_run(options: Options) -> dict:
     generator = load_generator(checkpoint, options, options.weights)
     with refusing(options.run):
         dataset, z_dim = os.fspath(checkpoint["options"]["dataset"]), checkpoint["options"]["z_dim"]
-    device = pick_device(options.device)
+    device, path = pick_device(options.device), options.folder / "evaluation.json"
+    entries = stored_entries(path)
 
     names, size = class_names(checkpoint), checkpoint["data_shapes"][0][-1]
     data = load_labeled_images(dataset, size) if names else load_images(dataset, size)
@@ -210,23 +162,29 @@ def evaluate_run(options: Options) -> dict:
     if not NEIGHBOURS < count <= half:
         message = f"must be more than {NEIGHBOURS}, and at most half of {len(images)} real images"
         raise BadInput(f"--count {count}: {message}")
-    if options.features == "inception":
-        download_inception()
+    extractor = make_extractor(options.features, device)
 
     random = torch.Generator().manual_seed(options.seed)
     z, order = torch.randn(count, z_dim, generator=random), torch.randperm(len(images), generator=random)[: 2 * count]
     real, others = select_images(images, order).split(count)
     labels, other_labels = data.labels[order].split(count) if names else (None, None)
-    samples = generate(generator, device, z, *([labels] if names else []))
-    if counts_modes:
-        figures, floor = measure_modes(samples), measure_modes(others)
-    else:
-        with tempfile.TemporaryDirectory() as cache:
-            figures, floor = (measure(part, real, options, device, cache) for part in (samples, others))
-    if names:
-        labeled = LabeledImages(real, labels, data.classes)
-        figures |= measure_classes(replace(labeled, images=samples), labeled, options, device)
-        floor |= measure_classes(replace(labeled, images=others, labels=other_labels), labeled, options, device)
+    real_features = None if counts_modes else extract_features(real, extractor)
+
+    def measure(images: Tensor, of_class: Tensor | None) -> dict[str, float]:
+        if counts_modes:
+            return measure_modes(images)
+        features = extract_features(images, extractor)
+        figures = measure_distances(features, real_features, options.seed) | measure_overlap(features, real_features)
+        if options.features == "digits":
+            figures |= digits.measure_digits(images)
+            if names:
+                figures["of_their_class"] = (digits.classify(images)[1] == of_class).float().mean().item()
+        for number, name in enumerate(names):
+            part, real_part = features[of_class == number], real_features[labels == number]
+            if min(len(part), len(real_part)) > NEIGHBOURS:
+                figures[f"recall_of_{name}"] = measure_overlap(part, real_part)["recall"]
+        return figures
+
     entry = {
         "features": options.features,
         "count": count,
@@ -235,12 +193,14 @@ def evaluate_run(options: Options) -> dict:
         "seed": options.seed,
         "step": checkpoint["step"],
         "device": str(device),
-        "samples": figures,
-        "floor": floor,
+        "samples": measure(generate(generator, device, z, *([labels] if names else [])), labels),
+        "floor": measure(others, other_labels),
     }
     if options.features == "digits":
         entry["classifier_accuracy"] = digits.digit_classifier()[1]
-    add_to_run(options.folder, entry)
+    add_to_board(options.folder, entry)
+    entries[settings_of(entry)] = entry
+    write_whole(path, lambda file: file.write(json.dumps([*entries.values()], indent=2).encode()))
     return entry
 
 

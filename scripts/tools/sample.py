@@ -33,14 +33,8 @@ from common.run.folder import check_new_file, short_path, write_whole
 from common.run.option_values import Count, Seed, checked
 from common.run.options import pick_device
 from common.run.pictures import grid, png
-from scripts.tools.finished_run import (
-    GeneratorOptions,
-    class_names,
-    generate,
-    is_cyclegan,
-    load_generator,
-    load_translator,
-)
+from scripts.tools import finished_run
+from scripts.tools.finished_run import GeneratorOptions, class_names, generate, is_cyclegan
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ def translate_test_images(checkpoint: dict, options: Options, device: torch.devi
     """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
     if options.interpolate or options.networks or options.of_class != "all":
         raise BadInput(f"{options.run}: a CycleGAN has no z to --interpolate, no --class, and no other --networks")
-    generator = load_translator(checkpoint, options.run, "a-to-b")
+    generator = finished_run.load_translator(checkpoint, options.run, "a-to-b")
     with refusing(options.run):
         stored = checkpoint["options"]
         test_a = load_domains(stored["dataset"], stored["image_size"], stored.get("load_size")).test_a
@@ -78,16 +72,14 @@ def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:
     if options.of_class not in ("all", *names):
         message = f"has the classes {', '.join(names)}; name one" if names else "has no classes; leave it out"
         raise BadInput(f"--class {options.of_class}: the run {options.run} {message}")
-    if not names:
-        return [draw_noise(options.count or 64, z_dim, options)]
-    if options.of_class != "all":
-        z = draw_noise(options.count or 64, z_dim, options)
-        return [z, torch.full((len(z),), names.index(options.of_class))]
-    if options.interpolate:
-        raise BadInput(f"--interpolate {options.interpolate}: takes one --class; name it")
-    count = options.count or 8 * len(names)
-    rows = draw_noise(math.ceil(count / len(names)), z_dim, options)
-    return [rows.repeat_interleave(len(names), dim=0)[:count], torch.arange(count) % len(names)]
+    if names and options.of_class == "all":
+        if options.interpolate:
+            raise BadInput(f"--interpolate {options.interpolate}: takes one --class; name it")
+        count = options.count or 8 * len(names)
+        rows = draw_noise(math.ceil(count / len(names)), z_dim, options)
+        return [rows.repeat_interleave(len(names), dim=0)[:count], torch.arange(count) % len(names)]
+    z = draw_noise(options.count or 64, z_dim, options)
+    return [z, torch.full((len(z),), names.index(options.of_class))] if names else [z]
 
 
 def draw_noise(count: int, z_dim: int, options: Options) -> Tensor:
@@ -124,7 +116,7 @@ def main(options: Options) -> None:
     if is_cyclegan(checkpoint):
         images, inputs, names = translate_test_images(checkpoint, options, device), [], []
     else:
-        generator, names = load_generator(checkpoint, options), class_names(checkpoint)
+        generator, names = finished_run.load_generator(checkpoint, options), class_names(checkpoint)
         inputs = draw_inputs(checkpoint["options"]["z_dim"], names, options)
         images = generate(generator, device, *inputs)
     if not output.suffix:

@@ -7,7 +7,6 @@ that cannot be translated are listed at the end, with exit status 1; all others 
     python scripts/tools/translate.py runs/cyclegan/20260101-120000 zebras --direction b-to-a --output horses
 """
 
-import io
 import os
 import sys
 from dataclasses import dataclass
@@ -73,9 +72,6 @@ def list_targets(options: Options) -> dict[Path, Path]:
         folder, paths = options.input.parent, [options.input] if is_image else []
     if not paths:
         raise BadInput(f"{options.input}: no image, and no folder with images in it ({' '.join(IMAGE_SUFFIXES)})")
-    output, within = options.output.resolve(), folder.resolve()
-    if output == within or (options.input.is_dir() and output.is_relative_to(within)):
-        raise BadInput(f"--output {options.output}: lies in the folder of the input, {within}; choose another")
     targets = {path: options.output / path.relative_to(folder) for path in paths}
     if existing := [target for target in targets.values() if os.path.lexists(target)]:
         message = f"{len(existing)} of {len(targets)} images are there already, as {existing[0]}; choose another folder"
@@ -83,21 +79,23 @@ def list_targets(options: Options) -> dict[Path, Path]:
     return targets
 
 
-def translate_file(generator: nn.Module, path: Path, mode: str) -> bytes:
-    """Return the translated image as the bytes of a file, in the format of the suffix of `path`.
+def translate_file(generator: nn.Module, path: Path, target: Path, mode: str) -> None:
+    """Translate one image, of the mode `L` or `RGB`, into a file of the same format.
 
-    mode: `L` or `RGB`. Raises BadInput, in one line that names the path, if this image cannot be read or written.
+    Raises BadInput, in one line that names the path, if it cannot be read or written.
     """
     image = read_image(path, None, mode)
-    file = io.BytesIO()
     try:
-        image = to_pil_image(translate(generator, image))
-        image.save(file, Image.registered_extensions()[path.suffix.lower()])
-    except (OSError, ValueError, RuntimeError, MemoryError) as error:  # too large for its format or for memory
-        raise BadInput(
-            f"{path} cannot be translated ({' '.join(str(error).split()) or type(error).__name__})"
-        ) from error
-    return file.getvalue()
+        picture = to_pil_image(translate(generator, image))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, lambda file: picture.save(file, Image.registered_extensions()[path.suffix.lower()]))
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        MemoryError,
+    ) as error:  # too large for its format, for memory or the disk
+        raise BadInput(f"{path} cannot be translated ({error})") from error
 
 
 def main(options: Options) -> None:
@@ -114,12 +112,9 @@ def main(options: Options) -> None:
     failures = []
     for path, target in tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True):
         try:
-            content = translate_file(generator, path, mode)
+            translate_file(generator, path, target, mode)
         except BadInput as error:
             failures.append(str(error))
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, lambda file, content=content: file.write(content))
     print(f"{len(targets) - len(failures)} images: {short_path(options.output)}")
     if failures:
         print(*map(one_line, failures), sep="\n", file=sys.stderr)

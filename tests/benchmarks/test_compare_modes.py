@@ -7,7 +7,6 @@ import torch
 from helpers import call
 from torch import nn
 
-from common.run.options import GanOptions
 from scripts.benchmarks import compare_modes
 from scripts.tools import digit_classifier, evaluate
 
@@ -57,14 +56,6 @@ def test_a_script_that_ends_by_itself_is_told_with_its_last_line(tmp_path, outco
     status, _, err = outcome("compare_modes", *SHORT.split(), "--runs-dir", tmp_path)
     assert status == 1
     assert "gan_r3.py ended by itself, with status 2: error: --runs-dir" in err.splitlines()[-1]
-
-
-@pytest.mark.tools
-def test_without_seconds_a_script_makes_all_of_its_own_steps(tmp_path, untrained):
-    options = ["--orders", "detach", "--seconds", None, "--model", "mlp", "--seeds", 1, "--runs-dir", tmp_path]
-    call("compare_modes", *options)
-    (run,) = tmp_path.glob("stacked-digits/gan_detach/*")
-    assert [entry["step"] for entry in json.loads((run / "evaluation.json").read_text())] == [GanOptions.steps]
 
 
 @pytest.mark.tools

@@ -2,7 +2,7 @@
 
 import torch
 
-from scripts.benchmarks.harness import environment, seconds_in_turns, spread, timings
+from scripts.benchmarks.harness import seconds_in_turns, spread, timings
 
 
 def test_contenders_take_turns_on_the_same_arguments_and_the_first_calls_are_not_timed(monkeypatch):
@@ -25,11 +25,3 @@ def test_a_speed_is_that_of_the_same_turn():
 
 def test_a_spread_is_the_median_with_the_smallest_and_the_largest():
     assert spread([3, 1, 7], ".1f") == "3.0 (1.0-7.0)"
-
-
-def test_the_environment_names_machine_threads_and_versions():
-    found = environment(torch.device("cpu"))
-    assert found["device"] == "cpu"
-    assert found["threads"] == str(torch.get_num_threads())
-    assert found["torch"] == torch.__version__
-    assert all(found.values())

@@ -1,6 +1,5 @@
-"""A copied script with a pair of networks of its own: it trains, and is sampled and evaluated with `--networks`."""
+"""A copied script with a pair of networks of its own: it trains, and is sampled with `--networks`."""
 
-import json
 import runpy
 import sys
 
@@ -11,7 +10,6 @@ from helpers import ROOT, call, path_of
 from torch.optim.swa_utils import AveragedModel
 
 from common.data import to_uint8
-from scripts.tools import digit_classifier
 
 OWN = '''
 class Wave(torch.nn.Module):
@@ -74,14 +72,6 @@ def test_a_run_with_networks_of_its_own_is_sampled(trained, tmp_path):
     with torch.no_grad():
         expected = to_uint8(average(z)).numpy()
     assert np.abs(np.load(output)["images"].astype(int) - expected).max() <= 1  # rounded to the other side, at most
-
-
-def test_a_run_with_networks_of_its_own_is_evaluated(trained, monkeypatch):
-    script, run = trained
-    features = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 128), torch.nn.Linear(128, 10)).eval()
-    monkeypatch.setattr(digit_classifier, "digit_classifier", lambda: (features, 0.1))  # to train one takes long
-    call("evaluate", run, "--networks", f"{script}:make_networks", "--count", 20, "--device", "cpu")
-    assert json.loads((run / "evaluation.json").read_text())[0]["samples"]["fid"] > 0
 
 
 @pytest.mark.parametrize("model", ["mlp", "mine"])

@@ -8,7 +8,6 @@ import torch
 from PIL import Image
 
 from common.errors import BadInput
-from scripts import cyclegan
 from scripts.tools import sample
 from scripts.tools.sample import Options, draw_noise, walk
 
@@ -67,18 +66,3 @@ def test_the_rows_of_the_grid_are_the_walks(run, tmp_path):
 def test_a_walk_that_does_not_divide_the_images_into_rows_is_refused(run):
     with pytest.raises(BadInput, match="--interpolate 7: must be 2 or more and divide the --count of 64"):
         sample.main(Options(run, count=64, interpolate=7))
-
-
-def test_a_cyclegan_translates_each_test_image_once_and_has_no_noise(tmp_path):
-    for name, count in (("trainA", 3), ("trainB", 3), ("testA", 7), ("testB", 2)):
-        (tmp_path / "data" / name).mkdir(parents=True)
-        for number in range(count):
-            pixels = np.random.default_rng(number).integers(0, 256, (16, 16), dtype=np.uint8)
-            Image.fromarray(pixels).save(tmp_path / "data" / name / f"{number}.png")
-    small = {"image_size": 16, "batch_size": 2, "width": 2, "blocks": 1, "halvings": 1}
-    cyclegan.main(cyclegan.Options(dataset=str(tmp_path / "data"), steps=1, **small, runs_dir=tmp_path, device="cpu"))
-    (run,) = (tmp_path / "cyclegan").iterdir()
-    images = array({"run": run}, tmp_path)
-    assert len(np.unique(images, axis=0)) == len(images) == 7
-    with pytest.raises(BadInput, match="a CycleGAN has no z"):
-        sample.main(Options(run, interpolate=8))

@@ -1,7 +1,6 @@
 """Images of any size, kind and name go through a finished CycleGAN and come back in their own size."""
 
-import errno
-import os
+import math
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from processes import forked
 from torch.optim.swa_utils import AveragedModel
 
 from common.cyclegan_models import resnet_generator
-from common.data import to_float, to_uint8
+from common.data import to_uint8
 from common.errors import BadInput
 from scripts.cyclegan import Options as Training
 from scripts.cyclegan import main as train
@@ -46,21 +45,9 @@ def files_in(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.numerics
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("size", [(28, 28), (8, 64)])
-def test_a_size_that_the_network_takes_is_translated_as_it_is(size, channels):
-    torch.manual_seed(0)
-    generator = resnet_generator(channels, width=2, blocks=1)
-    image = torch.randint(256, (channels, *size), dtype=torch.uint8)
-    with torch.no_grad():
-        assert translate(generator, image).equal(to_uint8(generator(to_float(image[None])))[0])
-
-
-@pytest.mark.parametrize("size", [(27, 30), (1, 1), (1, 9), (5, 3), (33, 2)])
-def test_another_size_is_reflected_to_one_that_it_takes_and_cut_back(size):
-    height, width = size
-    image = torch.arange(height * width, dtype=torch.uint8).view(1, height, width)
+@pytest.mark.parametrize("size", [(28, 28), (27, 30), (1, 1), (1, 9), (5, 3), (33, 2)])
+def test_a_size_is_reflected_to_one_that_the_network_takes_and_cut_back(size):
+    image = torch.arange(math.prod(size), dtype=torch.uint8).view(1, *size)
     seen = []
 
     class Same(torch.nn.Conv2d):
@@ -69,18 +56,8 @@ def test_another_size_is_reflected_to_one_that_it_takes_and_cut_back(size):
             return images
 
     assert translate(Same(1, 1, 1), image).equal(image)
-    ((padded,),) = seen[0]
-    assert padded.shape == tuple(max(8, -(-side // 4) * 4) for side in size)
-    for row in range(padded.shape[0]):
-        for column in range(padded.shape[1]):
-            source = reflected(row, height), reflected(column, width)
-            assert padded[row, column] == image[0][source]
-
-
-def reflected(place, side):
-    """Back and forth between the first pixel and the last."""
-    period = max(1, 2 * (side - 1))
-    return min(place % period, period - place % period) if side > 1 else 0
+    missing = [(0, max(8, -(-side // 4) * 4) - side) for side in size]
+    assert np.array_equal(seen[0][0, 0], np.pad(image[0], missing, mode="reflect"))
 
 
 def test_a_folder_is_translated_under_its_own_names_at_its_own_sizes(run, images, tmp_path, capsys):
@@ -115,28 +92,23 @@ def test_bad_input_is_refused_by_name_before_anything_is_written(run, images, tm
         (Options(run, tmp_path / "missing", output), "missing: no image, and no folder"),
         (Options(run, tmp_path / "empty", output), "empty: no image, and no folder"),
         (Options(run, images / "notes.txt", output), "notes.txt: no image, and no folder"),
-        (Options(run, images, images / "out"), "lies in the folder of the input"),
-        (Options(run, images / "a.png", images), "lies in the folder of the input"),
     ):
         with pytest.raises(BadInput, match=named):
             main(options)
         assert not output.exists()
-        assert not (images / "out").exists()
 
 
 def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(run, images, tmp_path):
     (images / "a.png").write_text("not a picture")
-    os.mkfifo(images / "pipe.png")
     (images / "gone\n.png").symlink_to("nowhere")
     Image.new("L", (17000, 1)).save(images / "wide.png")
     (images / "wide.png").rename(images / "wide.webp")  # which holds at most 16,383 pixels a side
     done = forked(translate_module.__file__, run, images, "--output", tmp_path / "out")
     assert done.returncode == 1
-    *_, broken, gone, pipe, wide, last = done.stderr.splitlines()
-    for line, name in ((broken, "a.png"), (gone, r"gone\n.png"), (pipe, "pipe.png"), (wide, "wide.webp")):
+    *_, broken, gone, wide, last = done.stderr.splitlines()
+    for line, name in ((broken, "a.png"), (gone, r"gone\n.png"), (wide, "wide.webp")):
         assert line.startswith(f"{images / name} cannot be "), line
-    assert "no regular file" in pipe
-    assert last == "error: 4 of 8 images could not be translated; they are listed above"
+    assert last == "error: 3 of 7 images could not be translated; they are listed above"
     assert f"4 images: {tmp_path / 'out'}" in done.stdout
     assert files_in(tmp_path / "out") == set(FILES) - {"a.png"}
 
@@ -149,19 +121,6 @@ def test_images_that_are_there_are_kept(run, images, tmp_path):
     with pytest.raises(BadInput, match=f"1 of 5 images are there already, as {mine}"):
         main(Options(run, images, output))
     assert files_in(output) == {"sub/d.pgm"}
-
-
-def test_a_full_disk_ends_a_translation_with_the_name_of_the_file(run, images, tmp_path, monkeypatch):
-    output, write = tmp_path / "out", translate_module.write_whole
-
-    def full(path, content):
-        if path.name == "c.webp":
-            raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        write(path, content)
-
-    monkeypatch.setattr(translate_module, "write_whole", full)
-    with pytest.raises(OSError, match=r"No space left.*c\.webp"):
-        main(Options(run, images, output))
 
 
 @pytest.mark.parametrize(
