@@ -99,14 +99,13 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     for name in ("device", "image_size"):
         command += [flag(name), str(getattr(options, name))] if getattr(options, name) else []
 
-    def started_runs() -> list[Path]:
-        return [run for run in set(runs.glob(f"{script}/*")) - before if (run / STARTED).exists()]
-
+    started: list[Path] = []
     with tempfile.TemporaryFile("w+") as output:
         with subprocess.Popen(command, stdout=output, stderr=output) as process:
             try:
-                while not (started := started_runs()) and process.poll() is None:
+                while not started and process.poll() is None:
                     time.sleep(0.05)
+                    started = [run for run in set(runs.glob(f"{script}/*")) - before if (run / STARTED).exists()]
                 start = time.time()
                 end = start + (options.seconds or math.inf)
                 while time.time() < end and process.poll() is None:
