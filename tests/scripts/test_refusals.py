@@ -44,6 +44,13 @@ class OfTwoScales(nn.Sequential):
         return [super().forward(samples)] * 2
 
 
+class InFloat32(nn.Module):
+    """A last layer that leaves autocast's dtype."""
+
+    def forward(self, logits):
+        return logits.float()
+
+
 def head(*layers):
     return nn.Sequential(nn.Conv2d(1, 4, 4, 4), *layers, nn.Flatten(), nn.Linear(4 * 49, 1))
 
@@ -85,9 +92,10 @@ def test_a_step_refuses_a_discriminator_before_it_changes_a_weight(script, make,
     assert all(p.equal(q) for p, q in zip(discriminator.parameters(), before, strict=True))
 
 
-def test_autocast_to_float16_is_refused_by_one_stage_whatever_the_logits_are():
+@pytest.mark.parametrize("last", [nn.Identity(), InFloat32()])
+def test_autocast_to_float16_is_refused_by_one_stage_whatever_the_logits_are(last):
     with torch.autocast("cpu", torch.float16), pytest.raises(ValueError, match="underflow in float16"):
-        train("gan_one_stage", head())
+        train("gan_one_stage", nn.Sequential(head(), last))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
