@@ -67,10 +67,7 @@ def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> D
     parts = [(path, load_size) for path in trained] + [(path, image_size) for path in tested]
     loaded = [load_folder(*part) for part in parts]
     if len({images.shape[1] for images in loaded}) > 1:
-        loaded = [
-            images if images.shape[1] == 3 else load_folder(*part, "RGB")
-            for images, part in zip(loaded, parts, strict=True)
-        ]
+        loaded = [load_folder(*part, "RGB") for part in parts]
     return Domains(*loaded, truth=None, augmented=True)
 
 

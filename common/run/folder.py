@@ -32,8 +32,7 @@ def make_run_folder(parent: Path) -> Path:
 def locked(folder: Path) -> Iterator[None]:
     """Lock a run's folder for the block; the lock ends with this process, also when it is killed.
 
-    Raises BadInput if another process holds the lock. If the file system has no locks, or the folder cannot be
-    written, the block runs without one: the first write then reports the error.
+    Raises BadInput if another process holds the lock. Where the file system has none, the block runs without it.
     """
     lock = FileLock(folder / LOCK, blocking=False, fallback_to_soft=False)  # a soft lock outlives a killed process
     try:

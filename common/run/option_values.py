@@ -22,10 +22,7 @@ Seed = Annotated[int, Ge(0), Le(2**63 - 1)]
 
 
 def checked(options: Options) -> Options:
-    """Return the dataclass `options` with its values of their types, such as a Path for the str of one.
-
-    Raises BadInput, naming the option, for a value of another type or out of its range.
-    """
+    """Return the dataclass `options` with its values of their types, a Path for the str of one; raises BadInput."""
     return options_from_store(type(options), vars(options))
 
 

@@ -97,16 +97,14 @@ class GanOptions(RunOptions, MachineOptions, TrainingOptions, NetworkOptions, Da
     """Options of the scripts with one generator and one discriminator."""
 
 
-# Options that may change when a run is resumed: more steps, another path to its images, another device. The last two
-# are not kept.
+# What may change when a run is resumed: more steps, another path to its images, another device.
 CHANGEABLE = ("steps", "dataset", "device", "compile", "resume", "audit")
 
 
 def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
     """Raise BadInput unless `options` can continue the checkpoint's run, which `script` made.
 
-    They must be those of the run, except for more steps and what CHANGEABLE names. An option that the script did not
-    have when the run was made may have any value.
+    They must be those of the run, but for CHANGEABLE. Options that are newer than the run may have any value.
     """
     run = options.resume
     if not run.is_dir():

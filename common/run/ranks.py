@@ -18,10 +18,9 @@ class LostRank(Exception):
 class Ranks:
     """The processes of a run, seen from one of them; with a single process, no method has an effect.
 
-    Every rank holds all weights and computes on its slice of the global batch, with its rows of the noise. A loss is a
-    mean over samples and no layer mixes samples, so the gradient of the global batch is the sum of the ranks' own, each
-    weighted by the rank's fraction of the batch. `average_gradients`, a hook on each optimizer, puts it in place before
-    the step, by one all-reduce.
+    Every rank holds all weights and computes on its slice of the global batch. A loss is a mean over samples and no
+    layer mixes samples, so the gradient of the global batch is the sum of the ranks' own, each weighted by the rank's
+    fraction of the batch: `average_gradients`, a hook on each optimizer, puts it in place by one all-reduce.
     """
 
     def __init__(self, batch_size: int):
@@ -62,8 +61,6 @@ class Ranks:
             return
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        if not gradients:
-            return
         flat = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
         for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(piece.view_as(gradient))
