@@ -4,6 +4,7 @@ Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and re
 Networks, optimizers, the step and everything else that changes the weights are in the scripts.
 """
 
+import io
 import json
 import math
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +23,10 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
-from common.data import LabeledImages, absolute_dataset, batches, check_images, seed_for, to_uint8
+from common.data import DATASETS, LabeledImages, batches, check_images, seed_for, to_uint8
 from common.errors import BadInput, Stopped
 from common.run.board import charts, events, tag_of
-from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
+from common.run.checkpoint import all_finite, load_checkpoint, load_state, mismatch, refusing
 from common.run.compiled import compile_in_place
 from common.run.folder import locked, make_run_folder, short_path, write_whole
 from common.run.markdown import table
@@ -49,8 +50,8 @@ class TrainingRun:
     def __init__(self, script: str, options: RunOptions):
         """Check `options`, find the other processes, pick the device and seed torch; no file is written here.
 
-        script: path of the training script; runs are in a folder of its name. Raises BadInput for options that cannot
-        work, or that differ from those of the run to resume.
+        script: its path; runs are in a folder of its name. Raises BadInput for options that cannot work, or that differ
+        from those of the run to resume.
         """
         self.options = options = checked(options)
         self.path, self.script = Path(script), Path(script).stem
@@ -69,7 +70,6 @@ class TrainingRun:
         self.latest: tuple[int, dict[str, Tensor | float]] = 0, {}
         self.measures: dict[str, Callable[[], Tensor]] = {}
         self.measured: dict[str, float] = {}
-        self.signal = 0  # the one that ends the run, received by any process
         torch.manual_seed(options.seed)
         self.own_generators = [torch.default_generator]  # what a step itself draws from
         if self.device.type == "cuda":
@@ -88,8 +88,8 @@ class TrainingRun:
             compile_in_place(network)
         return network
 
-    def keep(self, **state: Stateful) -> None:
-        """Name what the checkpoint holds: networks, optimizers and everything else that a step changes."""
+    def keep(self, **state: Any) -> None:
+        """Name what the checkpoint holds: networks, optimizers and whatever else with a `state_dict` a step changes."""
         self.state = state
         self.networks = {name: part for name, part in state.items() if isinstance(part, nn.Module)}
         self.optimizers = {name: part for name, part in state.items() if isinstance(part, Optimizer)}
@@ -97,8 +97,8 @@ class TrainingRun:
     def show(self, columns: int = 8, **pictures: Tensor | Callable[[], Tensor]) -> None:
         """Name the pictures: images (N, C, H, W) in [-1, 1], shown once, or a function that makes them.
 
-        TensorBoard shows each, `columns` images to a row: the first under its name, those of a function under
-        `images/<name>`. Every --sample-every steps the functions are called; their images are also saved as one PNG.
+        TensorBoard shows each, `columns` images to a row, those of a function under `images/<name>`. Every
+        --sample-every steps the functions are called; their images are also saved as one PNG.
         """
         self.pictures, self.columns = pictures, columns
 
@@ -109,8 +109,7 @@ class TrainingRun:
     def noise(self, count: int) -> Tensor:
         """Return a step's noise, (count, z_dim) and standard normal: a function of (seed, step, calls before).
 
-        Under torchrun it is this process's rows of the noise for the global batch; raises ValueError if their number is
-        not `count`.
+        Under torchrun it is this process's rows of the global batch; raises ValueError if they are not `count`.
         """
         rows = count if self.ranks.count == 1 else self.options.batch_size
         whole = torch.randn(rows, self.options.z_dim, device=self.device, generator=self.generator)
@@ -120,11 +119,8 @@ class TrainingRun:
         return noise
 
     def precision(self) -> torch.autocast:
-        """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect.
-
-        Autocast's cache of cast weights is off, because a step changes the weights between two forward passes.
-        """
-        enabled = self.options.precision == "bf16"
+        """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""
+        enabled = self.options.precision == "bf16"  # without a cache: a step changes weights between forward passes
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     def steps(self, *datasets: "Tensor | StreamedImages") -> Iterator[tuple]:
@@ -170,8 +166,8 @@ class TrainingRun:
                 self.write_start()
             audited = opened.enter_context(ExitStack())  # ends before the run does
             audit = audited.enter_context(self.gradient_audit()) if options.audit and leads else None
-            self.logged_at = time.perf_counter(), start
-            while step < options.steps and not self.signal:
+            self.logged_at, signal = (time.perf_counter(), start), 0
+            while step < options.steps and not signal:
                 step += 1
                 # All random numbers of a step are a function of (seed, step), and those that a step draws itself also
                 # of the rank. Not torch.manual_seed: where CUDA is idle, that takes half a millisecond and keeps a
@@ -185,8 +181,8 @@ class TrainingRun:
                 self.bar.update()
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % options.log_every == 0:
-                    self.signal = max(self.ranks.gather(max(signals, default=0)))
-                last = step == options.steps or self.signal > 0
+                    signal = max(self.ranks.gather(max(signals, default=0)))
+                last = step == options.steps or signal > 0
                 if step % options.log_every == 0 or step in (1, options.steps):
                     self.draw_curves()
                 if audit and (last or (step >= start + AUDITED_STEPS and all(map(audit.has_stepped, optimizers)))):
@@ -199,7 +195,7 @@ class TrainingRun:
                     self.save(step)
         self.print_results(step)
         if step < options.steps:
-            raise Interrupted(self.signal)
+            raise Interrupted(signal)
 
     def check_parts(self) -> None:
         """Raise BadInput for a frozen network's optimizer, and for what several ranks cannot train as one process."""
@@ -265,8 +261,7 @@ class TrainingRun:
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take the results of a step: by name, numbers or tensors of one element. Each becomes a curve in TensorBoard.
 
-        Its tag is `tag_of(name)`; names that end in `loss` are also shown beside the progress bar. Tensors are read
-        only every --log-every steps.
+        Names that end in `loss` are also shown beside the progress bar. Tensors are read every --log-every steps.
         """
         self.latest = step, values
 
@@ -287,10 +282,7 @@ class TrainingRun:
         self.bar.set_postfix_str(f"{losses}, {speed:,.0f} images/s", refresh=False)
 
     def finite_numbers(self) -> dict[str, float]:
-        """Return the results of the latest step, averaged over the ranks; raises Stopped if one is no finite number.
-
-        All ranks must call this at the same step, and all get the same numbers.
-        """
+        """Return the latest step's results, averaged over the ranks; raises Stopped if one is no finite number."""
         step, values = self.latest
         for name, value in values.items():
             if isinstance(value, Tensor) and value.numel() != 1:
@@ -327,10 +319,7 @@ class TrainingRun:
         write_whole(self.folder / "samples" / f"step-{step:06d}.png", lambda file: file.write(everything))
 
     def save(self, step: int) -> None:
-        """Write `checkpoint.pt`: only plain data and tensors, so that it loads with `weights_only=True`.
-
-        Raises Stopped, and keeps the previous checkpoint, if a loss or a tensor in the state is not finite.
-        """
+        """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
         self.finite_numbers()
         checkpoint = {"step": step} | {name: part.state_dict() for name, part in self.state.items()}
         for name in self.state:
@@ -338,15 +327,18 @@ class TrainingRun:
                 raise Stopped(f"step {step}: {name} holds a number that is not finite; {self.last_checkpoint()}")
         if self.ranks.leads:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
-            write_whole(self.folder / "checkpoint.pt", lambda file: torch.save(self.config | checkpoint, file))
+            content = io.BytesIO()
+            torch.save(self.config | checkpoint, content)
+            write_whole(self.folder / "checkpoint.pt", lambda file: file.write(content.getbuffer()))
         self.saved_step = step
 
     def describe(self, shapes: list[list[int]], classes: list[list[str]]) -> dict[str, object]:
         """Return what `config.json` holds: the script, its options, the data's shapes and classes, and the machine."""
         options = options_to_store(self.options)
         del options["resume"]
-        if isinstance(options.get("dataset"), str):
-            options["dataset"] = absolute_dataset(options["dataset"])
+        dataset = options.get("dataset")
+        if dataset and dataset not in DATASETS and Path(dataset).is_dir():
+            options["dataset"] = os.path.abspath(dataset)  # noqa: PTH100 (as for the paths among the options)
         data = {"data_shapes": shapes, "classes": classes}
         machine = {"device": str(self.device), "torch": str(torch.__version__)}
         return {"script": self.script, "options": options} | data | machine

@@ -15,16 +15,12 @@ class StreamedImages:
     """Images that stay in their files, with the part of the interface of a uint8 tensor (N, C, H, W) that we use."""
 
     def __init__(self, paths: Sequence, shape: tuple[int, int, int], read: Callable[..., Tensor]):
-        """Store the paths; no image is read yet.
-
-        shape: (C, H, W) of every image. read: returns the image of a path as uint8 of this shape, or raises BadInput.
-        """
+        # shape: (C, H, W) of every image. read: returns the image of a path, uint8 of this shape, or raises BadInput.
         self.paths, self.read = paths, read
         self.shape = torch.Size([len(paths), *shape])
         self.device = torch.device("cpu")
 
     def __len__(self) -> int:
-        """Return N."""
         return len(self.paths)
 
     def to(self, device: torch.device) -> "StreamedImages":
@@ -35,8 +31,8 @@ class StreamedImages:
     def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
         """Yield the images of each tensor of indices in `order`: uint8 (len(indices), C, H, W) on the device.
 
-        order: at least one batch; it may be endless. Threads suffice: Pillow decodes and resizes without holding
-        Python's lock. Raises BadInput for a file that cannot be read, at the step of its batch.
+        order: at least one batch; it may be endless. Threads suffice: Pillow works without Python's lock. Raises
+        BadInput for a file that cannot be read, at the step of its batch.
         """
         yield self.read_batch(next(order)).to(self.device)  # a single batch, for a picture, needs no threads
         threads, arriving = ThreadPoolExecutor(THREADS), deque()

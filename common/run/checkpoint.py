@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -70,17 +70,7 @@ def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
         return options_from_store(kind, checkpoint["options"])
 
 
-class Stateful(Protocol):
-    """A network, an optimizer, or another object whose state is plain data and tensors."""
-
-    def state_dict(self) -> dict:
-        """Return the state."""
-
-    def load_state_dict(self, state: dict) -> object:
-        """Replace the state."""
-
-
-def mismatch(part: Stateful, state: object) -> str | None:
+def mismatch(part: Any, state: object) -> str | None:
     """Return why `part` cannot load `state`, in a few words, or None if it can; changes neither.
 
     Names, shapes and dtypes must be those of the network or optimizer; other objects check the state themselves, in
@@ -129,7 +119,7 @@ def numbers_of(settings: dict) -> dict:
     return {name: value for name, value in settings.items() if is_number(value)}
 
 
-def load_state(part: Stateful, state: dict) -> None:
+def load_state(part: Any, state: dict) -> None:
     """Load `state`, which has passed `mismatch`; of an optimizer's settings the numbers alone."""
     if isinstance(part, Optimizer):
         groups = [

@@ -22,10 +22,11 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     by one process under torchrun: status 2 for `BadInput`, 1 for `Stopped`, `LostRank` and an OSError that names its
     file. After a signal the status is 128 plus its number.
     """
+    description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
     try:
-        given = parse(options, main.__globals__["__doc__"])
+        given = tyro.cli(options, description=description)
         if getattr(given, "resume", None):
-            given = parse(options, main.__globals__["__doc__"], default=given.of_run())
+            given = tyro.cli(options, description=description, default=given.of_run())
         main(given)
     except BadInput as error:
         end(str(error), 2)
@@ -53,11 +54,3 @@ def end(message: str, status: int) -> NoReturn:
 def one_line(message: str) -> str:
     """Return the message as one line: names in it may hold line breaks and bytes that are not text."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
-
-
-def parse(options: type[Options], description: str | None, default: Options | None = None) -> Options:
-    """Return the `options` parsed from the command line, or end with status 2.
-
-    description: the text above the help, up to its first indented paragraph. default: the options left out.
-    """
-    return tyro.cli(options, description=(description or "").split("\n\n    ")[0], default=default)

@@ -27,10 +27,7 @@ def checked(options: Options) -> Options:
 
 
 def options_to_store(options: object) -> dict[str, Any]:
-    """Return the dataclass `options` as stored in a file, by name: numbers, strings, None and lists of those.
-
-    Paths become absolute, so that they are valid from every folder.
-    """
+    """Return the dataclass `options` as JSON has it, by name; paths become absolute, so that they hold anywhere."""
     return {field.name: plain(getattr(options, field.name)) for field in fields(options)}
 
 

@@ -127,18 +127,14 @@ def check_same_on_all_ranks(ranks: Ranks, **settings: object) -> None:
     for other in ranks.gather(settings):
         for name, value in settings.items():
             if other[name] != value:
-                raise BadInput(
-                    f"{flag(name)}: {value} here and {other[name]} in another process; start all with the same options"
-                )
+                difference = f"{value} here and {other[name]} in another process"
+                raise BadInput(f"{flag(name)}: {difference}; start all with the same options")
 
 
 def pick_device(name: str | None) -> torch.device:
-    """Return the device called `name`, by default CUDA if it is available; raises BadInput if the machine lacks it.
-
-    Under torchrun each process takes the CUDA device of its local rank.
-    """
+    """Return the device `name`, by default CUDA where it is available; raises BadInput if this machine lacks it."""
     name = name or ("cuda" if torch.cuda.is_available() else "cpu")
-    if name == "cuda" and "LOCAL_RANK" in os.environ:
+    if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         torch.zeros(1, device=name).item()

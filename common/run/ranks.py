@@ -24,16 +24,11 @@ class Ranks:
     """
 
     def __init__(self, batch_size: int):
-        """Find the other processes if torchrun has started this one; waits until all are connected.
-
-        batch_size: the global batch, at least the number of ranks.
-        """
+        """Find the other processes if torchrun has started this one, and wait until all are connected."""
         if dist.is_torchelastic_launched() and not dist.is_initialized():
             with lost_ranks():
                 dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
-            # One rank may have connected to all others before these have to each other. If it ended now, with an error
-            # in its options, they would wait for it.
-            meet()
+            meet()  # else, if one ended now with an error in its options, the others would wait for it to connect
         self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         self.leads = self.rank == 0  # only rank 0 writes and prints
         self.batch_size = batch_size

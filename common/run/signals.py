@@ -12,10 +12,7 @@ class Interrupted(Exception):
 
 @contextmanager
 def signals_noted() -> Iterator[list[int]]:
-    """Yield a list that gets the number of the first SIGINT or SIGTERM in the block; a second one acts as usual.
-
-    Outside the main thread, which alone receives signals, the list stays empty.
-    """
+    """Yield a list that gets the number of the first SIGINT or SIGTERM in the block; a second one acts as usual."""
     received, before = [], {}
 
     def note(number: int, _frame: object) -> None:
@@ -26,7 +23,7 @@ def signals_noted() -> Iterator[list[int]]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    if threading.current_thread() is threading.main_thread():
+    if threading.current_thread() is threading.main_thread():  # which alone receives signals
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield received
