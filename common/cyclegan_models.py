@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from torch import nn
 
-MOST_BLOCKS, MOST_HALVINGS = 100, 10  # more is a slip, or a checkpoint's attempt on the machine's memory
+MOST_BLOCKS = 100  # more is a slip, or a checkpoint's attempt on the machine's memory
 
 
 def cyclegan_networks(
@@ -17,8 +17,6 @@ def cyclegan_networks(
 
     The published sizes are the defaults. Raises ValueError for images that these networks cannot take.
     """
-    if halvings > MOST_HALVINGS:
-        raise ValueError(f"{halvings} halvings, but at most {MOST_HALVINGS}")
     channels, height, size = image_shape
     smallest = 3 * 2**halvings
     if height % 4 or size % 4 or min(height, size) < smallest:
@@ -30,8 +28,7 @@ def cyclegan_networks(
 def resnet_generator(channels: int, width: int = 64, blocks: int = 9) -> nn.Module:
     """Return CycleGAN's generator, images (N, C, H, W) to images of the same size; H and W are multiples of 4.
 
-    Two halvings, `blocks` residual blocks, two doublings. `width` is the number of channels at full size. Raises
-    ValueError for more blocks than anyone means.
+    Two halvings, `blocks` residual blocks, two doublings. `width` is the number of channels at full size.
     """
     if blocks > MOST_BLOCKS:
         raise ValueError(f"{blocks} blocks, but at most {MOST_BLOCKS}")
@@ -51,7 +48,6 @@ class ResidualBlock(nn.Module):
     """Two 3x3 convolutions with instance normalisation beside the identity; (N, channels, H, W) in and out."""
 
     def __init__(self, channels: int):
-        """Make the two convolutions."""
         super().__init__()
         self.residual = nn.Sequential(
             nn.ReflectionPad2d(1),
@@ -71,8 +67,8 @@ class ResidualBlock(nn.Module):
 def patch_discriminator(channels: int, width: int = 64, halvings: int = 3) -> nn.Module:
     """Return CycleGAN's discriminator, images (N, C, H, W) to logits (N, 1, h, w), one for each overlapping patch.
 
-    PatchGAN, Isola et al., "Image-to-Image Translation with Conditional Adversarial Networks" (2017), as in Zhu et al.
-    (2017). With 3 halvings a logit sees 70 x 70 pixels, with 2 it sees 34 x 34.
+    PatchGAN, Isola et al., "Image-to-Image Translation with Conditional Adversarial Networks" (2017). With 3 halvings
+    a logit sees 70 x 70 pixels, with 2 it sees 34 x 34.
     """
     layers = [nn.Conv2d(channels, width, 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
     widths = [width << min(halving, 3) for halving in range(halvings + 1)]

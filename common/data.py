@@ -34,7 +34,6 @@ class LabeledImages:
     classes: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Return N."""
         return len(self.images)
 
     @property
@@ -45,11 +44,6 @@ class LabeledImages:
     def to(self, device: torch.device) -> "LabeledImages":
         """Return the data set on `device`."""
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
-
-
-def absolute_dataset(dataset: str) -> str:
-    """Return `dataset` with a folder's path made absolute, so that it is the same from any current folder."""
-    return str(Path(dataset).absolute()) if dataset not in DATASETS and Path(dataset).is_dir() else dataset
 
 
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
@@ -68,7 +62,7 @@ def load_stacked_digits(count: int = STACKED, seed: int = 0) -> tuple[Tensor, Te
     """Return images of three digits each, in red, green and blue, uint8 (count, 3, 28, 28), and the labels (count, 3).
 
     The digits are those of `load_mnist5k`, drawn independently: an image is a function of seed and index, and the 1,000
-    combinations are equally probable. Srivastava et al., "VEEGAN" (2017). 2,352 bytes an image.
+    combinations are equally probable. Srivastava et al., "VEEGAN" (2017).
     """
     digits, labels = load_mnist5k()
     drawn = torch.from_numpy(np.random.default_rng(seed).integers(len(digits), size=(count, 3)))
@@ -95,9 +89,8 @@ def check_images(images: Any) -> None:
 def batches(images: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator[Any]:
     """Yield each step's batch, as floats in [-1, 1] on the images' device, without end.
 
-    images: what `load_images` returns, a uint8 tensor (N, C, H, W) or a stream; both give the same batches. Of
-    LabeledImages, a batch is a pair: floats, and their labels. rows: the slice of every batch to yield; no other image
-    is read. Raises BadInput for a streamed image that cannot be read.
+    images: uint8 (N, C, H, W), or a stream, which gives the same batches. Of LabeledImages a batch is a pair: floats,
+    labels. rows: the slice of every batch to yield; no other image is read. Raises BadInput for what cannot be read.
     """
     order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
     if isinstance(images, LabeledImages):  # both parts in the same order, a function of seed and step

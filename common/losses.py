@@ -65,10 +65,7 @@ def relativistic_loss(higher: Tensor, lower: Tensor) -> Tensor:
 
 
 def zero_centred_penalty(logits: Tensor, samples: Tensor) -> Tensor:
-    """Mean over samples of `|dD/dx|^2`, a 0-d tensor: R1 on real samples, R2 on fake ones.
-
-    logits: what D made of `samples`, as `sample_gradients` takes them.
-    """
+    """Mean over samples of `|dD/dx|^2`, a 0-d tensor: R1 on real samples, R2 on fake ones; see `sample_gradients`."""
     return sample_gradients(logits, samples).square().sum(1).mean()
 
 
@@ -82,12 +79,12 @@ def approximate_penalty(
     """Mean over samples of `((D(x + sigma * noise) - D(x)) / sigma)^2`, a 0-d tensor, without a second derivative.
 
     Its mean over the noise tends to `zero_centred_penalty` as sigma goes to 0. The paper does not divide: its weight of
-    100 at a sigma of 0.01 is 0.01 here. samples: (N, ...). logits: (N, ...), what D made of them; several logits of a
-    sample count as their sum. noise: of the shape of samples, standard normal; None draws it.
+    100 at a sigma of 0.01 is 0.01 here. samples, logits: as in `sample_gradients`. noise: standard normal, of the shape
+    of samples; None draws it.
 
-    sigma: for pixels in [-1, 1]. Too big, D is curved; too small, the difference is lost in the rounding of the logits.
-    With the D of a default run of `gan_detach.py` the smallest that gives the exact penalty, but for the noise, is 1e-9
-    in float64, 1e-5 in float32 and 0.03 in bfloat16, where 0.01 gives 1.3 times and 0.003 four times as much.
+    sigma: for pixels in [-1, 1]. If it is too small, the difference is lost in the rounding of the logits. With D of a
+    default run of `gan_detach.py` the smallest that gives the exact penalty is 1e-9 in float64, 1e-5 in float32 and
+    0.03 in bfloat16, where 0.01 gives 1.3 times and 0.003 four times as much.
     """
     if noise is None:
         noise = torch.randn_like(samples)

@@ -13,10 +13,9 @@ def require_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
     """Raise ValueError if a logit of `discriminator` depends on other samples of its batch.
 
     samples: (N, ...), as the discriminator takes them. The derivative of the first logit with respect to the other
-    samples must be exactly zero. It is not, for example, with batch normalisation in training mode or with minibatch
-    standard deviation, whatever class or function computes them. A last layer that starts at zero hides it, so it is
-    asked at the calls 1, 2, 4, 8, ... for each discriminator, with a pass of its own. That changes neither the state of
-    the discriminator nor that of the random number generators.
+    samples must be exactly zero. With batch normalisation in training mode or minibatch standard deviation it is not. A
+    last layer that starts at zero hides it, so it is asked at the calls 1, 2, 4, 8, ... for each discriminator, with a
+    pass of its own, which changes neither the state of the discriminator nor that of the random number generators.
     """
     if len(samples) < 2:
         return

@@ -4,6 +4,7 @@ Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and re
 Networks, optimizers, the step and everything else that changes the weights are in the scripts.
 """
 
+import io
 import json
 import math
 import os
@@ -12,22 +13,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
-from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-from common.data import LabeledImages, absolute_dataset, batches, check_images, seed_for, to_uint8
+from common.data import DATASETS, LabeledImages, batches, check_images, seed_for, to_uint8
 from common.errors import BadInput, Stopped
 from common.run.board import charts, events, tag_of
-from common.run.checkpoint import Stateful, all_finite, load_checkpoint, load_state, mismatch, refusing
+from common.run.checkpoint import all_finite, load_checkpoint, load_state, mismatch, refusing
 from common.run.compiled import compile_in_place
 from common.run.folder import locked, make_run_folder, short_path, write_whole
 from common.run.markdown import table
@@ -51,12 +50,11 @@ class TrainingRun:
     def __init__(self, script: str, options: RunOptions):
         """Check `options`, find the other processes, pick the device and seed torch; no file is written here.
 
-        script: path of the training script; runs are in a folder of its name. Raises BadInput for options that cannot
-        work, or that differ from those of the run to resume.
+        script: its path; runs are in a folder of its name. Raises BadInput for options that cannot work, or that differ
+        from those of the run to resume.
         """
         self.options = options = checked(options)
-        self.path = Path(script)
-        self.script = self.path.stem
+        self.path, self.script = Path(script), Path(script).stem
         self.folder = options.resume
         self.saved_step: int | None = None
         if options.resume:
@@ -68,18 +66,10 @@ class TrainingRun:
         if options.batch_size < self.ranks.count:
             message = f"leaves some of {self.ranks.count} processes without an image; raise it or start fewer"
             raise BadInput(f"--batch-size {options.batch_size}: {message}")
-        self.state: dict[str, Stateful] = {}
+        self.keep()
         self.latest: tuple[int, dict[str, Tensor | float]] = 0, {}
-        self.pictures: dict[str, Tensor | Callable[[], Tensor]] = {}
-        self.columns = 8
         self.measures: dict[str, Callable[[], Tensor]] = {}
         self.measured: dict[str, float] = {}
-        self.config: dict[str, object] = {}
-        self.board: SummaryWriter | None = None  # of rank 0, within `steps`
-        self.bar: tqdm | None = None
-        self.logged_at = 0.0, 0  # time in seconds, and step
-        self.signals: list[int] = []  # received by this process
-        self.signal = 0  # the one that ends the run, received by any process
         torch.manual_seed(options.seed)
         self.own_generators = [torch.default_generator]  # what a step itself draws from
         if self.device.type == "cuda":
@@ -98,19 +88,17 @@ class TrainingRun:
             compile_in_place(network)
         return network
 
-    def keep(self, **state: Stateful) -> None:
-        """Name what the checkpoint holds: networks, optimizers and everything else that a step changes."""
+    def keep(self, **state: Any) -> None:
+        """Name what the checkpoint holds: networks, optimizers and whatever else with a `state_dict` a step changes."""
         self.state = state
-
-    def networks(self) -> dict[str, nn.Module]:
-        """Return the networks among what `keep` named."""
-        return {name: part for name, part in self.state.items() if isinstance(part, nn.Module)}
+        self.networks = {name: part for name, part in state.items() if isinstance(part, nn.Module)}
+        self.optimizers = {name: part for name, part in state.items() if isinstance(part, Optimizer)}
 
     def show(self, columns: int = 8, **pictures: Tensor | Callable[[], Tensor]) -> None:
         """Name the pictures: images (N, C, H, W) in [-1, 1], shown once, or a function that makes them.
 
-        TensorBoard shows each, `columns` images to a row: the first under its name, those of a function under
-        `images/<name>`. Every --sample-every steps the functions are called; their images are also saved as one PNG.
+        TensorBoard shows each, `columns` images to a row, those of a function under `images/<name>`. Every
+        --sample-every steps the functions are called; their images are also saved as one PNG.
         """
         self.pictures, self.columns = pictures, columns
 
@@ -121,8 +109,7 @@ class TrainingRun:
     def noise(self, count: int) -> Tensor:
         """Return a step's noise, (count, z_dim) and standard normal: a function of (seed, step, calls before).
 
-        Under torchrun it is this process's rows of the noise for the global batch; raises ValueError if their number is
-        not `count`.
+        Under torchrun it is this process's rows of the global batch; raises ValueError if they are not `count`.
         """
         rows = count if self.ranks.count == 1 else self.options.batch_size
         whole = torch.randn(rows, self.options.z_dim, device=self.device, generator=self.generator)
@@ -132,11 +119,8 @@ class TrainingRun:
         return noise
 
     def precision(self) -> torch.autocast:
-        """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect.
-
-        Autocast's cache of cast weights is off, because a step changes the weights between two forward passes.
-        """
-        enabled = self.options.precision == "bf16"
+        """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""
+        enabled = self.options.precision == "bf16"  # without a cache: a step changes weights between forward passes
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     def steps(self, *datasets: "Tensor | StreamedImages") -> Iterator[tuple]:
@@ -147,25 +131,21 @@ class TrainingRun:
         int64 (batch_size,). A resumed run loads its state here. Raises BadInput where the run cannot start, Stopped
         where it cannot continue, and Interrupted, with everything saved, after Ctrl-C or SIGTERM.
         """
-        options = self.options
+        options, leads, optimizers = self.options, self.ranks.leads, self.optimizers.values()
         for images in datasets:
             check_images(images)
         shapes = [list(images.shape) for images in datasets]
         classes = [list(images.classes) for images in datasets if isinstance(images, LabeledImages)]
         check_same_on_all_ranks(self.ranks, dataset=[shapes, classes])
         self.check_parts()
-        leads = self.ranks.leads
-        with ExitStack() as opened, signals_noted() as self.signals, ExitStack() as audited:
-            if leads and not options.resume:
-                self.folder = make_run_folder(options.runs_dir / self.script)
+        with ExitStack() as opened, signals_noted() as signals:
             if leads:
+                self.folder = options.resume or make_run_folder(options.runs_dir / self.script)
                 opened.enter_context(locked(self.folder))
             self.folder = self.ranks.gather(self.folder)[0]
-            start = self.restore(shapes, classes) if options.resume else 0
-            if start == options.steps:
-                self.print_results(start)
-                return
-            self.ranks.broadcast_weights(self.networks().values())
+            start = step = self.restore(shapes, classes) if options.resume else 0
+            opened.enter_context(self.errors_as_stopped())
+            self.ranks.broadcast_weights(self.networks.values())
             streams = [
                 batches(images, options.batch_size, seed_for(options.seed, domain), start, self.ranks.rows)
                 for domain, images in enumerate(datasets)
@@ -174,24 +154,21 @@ class TrainingRun:
                 opened.callback(stream.close)  # ends the threads that read its images
             progress = {"initial": start, "total": options.steps, "unit": "step", "dynamic_ncols": True}
             self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not leads))
-            with self.write_errors_as_stopped():
-                if leads:
-                    self.write_config(shapes, classes)
-                    # TensorBoard ignores what an earlier process logged about steps after the checkpoint.
-                    self.board = opened.enter_context(events(self.folder, start + 1 if options.resume else None))
-                if options.resume:
-                    self.save(start)  # with the new --steps, so that they are kept even if this process is killed
-                elif leads:
-                    self.write_start()
-            audits = options.audit and leads
-            if audits:
-                from gradient_audit import GradientAudit  # only --audit needs the module
-
-                trained = {name: part for name, part in self.networks().items() if not isinstance(part, AveragedModel)}
-                audit = audited.enter_context(GradientAudit(**trained))
-                optimizers = [part for part in self.state.values() if isinstance(part, Optimizer)]
-            self.logged_at = time.perf_counter(), start
-            for step in range(start + 1, options.steps + 1):
+            self.config = self.describe(shapes, classes)
+            if leads:
+                config = json.dumps(self.config, indent=2).encode()
+                write_whole(self.folder / "config.json", lambda file: file.write(config))
+                # TensorBoard ignores what an earlier process logged about steps after the checkpoint.
+                self.board = opened.enter_context(events(self.folder, start + 1 if options.resume else None))
+            if options.resume:
+                self.save(start)  # with the new --steps, so that they are kept even if this process is killed
+            elif leads:
+                self.write_start()
+            audited = opened.enter_context(ExitStack())  # ends before the run does
+            audit = audited.enter_context(self.gradient_audit()) if options.audit and leads else None
+            self.logged_at, signal = (time.perf_counter(), start), 0
+            while step < options.steps and not signal:
+                step += 1
                 # All random numbers of a step are a function of (seed, step), and those that a step draws itself also
                 # of the rank. Not torch.manual_seed: where CUDA is idle, that takes half a millisecond and keeps a
                 # stack trace each time.
@@ -199,57 +176,41 @@ class TrainingRun:
                     generator.manual_seed(seed_for(options.seed, len(datasets), step, 1 + self.ranks.rank))
                 for generator in self.generators:
                     generator.manual_seed(seed_for(options.seed, len(datasets), step))
-                try:
-                    reals = [next(stream) for stream in streams]
-                except BadInput as error:
-                    raise Stopped(f"{error}; {self.last_checkpoint()}") from error
-                parts = [real if isinstance(real, tuple) else (real,) for real in reals]
-                yield step, *chain.from_iterable(parts)
+                reals = [next(stream) for stream in streams]
+                yield step, *(part for real in reals for part in (real if isinstance(real, tuple) else [real]))
                 self.bar.update()
-                last = self.ends(step)
-                with self.write_errors_as_stopped():
-                    if step % options.log_every == 0 or step in (1, options.steps):
-                        self.draw_curves()
-                    if audits and (last or (step >= start + AUDITED_STEPS and all(map(audit.has_stepped, optimizers)))):
-                        audited.close()
-                        audits = False
-                        self.report(audit, step, f"the first {step - start} steps")
-                    if last or step % options.sample_every == 0:
-                        self.sample(step)
-                    if last or step % options.checkpoint_every == 0:
-                        self.save(step)
-                if last:
-                    break
+                # Several processes must stop at the same step, so they exchange signals when they log.
+                if self.ranks.count == 1 or step % options.log_every == 0:
+                    signal = max(self.ranks.gather(max(signals, default=0)))
+                last = step == options.steps or signal > 0
+                if step % options.log_every == 0 or step in (1, options.steps):
+                    self.draw_curves()
+                if audit and (last or (step >= start + AUDITED_STEPS and all(map(audit.has_stepped, optimizers)))):
+                    audited.close()
+                    self.report(audit, step, f"the first {step - start} steps")
+                    audit = None
+                if last or step % options.sample_every == 0:
+                    self.sample(step)
+                if last or step % options.checkpoint_every == 0:
+                    self.save(step)
         self.print_results(step)
         if step < options.steps:
-            raise Interrupted(self.signal)
+            raise Interrupted(signal)
 
     def check_parts(self) -> None:
         """Raise BadInput for a frozen network's optimizer, and for what several ranks cannot train as one process."""
-        average, several = self.ranks.average_gradients, self.ranks.count > 1
-        for name, part in self.state.items():
-            if isinstance(part, Optimizer):
-                if not any(weight.requires_grad for group in part.param_groups for weight in group["params"]):
-                    raise BadInput(f"{name}: all of its parameters are frozen; unfreeze some with requires_grad_(True)")
-                if several and average not in part._optimizer_step_pre_hooks.values():
-                    cure = f"before the loop, call {name}.register_step_pre_hook(run.ranks.average_gradients)"
-                    raise BadInput(f"{name}: its gradients are not averaged over the processes; {cure}")
-            for layer in part.modules() if several and isinstance(part, nn.Module) else ():
+        several = self.ranks.count > 1
+        for name, optimizer in self.optimizers.items():
+            if not any(weight.requires_grad for group in optimizer.param_groups for weight in group["params"]):
+                raise BadInput(f"{name}: all of its parameters are frozen; unfreeze some with requires_grad_(True)")
+            if several and self.ranks.average_gradients not in optimizer._optimizer_step_pre_hooks.values():
+                cure = f"before the loop, call {name}.register_step_pre_hook(run.ranks.average_gradients)"
+                raise BadInput(f"{name}: its gradients are not averaged over the processes; {cure}")
+        for name, network in self.networks.items() if several else ():
+            for layer in network.modules():
                 if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm) and layer.training:
                     cure = "use GroupNorm, or SyncBatchNorm on CUDA"
                     raise BadInput(f"{name}: its {type(layer).__name__} normalises over a part of the batch; {cure}")
-
-    def ends(self, step: int) -> bool:
-        """Return whether `step` is the last: that of --steps, or the first after a signal.
-
-        Several processes must stop at the same step, so they exchange signals every `--log-every` steps.
-        """
-        if step == self.options.steps:
-            return True
-        if self.ranks.count > 1 and step % self.options.log_every:
-            return False
-        self.signal = max(self.ranks.gather(max(self.signals, default=0)))
-        return self.signal > 0
 
     def restore(self, shapes: list[list[int]], classes: list[list[str]]) -> int:
         """Load the checkpoint's state and return its step; raises BadInput, loading nothing, if it does not fit."""
@@ -275,11 +236,18 @@ class TrainingRun:
     def write_start(self) -> None:
         """Write what a new run shows before its first step: its options, fixed pictures and first samples."""
         options = table(["option", "value"], [[name, str(value)] for name, value in asdict(self.options).items()])
-        self.board.add_text("options", options)
+        self.board.add_text("options", options.encode(errors="replace").decode())  # a path may hold what is no text
         for name, picture in self.pictures.items():
             if isinstance(picture, Tensor):
                 self.board.add_image(name, grid(to_uint8(picture), self.columns), 0)
         self.sample(0)
+
+    def gradient_audit(self) -> "GradientAudit":
+        """Return an audit of the networks that are trained, to be entered."""
+        from gradient_audit import GradientAudit  # only --audit needs the module
+
+        trained = {name: part for name, part in self.networks.items() if not isinstance(part, AveragedModel)}
+        return GradientAudit(**trained)
 
     def report(self, audit: "GradientAudit", step: int, steps: str) -> None:
         """Print the audit, show it in TensorBoard and write it as a page into the run's folder."""
@@ -293,13 +261,8 @@ class TrainingRun:
     def log(self, step: int, values: dict[str, Tensor | float]) -> None:
         """Take the results of a step: by name, numbers or tensors of one element. Each becomes a curve in TensorBoard.
 
-        Its tag is `tag_of(name)`; names that end in `loss` are also shown beside the progress bar. Tensors are read
-        only every --log-every steps. Raises Stopped for tensors of more elements.
+        Names that end in `loss` are also shown beside the progress bar. Tensors are read every --log-every steps.
         """
-        for name, value in values.items():
-            if isinstance(value, Tensor) and value.numel() != 1:
-                message = f"a tensor of shape {tuple(value.shape)} as {name!r}; a curve takes one number"
-                raise Stopped(f"step {step}: the step returned {message}")
         self.latest = step, values
 
     def draw_curves(self) -> None:
@@ -319,28 +282,27 @@ class TrainingRun:
         self.bar.set_postfix_str(f"{losses}, {speed:,.0f} images/s", refresh=False)
 
     def finite_numbers(self) -> dict[str, float]:
-        """Return the results of the latest step, averaged over the ranks; raises Stopped if one is not finite.
-
-        All ranks must call this at the same step, and all get the same numbers.
-        """
+        """Return the latest step's results, averaged over the ranks; raises Stopped if one is no finite number."""
         step, values = self.latest
+        for name, value in values.items():
+            if isinstance(value, Tensor) and value.numel() != 1:
+                message = f"a tensor of shape {tuple(value.shape)} as {name!r}; a curve takes one number"
+                raise Stopped(f"step {step}: the step returned {message}")
         tensors = [torch.as_tensor(value).detach().reshape(()) for value in values.values()]
         tensors = [tensor.to(self.device, torch.get_default_dtype()) for tensor in tensors]
         means = self.ranks.mean(torch.stack(tensors)).tolist() if values else []
-        numbers = dict(zip(values, means, strict=True))
-        for name, number in numbers.items():
+        for name, number in zip(values, means, strict=True):
             if not math.isfinite(number):
-                raise Stopped(
-                    f"step {step}: {name} is {number}; {self.last_checkpoint()}; try a lower --lr in a new run"
-                )
-        return numbers
+                message = f"{self.last_checkpoint()}; try a lower --lr in a new run"
+                raise Stopped(f"step {step}: {name} is {number}; {message}")
+        return dict(zip(values, means, strict=True))
 
     def sample(self, step: int) -> None:
         """Draw, show and save the pictures and measurements after `step`."""
         if not self.ranks.leads:
             return
-        modes = {module: module.training for network in self.networks().values() for module in network.modules()}
-        for network in self.networks().values():
+        modes = {module: module.training for network in self.networks.values() for module in network.modules()}
+        for network in self.networks.values():
             network.eval()
         with torch.no_grad():
             drawn = {name: make() for name, make in self.pictures.items() if callable(make)}
@@ -354,17 +316,10 @@ class TrainingRun:
             self.board.add_scalar(name, number, step)
         (self.folder / "samples").mkdir(exist_ok=True)
         everything = png(grid(to_uint8(torch.cat(list(drawn.values()))), self.columns))
-        write_whole(self.sample_path(step), lambda file: file.write(everything))
-
-    def sample_path(self, step: int) -> Path:
-        """Return the path of the sample grid of `step`."""
-        return self.folder / "samples" / f"step-{step:06d}.png"
+        write_whole(self.folder / "samples" / f"step-{step:06d}.png", lambda file: file.write(everything))
 
     def save(self, step: int) -> None:
-        """Write `checkpoint.pt`: only plain data and tensors, so that it loads with `weights_only=True`.
-
-        Raises Stopped, and keeps the previous checkpoint, if a loss or a tensor in the state is not finite.
-        """
+        """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
         self.finite_numbers()
         checkpoint = {"step": step} | {name: part.state_dict() for name, part in self.state.items()}
         for name in self.state:
@@ -372,30 +327,29 @@ class TrainingRun:
                 raise Stopped(f"step {step}: {name} holds a number that is not finite; {self.last_checkpoint()}")
         if self.ranks.leads:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
-            write_whole(self.folder / "checkpoint.pt", lambda file: torch.save(self.config | checkpoint, file))
+            content = io.BytesIO()
+            torch.save(self.config | checkpoint, content)
+            write_whole(self.folder / "checkpoint.pt", lambda file: file.write(content.getbuffer()))
         self.saved_step = step
 
-    def write_config(self, shapes: list[list[int]], classes: list[list[str]]) -> None:
-        """Write `config.json`: the script, its options, the data's shapes and classes, and what it ran on."""
+    def describe(self, shapes: list[list[int]], classes: list[list[str]]) -> dict[str, object]:
+        """Return what `config.json` holds: the script, its options, the data's shapes and classes, and the machine."""
         options = options_to_store(self.options)
         del options["resume"]
-        if isinstance(options.get("dataset"), str):
-            options["dataset"] = absolute_dataset(options["dataset"])
-        self.config = {
-            "script": self.script,
-            "options": options,
-            "data_shapes": shapes,
-            "classes": classes,
-            "device": str(self.device),
-            "torch": str(torch.__version__),
-        }
-        write_whole(self.folder / "config.json", lambda file: file.write(json.dumps(self.config, indent=2).encode()))
+        dataset = options.get("dataset")
+        if dataset and dataset not in DATASETS and Path(dataset).is_dir():
+            options["dataset"] = os.path.abspath(dataset)  # noqa: PTH100 (as for the paths among the options)
+        data = {"data_shapes": shapes, "classes": classes}
+        machine = {"device": str(self.device), "torch": str(torch.__version__)}
+        return {"script": self.script, "options": options} | data | machine
 
     @contextmanager
-    def write_errors_as_stopped(self) -> Iterator[None]:
-        """Raise an OSError of the block, which writes the run's files, as Stopped."""
+    def errors_as_stopped(self) -> Iterator[None]:
+        """Raise as Stopped an image that cannot be read, or an OSError in writing the run's files."""
         try:
             yield
+        except BadInput as error:
+            raise Stopped(f"{error}; {self.last_checkpoint()}") from error
         except OSError as error:
             where = os.fsdecode(error.filename or self.folder)
             raise Stopped(f"{where}: {error.strerror or error}; {self.last_checkpoint()}") from error
@@ -417,6 +371,6 @@ class TrainingRun:
             print(f"Continue:    {launcher} {script} --resume {folder}")
         for name, number in self.measured.items():
             print(f"{name}: {number:.4f}")
-        print(f"Samples:     {short_path(self.sample_path(step))}")
+        print(f"Samples:     {short_path(self.folder)}/samples/step-{step:06d}.png")
         print(f"More images: python {shlex.quote(str(short_path(SAMPLE)))} {folder}")
         print(f"TensorBoard: tensorboard --logdir {parent}")

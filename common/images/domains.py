@@ -16,7 +16,6 @@ from common.images.folder import load_folder
 from common.images.load import load_images, resized
 from common.images.streaming import StreamedImages
 
-PUBLISHED_SIZE, PUBLISHED_LOAD_SIZE = 256, 286
 JUDGED = 1000  # the error is measured on at most so many images
 
 Images = Tensor | StreamedImages
@@ -43,22 +42,18 @@ def load_domains(dataset: str, image_size: int | None = None, load_size: int | N
     """Return the domains in the folders trainA, trainB, testA and testB of `dataset`, or two made from `dataset`.
 
     image_size: pixels a side to train at; None is 256 for the four folders, and as in `load_images` for other data.
-    load_size: pixels a side to crop from, for the four folders alone; None is 286/256 of image_size. Other data is
-    neither cropped nor flipped. Raises BadInput for sizes that do not fit, and what `load_images` raises.
+    load_size: pixels a side to crop from, for the four folders alone; None is 286/256 of image_size. Raises BadInput.
     """
     if dataset and Path(dataset, "trainA").is_dir():
-        return load_four_folders(Path(dataset), image_size or PUBLISHED_SIZE, load_size)
+        return load_four_folders(Path(dataset), image_size or 256, load_size)
     if load_size:
         raise BadInput(f"--load-size {load_size}: is for a --dataset with trainA and trainB in it; leave it out")
     return make_domains(dataset, image_size)
 
 
 def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> Domains:
-    """Return the domains in `folder`; if some images are greyscale and others in colour, all become RGB.
-
-    Without testA or testB, the training images are the test images, too.
-    """
-    load_size = load_size or round(image_size * PUBLISHED_LOAD_SIZE / PUBLISHED_SIZE)
+    """Return the domains in `folder`, all RGB if one is; without testA or testB, the training images are the test's."""
+    load_size = load_size or round(image_size * 286 / 256)  # as published
     if load_size < image_size:
         raise BadInput(f"--load-size {load_size}: must be at least the image size, {image_size}")
     trained = [folder / "trainA", folder / "trainB"]
@@ -67,18 +62,15 @@ def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> D
     parts = [(path, load_size) for path in trained] + [(path, image_size) for path in tested]
     loaded = [load_folder(*part) for part in parts]
     if len({images.shape[1] for images in loaded}) > 1:
-        loaded = [
-            images if images.shape[1] == 3 else load_folder(*part, "RGB")
-            for images, part in zip(loaded, parts, strict=True)
-        ]
+        loaded = [load_folder(*part, "RGB") for part in parts]
     return Domains(*loaded, truth=None, augmented=True)
 
 
 def make_domains(dataset: str, image_size: int | None) -> Domains:
     """Return every other image of a data set as domain A, and the outlines of the rest as domain B.
 
-    No image of B comes from an image of A. The test images are the held-out shipped digits, or every tenth image of
-    another data set. Raises BadInput for a folder that is too big for memory.
+    The test images are the held-out shipped digits, or every tenth image of another data set. Raises BadInput for a
+    folder that is too big for memory.
     """
     images = load_images(dataset, image_size)
     if isinstance(images, StreamedImages):

@@ -17,8 +17,7 @@ TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10
 def load_torchvision(dataset: str) -> tuple[Tensor, Tensor, tuple[str, ...]]:
     """Return a torchvision data set's training images, uint8 (N, C, H, W), their labels, and the classes' names.
 
-    Downloads them if they are missing: the first process of each machine, for which the others wait. Raises BadInput if
-    that fails; the others then end with LostRank.
+    The first process of each machine downloads them, while the others wait. Raises BadInput if that fails.
     """
     first = int(os.environ.get("LOCAL_RANK", 0)) == 0
     if not first:
@@ -26,11 +25,9 @@ def load_torchvision(dataset: str) -> tuple[Tensor, Tensor, tuple[str, ...]]:
     try:
         data = TORCHVISION[dataset](DOWNLOADS, train=True, download=True)
     except (OSError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInput(
-            f"--dataset {dataset}: the download into {DOWNLOADS} failed ({reason}); "
-            "--dataset mnist5k ships with the repository and needs no network"
-        ) from error
+        message = f"the download into {DOWNLOADS} failed ({str(error).splitlines()[0]})"
+        cure = "--dataset mnist5k ships with the repository and needs no network"
+        raise BadInput(f"--dataset {dataset}: {message}; {cure}") from error
     if first:
         meet()
     images, labels = torch.as_tensor(data.data), torch.as_tensor(data.targets)

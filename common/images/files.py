@@ -19,10 +19,7 @@ HEADER_THREADS = 16  # read headers at once, to hide the latency of a disk or a 
 
 
 def image_paths(folder: Path) -> list[str]:
-    """Return the sorted paths of the image files below `folder`, by suffix, as strings: there may be millions.
-
-    Links are followed. Raises BadInput for a folder that cannot be listed.
-    """
+    """Return the sorted paths of the image files below `folder`, by suffix; raises BadInput if one cannot be listed."""
 
     def refuse(error: OSError) -> None:
         raise BadInput(f"{error.filename} cannot be listed ({error.strerror}); make it readable") from error
@@ -35,11 +32,7 @@ def image_paths(folder: Path) -> list[str]:
 
 
 def check_headers(paths: list[str]) -> set[str]:
-    """Return the modes, `L` and `RGB`, that the images' headers give; 6 to 11 seconds for 100,000 local files.
-
-    Raises BadInput, naming the path, for the first file that is no image, cannot be opened, or has more pixels than
-    Pillow allows.
-    """
+    """Return the modes, `L` and `RGB`, that the images' headers give; raises BadInput for a file that is no image."""
     chunks = [paths[start : start + 100] for start in range(0, len(paths), 100)]  # faster than a task for each file
     with ThreadPoolExecutor(HEADER_THREADS) as threads:
         modes = threads.map(lambda chunk: set(map(header_mode, chunk)), chunks)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from common.errors import BadInput
 from common.images.files import IMAGE_SUFFIXES, check_headers, image_paths, read_image
@@ -17,10 +16,9 @@ MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, at three channels; a bigger folder
 def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
-    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; a bigger folder is streamed.
-    mode: `L` for C 1, `RGB` for C 3. None makes C 1 if all images are greyscale, else 3; for a stream this reads and
-    checks the header of every file. Raises BadInput, naming the path, if `folder` is missing or empty or a file cannot
-    be read. A stream raises it for damage that the headers do not show when the image's batch is read.
+    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; a bigger folder is streamed. mode: `L` for C 1,
+    `RGB` for C 3; None makes C 1 if all are greyscale, which a stream learns from the header of every file. Raises
+    BadInput, naming the path, for an empty folder or a file that cannot be read, which a stream may meet later.
     """
     paths = image_paths(folder)
     if not paths:
@@ -29,8 +27,7 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
         mode = mode or ("L" if check_headers(paths) == {"L"} else "RGB")
         read = partial(read_image, image_size=image_size, mode=mode)
         return StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
-    with tqdm(paths, desc="reading images", unit="", leave=False, delay=1) as bar:
-        images = [read_image(path, image_size, mode) for path in bar]
+    images = [read_image(path, image_size, mode) for path in paths]
     channels = max(len(image) for image in images)
     return torch.stack([image.expand(channels, -1, -1) for image in images])
 

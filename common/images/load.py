@@ -16,10 +16,8 @@ RESIZED_LIMIT = 2**30  # bytes of pixels
 def load_images(dataset: str, image_size: int | None = None) -> Tensor | StreamedImages:
     """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3; a big folder as a stream.
 
-    dataset: `mnist5k` (shipped), `stacked-digits` (made of it), `mnist`, `fashion-mnist`, `cifar10` (downloaded once)
-    or a path to a folder of images.
-    image_size: pixels a side; None keeps a data set's own size, and scales the images of a folder to 64x64.
-    Raises BadInput if there are no such images.
+    dataset: one of DATASETS, or a path to a folder of images. image_size: pixels a side; None keeps a data set's own
+    size, and scales the images of a folder to 64x64. Raises BadInput if there are no such images.
     """
     if dataset in DATASETS:
         return resized(load_named(dataset)[0], image_size)
@@ -27,11 +25,7 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
 
 
 def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledImages:
-    """Return what `load_images` does, with the class of each image.
-
-    The classes of a folder are the folders in it, as for torchvision's ImageFolder. Raises BadInput if there are no
-    labels, or no such images.
-    """
+    """Return what `load_images` does, with the class of each image; raises BadInput, also if there are no labels."""
     if dataset == "stacked-digits":
         message = "has no class labels; name another data set, or a folder with a folder of images for each class"
         raise BadInput(f"--dataset {dataset}: {message}")

@@ -15,8 +15,7 @@ from common.run.ranks import Ranks
 class ImagePool:
     """At most `size` fakes, of the last step and of earlier ones.
 
-    With several ranks, each rank gathers the fakes of all and keeps the pool that one process would keep. A fake of
-    256x256 pixels in colour takes 0.8 MB; the gradients of the published generators take 91 MB.
+    With several ranks, each rank gathers the fakes of all and keeps the pool that one process would keep.
     """
 
     def __init__(
@@ -26,21 +25,16 @@ class ImagePool:
         shape: Sequence[int] | None = None,
         generator: torch.Generator | None = None,
     ):
-        """Start empty. ranks: the ranks of the run; None is this process alone.
-
-        shape: (C, H, W) that the images of a loaded state must have; None allows any. generator: of random numbers on
-        the CPU, the same on all ranks; None is torch's own.
-        """
-        self.size, self.ranks, self.shape = size, ranks or Ranks(1), shape
-        self.generator = generator
+        # ranks: None is this process alone. shape: (C, H, W) that the images of a loaded state must have; None allows
+        # any. generator: of random numbers on the CPU, the same on all ranks; None is torch's own.
+        self.size, self.ranks, self.shape, self.generator = size, ranks or Ranks(1), shape, generator
         self.images: list[Tensor] = []
 
     def exchange(self, fakes: Tensor) -> Tensor:
         """Add `fakes` to the pool and return the images that D learns from; (N, C, H, W) in and out, detached.
 
-        Fakes are handled one by one. While the pool is not full, a fake is added and returned. After that, with
-        probability 0.5, it replaces a random image of the pool, which is returned in its place; else it is returned
-        itself. Random numbers are drawn on the CPU, so nothing waits for the GPU.
+        While the pool is not full, a fake is added and returned. After that, with probability 0.5, it replaces a random
+        image of the pool, which is returned in its place. Random numbers of the CPU: nothing waits for the GPU.
         """
         fakes = self.ranks.whole(fakes)
         swaps = torch.rand(len(fakes), generator=self.generator) < 0.5

@@ -1,6 +1,5 @@
 """Images that do not fit in memory: threads read them from their files, a few batches ahead."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-MAX_THREADS = 4
+THREADS = 4
 BATCHES_AHEAD = 2  # per thread; memory use depends on this, the batch size and the image size alone
 
 
@@ -16,16 +15,12 @@ class StreamedImages:
     """Images that stay in their files, with the part of the interface of a uint8 tensor (N, C, H, W) that we use."""
 
     def __init__(self, paths: Sequence, shape: tuple[int, int, int], read: Callable[..., Tensor]):
-        """Store the paths; no image is read yet.
-
-        shape: (C, H, W) of every image. read: returns the image of a path as uint8 of this shape, or raises BadInput.
-        """
+        # shape: (C, H, W) of every image. read: returns the image of a path, uint8 of this shape, or raises BadInput.
         self.paths, self.read = paths, read
         self.shape = torch.Size([len(paths), *shape])
         self.device = torch.device("cpu")
 
     def __len__(self) -> int:
-        """Return N."""
         return len(self.paths)
 
     def to(self, device: torch.device) -> "StreamedImages":
@@ -36,16 +31,15 @@ class StreamedImages:
     def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
         """Yield the images of each tensor of indices in `order`: uint8 (len(indices), C, H, W) on the device.
 
-        order: at least one batch; it may be endless. Threads suffice: Pillow decodes and resizes without holding
-        Python's lock. Raises BadInput for a file that cannot be read, at the step of its batch.
+        order: at least one batch; it may be endless. Threads suffice: Pillow works without Python's lock. Raises
+        BadInput for a file that cannot be read, at the step of its batch.
         """
         yield self.read_batch(next(order)).to(self.device)  # a single batch, for a picture, needs no threads
-        count = thread_count()
-        threads, arriving = ThreadPoolExecutor(count), deque()
+        threads, arriving = ThreadPoolExecutor(THREADS), deque()
         try:
             for indices in order:
                 arriving.append(threads.submit(self.read_batch, indices))
-                if len(arriving) == BATCHES_AHEAD * count:
+                if len(arriving) == BATCHES_AHEAD * THREADS:
                     yield arriving.popleft().result().to(self.device, non_blocking=True)
             while arriving:
                 yield arriving.popleft().result().to(self.device, non_blocking=True)
@@ -56,10 +50,3 @@ class StreamedImages:
         """Return the images of these indices, in pinned memory if they go to a GPU; raises BadInput."""
         images = torch.stack([self.read(self.paths[index]) for index in indices.tolist()])
         return images.pin_memory() if self.device.type == "cuda" else images
-
-
-def thread_count() -> int:
-    """Return the number of threads: the cores divided by the local processes, from 1 to MAX_THREADS."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # started by torchrun on this machine
-    return max(1, min(MAX_THREADS, cores // processes))

@@ -1,12 +1,11 @@
 """Reading a checkpoint from an untrusted source: nothing in it is executed, and it is checked before it is used."""
 
-import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +21,7 @@ def load_checkpoint(run: Path) -> dict:
     """Return what `TrainingRun.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
 
     `script` is a str, `step` an int, `options` a dict and `data_shapes` a list of shapes (N, C, H, W). The rest is
-    still to be checked, by `stored_options` and `mismatch`. Nothing in the file is executed. Raises BadInput if there
-    is no checkpoint or it cannot be read.
+    still to be checked, by `stored_options` and `mismatch`. Raises BadInput for what is no checkpoint.
     """
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
@@ -60,11 +58,10 @@ def refusing(path: Path) -> Iterator[None]:
 
 
 def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
-    """Return the options in a checkpoint, each checked against its annotation in `kind`.
+    """Return the options in a checkpoint of `run`, each checked against its annotation in `kind`.
 
-    checkpoint: from `load_checkpoint(run)`. An option that `kind` did not have when the run was made gets its default.
-    Raises BadInput, naming the option, if a value is not of its type or out of its range, or if `kind` has no such
-    option: the run would continue without it.
+    An option that `kind` did not have when the run was made gets its default. Raises BadInput, naming the option, if a
+    value is not of its type or out of its range, or if `kind` has no such option: the run would continue without it.
     """
     for name in checkpoint["options"].keys() - {field.name for field in fields(kind)}:
         message = f"made by {checkpoint['script']}.py with {flag(str(name))}, which this script does not have"
@@ -73,21 +70,11 @@ def stored_options(checkpoint: dict, run: Path, kind: type[Options]) -> Options:
         return options_from_store(kind, checkpoint["options"])
 
 
-class Stateful(Protocol):
-    """A network, an optimizer, or another object whose state is plain data and tensors."""
-
-    def state_dict(self) -> dict:
-        """Return the state."""
-
-    def load_state_dict(self, state: dict) -> object:
-        """Replace the state."""
-
-
-def mismatch(part: Stateful, state: object) -> str | None:
+def mismatch(part: Any, state: object) -> str | None:
     """Return why `part` cannot load `state`, in a few words, or None if it can; changes neither.
 
-    Names, shapes and dtypes must be those of the network or optimizer. A state of another structure may also raise, so
-    call this within `refusing`. Other objects must check the state in `load_state_dict`.
+    Names, shapes and dtypes must be those of the network or optimizer; other objects check the state themselves, in
+    `load_state_dict`. A state of another structure may also raise, so call this within `refusing`.
     """
     if not isinstance(state, dict):
         return "its state is not a dict"
@@ -100,15 +87,15 @@ def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
     """Return why `optimizer` cannot load `state`, in a few words, or None.
 
     The tensors of Adam and AdamW must have the names, shapes and dtypes that a step gives them, because their fused
-    forms do not check; those of other optimizers PyTorch checks in their first step. A parameter that was never
-    stepped, because it is frozen or unused, has no tensors.
+    forms do not check; those of other optimizers PyTorch checks in their first step.
     """
     own = optimizer.state_dict()["param_groups"]
     if [group["params"] for group in state["param_groups"]] != [group["params"] for group in own]:
         return "other groups of parameters"
     for settings, loaded in zip(own, state["param_groups"], strict=True):
         for name, value in numbers_of(settings).items():
-            if not same_form(value, loaded[name]):
+            before, after = (torch.tensor(number, dtype=torch.float64) for number in (value, loaded[name]))
+            if before.shape != after.shape or not (after.isfinite() & (after >= before.clamp(max=0))).all():
                 return f"its setting {name} is {loaded[name]}"
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for number, entry in state["state"].items():
@@ -124,22 +111,15 @@ def optimizer_mismatch(optimizer: Optimizer, state: dict) -> str | None:
 
 
 def numbers_of(settings: dict) -> dict:
-    """Return those settings of a group of parameters that a schedule may change: numbers, and tuples of them.
+    """Return those settings of a group of parameters that a schedule may change: numbers, and tuples of them."""
 
-    The others are flags, or say how an optimizer computes, not what.
-    """
-    kinds = int | float | tuple
-    return {name: value for name, value in settings.items() if isinstance(value, kinds) and not isinstance(value, bool)}
+    def is_number(value: object) -> bool:
+        return type(value) in (int, float) or (isinstance(value, tuple) and all(map(is_number, value)))
 
-
-def same_form(own: object, loaded: object) -> bool:
-    """Return whether a setting, a number or a tuple of them, may replace the optimizer's own."""
-    if isinstance(own, tuple):
-        return isinstance(loaded, tuple) and len(own) == len(loaded) and all(map(same_form, own, loaded))
-    return loaded is own or (type(loaded) in (int, float) and math.isfinite(loaded) and loaded >= 0)
+    return {name: value for name, value in settings.items() if is_number(value)}
 
 
-def load_state(part: Stateful, state: dict) -> None:
+def load_state(part: Any, state: dict) -> None:
     """Load `state`, which has passed `mismatch`; of an optimizer's settings the numbers alone."""
     if isinstance(part, Optimizer):
         groups = [

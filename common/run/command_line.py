@@ -19,27 +19,24 @@ def launch(main: Callable[[Options], None], options: type[Options]) -> None:
     """Parse the command line into `options` and call `main` with it.
 
     With `--resume`, the options left out are those of the run. Errors end the process with one line on stderr, printed
-    by one process under torchrun. Status 2: `main` raises `BadInput`. Status 1: `main` raises `Stopped`, `LostRank` or
-    an OSError that names its file. Status 128 plus the signal's number, without a message: a signal has ended `main`.
+    by one process under torchrun: status 2 for `BadInput`, 1 for `Stopped`, `LostRank` and an OSError that names its
+    file. After a signal the status is 128 plus its number.
     """
+    description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
     try:
-        given = parse(options, main.__globals__["__doc__"])
+        given = tyro.cli(options, description=description)
         if getattr(given, "resume", None):
-            given = parse(options, main.__globals__["__doc__"], default=given.of_run())
+            given = tyro.cli(options, description=description, default=given.of_run())
         main(given)
-        sys.stdout.flush()
     except BadInput as error:
         end(str(error), 2)
     except (Stopped, LostRank) as error:
         end(str(error), 1)
     except Interrupted as error:
         close_process_group()
-        sys.exit(error.status)
+        sys.exit(128 + error.args[0])
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:  # the reader of stdout has left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
-        sys.exit(128 + 13)
     except OSError as error:
         if error.filename is None:
             raise
@@ -57,11 +54,3 @@ def end(message: str, status: int) -> NoReturn:
 def one_line(message: str) -> str:
     """Return the message as one line: names in it may hold line breaks and bytes that are not text."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
-
-
-def parse(options: type[Options], description: str | None, default: Options | None = None) -> Options:
-    """Return the `options` parsed from the command line, or end with status 2.
-
-    description: the text above the help, up to its first indented paragraph. default: the options left out.
-    """
-    return tyro.cli(options, description=(description or "").split("\n\n    ")[0], default=default)

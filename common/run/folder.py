@@ -32,8 +32,7 @@ def make_run_folder(parent: Path) -> Path:
 def locked(folder: Path) -> Iterator[None]:
     """Lock a run's folder for the block; the lock ends with this process, also when it is killed.
 
-    Raises BadInput if another process holds the lock. If the file system has no locks, or the folder cannot be
-    written, the block runs without one: the first write then reports the error.
+    Raises BadInput if another process holds the lock. Where the file system has none, the block runs without it.
     """
     lock = FileLock(folder / LOCK, blocking=False, fallback_to_soft=False)  # a soft lock outlives a killed process
     try:
@@ -63,10 +62,7 @@ def check_new_file(path: Path, *suffixes: str) -> None:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Call `write` on a temporary file and rename it to `path`, which is never a partial file.
-
-    Raises OSError, with `path` as its file name, if that cannot be written.
-    """
+    """Call `write` on a temporary file and rename it to `path`, never a partial file; raises OSError with its name."""
     temporary = path.with_name(f".{path.name}.unfinished")
     try:
         with temporary.open("wb") as file:
@@ -74,12 +70,8 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except (OSError, RuntimeError) as error:
-        # torch.save raises a RuntimeError with the cause as its context.
-        cause = error if isinstance(error, OSError) else error.__context__
-        if not isinstance(cause, OSError):
-            raise
-        raise OSError(cause.errno, cause.strerror, str(path)) from error
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         with suppress(OSError):
             temporary.unlink()

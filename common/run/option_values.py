@@ -22,18 +22,12 @@ Seed = Annotated[int, Ge(0), Le(2**63 - 1)]
 
 
 def checked(options: Options) -> Options:
-    """Return the dataclass `options` with its values of their types, such as a Path for the str of one.
-
-    Raises BadInput, naming the option, for a value of another type or out of its range.
-    """
+    """Return the dataclass `options` with its values of their types, a Path for the str of one; raises BadInput."""
     return options_from_store(type(options), vars(options))
 
 
 def options_to_store(options: object) -> dict[str, Any]:
-    """Return the dataclass `options` as stored in a file, by name: numbers, strings, None and lists of those.
-
-    Paths become absolute, so that they are valid from every folder.
-    """
+    """Return the dataclass `options` as JSON has it, by name; paths become absolute, so that they hold anywhere."""
     return {field.name: plain(getattr(options, field.name)) for field in fields(options)}
 
 

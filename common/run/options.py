@@ -97,16 +97,14 @@ class GanOptions(RunOptions, MachineOptions, TrainingOptions, NetworkOptions, Da
     """Options of the scripts with one generator and one discriminator."""
 
 
-# Options that may change when a run is resumed: more steps, another path to its images, another device. The last two
-# are not kept.
+# What may change when a run is resumed: more steps, another path to its images, another device.
 CHANGEABLE = ("steps", "dataset", "device", "compile", "resume", "audit")
 
 
 def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
     """Raise BadInput unless `options` can continue the checkpoint's run, which `script` made.
 
-    They must be those of the run, except for more steps and what CHANGEABLE names. An option that the script did not
-    have when the run was made may have any value.
+    They must be those of the run, but for CHANGEABLE. Options that are newer than the run may have any value.
     """
     run = options.resume
     if not run.is_dir():
@@ -129,18 +127,14 @@ def check_same_on_all_ranks(ranks: Ranks, **settings: object) -> None:
     for other in ranks.gather(settings):
         for name, value in settings.items():
             if other[name] != value:
-                raise BadInput(
-                    f"{flag(name)}: {value} here and {other[name]} in another process; start all with the same options"
-                )
+                difference = f"{value} here and {other[name]} in another process"
+                raise BadInput(f"{flag(name)}: {difference}; start all with the same options")
 
 
 def pick_device(name: str | None) -> torch.device:
-    """Return the device called `name`, by default CUDA if it is available; raises BadInput if the machine lacks it.
-
-    Under torchrun each process takes the CUDA device of its local rank.
-    """
+    """Return the device `name`, by default CUDA where it is available; raises BadInput if this machine lacks it."""
     name = name or ("cuda" if torch.cuda.is_available() else "cpu")
-    if name == "cuda" and "LOCAL_RANK" in os.environ:
+    if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         torch.zeros(1, device=name).item()

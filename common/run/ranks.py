@@ -18,23 +18,17 @@ class LostRank(Exception):
 class Ranks:
     """The processes of a run, seen from one of them; with a single process, no method has an effect.
 
-    Every rank holds all weights and computes on its slice of the global batch, with its rows of the noise. A loss is a
-    mean over samples and no layer mixes samples, so the gradient of the global batch is the sum of the ranks' own, each
-    weighted by the rank's fraction of the batch. `average_gradients`, a hook on each optimizer, puts it in place before
-    the step, by one all-reduce.
+    Every rank holds all weights and computes on its slice of the global batch. A loss is a mean over samples and no
+    layer mixes samples, so the gradient of the global batch is the sum of the ranks' own, each weighted by the rank's
+    fraction of the batch: `average_gradients`, a hook on each optimizer, puts it in place by one all-reduce.
     """
 
     def __init__(self, batch_size: int):
-        """Find the other processes if torchrun has started this one; waits until all are connected.
-
-        batch_size: the global batch, at least the number of ranks.
-        """
+        """Find the other processes if torchrun has started this one, and wait until all are connected."""
         if dist.is_torchelastic_launched() and not dist.is_initialized():
             with lost_ranks():
                 dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
-            # One rank may have connected to all others before these have to each other. If it ended now, with an error
-            # in its options, they would wait for it.
-            meet()
+            meet()  # else, if one ended now with an error in its options, the others would wait for it to connect
         self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         self.leads = self.rank == 0  # only rank 0 writes and prints
         self.batch_size = batch_size
@@ -62,8 +56,6 @@ class Ranks:
             return
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        if not gradients:
-            return
         flat = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
         for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(piece.view_as(gradient))

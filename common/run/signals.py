@@ -7,21 +7,13 @@ from contextlib import contextmanager
 
 
 class Interrupted(Exception):
-    """A signal has ended the run after a step; everything is saved and printed."""
-
-    def __init__(self, number: int):
-        """Keep the number of the signal."""
-        super().__init__(number)
-        self.status = 128 + number  # as shells report it: 130 for SIGINT, 143 for SIGTERM
+    """A signal, whose number is the argument, has ended the run after a step; everything is saved and printed."""
 
 
 @contextmanager
 def signals_noted() -> Iterator[list[int]]:
-    """Yield a list that gets the number of the first SIGINT or SIGTERM in the block; a second one acts as usual.
-
-    Outside the main thread, which alone receives signals, the list stays empty.
-    """
-    received = []
+    """Yield a list that gets the number of the first SIGINT or SIGTERM in the block; a second one acts as usual."""
+    received, before = [], {}
 
     def note(number: int, _frame: object) -> None:
         received.append(number)
@@ -31,8 +23,7 @@ def signals_noted() -> Iterator[list[int]]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
+    if threading.current_thread() is threading.main_thread():  # which alone receives signals
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield received

@@ -1,6 +1,5 @@
 """What is no checkpoint of a run is refused in one line, changes nothing, and nothing in it is executed."""
 
-import os
 import pickle
 import re
 import shutil
@@ -33,28 +32,51 @@ class Attack:
         return Path.touch, (Path(self.path),)
 
 
-def bytes_of(run):
-    return (run / "checkpoint.pt").read_bytes()
-
-
 FILES = {
-    "empty": lambda run: b"",
-    "cut after 10 bytes": lambda run: bytes_of(run)[:10],
-    "cut in half": lambda run: bytes_of(run)[: len(bytes_of(run)) // 2],
-    "cut by a byte": lambda run: bytes_of(run)[:-1],
-    "random": lambda run: os.urandom(10_000),
-    "text": lambda run: b"this is not a checkpoint\n",
-    "a pickle": lambda run: pickle.dumps({"script": "gan_detach"}),
-    "a pickle that runs code": lambda run: pickle.dumps(Attack(run / "executed")),
-    "zeros": lambda run: bytes(10_000),
+    "empty": b"",
+    "text": b"this is not a checkpoint\n",
+    "a pickle": pickle.dumps({"script": "gan_detach"}),
+    "another program's": {"model": {"weight": torch.zeros(3)}, "epoch": 3},
+    "a list": [1],
+    "no script": lambda c: c.pop("script"),
+    "script a number": lambda c: c.update(script=3),
+    "no options": lambda c: c.update(options=None),
+    "no data shapes": lambda c: c.update(data_shapes=[]),
+    "shapes of text": lambda c: c.update(data_shapes=[["many", 1, 8, 8]]),
+    "negative shapes": lambda c: c.update(data_shapes=[[4000, 1, -8, 8]]),
+    "step of text": lambda c: c.update(step="3"),
 }
 
 
 @pytest.mark.parametrize("script", ["gan_detach", "sample"])
 @pytest.mark.parametrize("what", FILES)
-def test_a_file_that_is_no_checkpoint_is_refused(what, script, run, refusal):
-    (run / "checkpoint.pt").write_bytes(FILES[what](run))
-    assert refused(script, run, refusal).startswith(f"error: {run / 'checkpoint.pt'}: not a checkpoint of")
+def test_what_is_no_checkpoint_is_refused(what, script, run, refusal):
+    content, path = FILES[what], run / "checkpoint.pt"
+    if callable(content):
+        change(run, content)
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        torch.save(content, path)
+    assert refused(script, run, refusal).startswith(f"error: {path}: not a checkpoint of these scripts")
+
+
+@pytest.mark.parametrize("script", ["gan_detach", "sample"])
+@pytest.mark.parametrize("length", [10, -10_000, -1])
+def test_a_checkpoint_that_is_cut_is_refused(length, script, run, refusal):
+    path = run / "checkpoint.pt"
+    path.write_bytes(path.read_bytes()[:length])
+    assert refused(script, run, refusal).startswith(f"error: {path}: not a checkpoint of these scripts")
+
+
+@pytest.mark.parametrize("script", ["gan_detach", "sample"])
+def test_code_in_a_checkpoint_is_not_run(script, run, refusal):
+    path = run / "checkpoint.pt"
+    change(run, lambda c: c.update(options=Attack(run / "executed")))
+    assert "not a checkpoint" in refused(script, run, refusal)
+    path.write_bytes(pickle.dumps(Attack(run / "executed")))
+    assert "not a checkpoint" in refused(script, run, refusal)
+    assert not (run / "executed").exists()
 
 
 def refused(script, run, refusal):
@@ -67,61 +89,17 @@ def refused(script, run, refusal):
     return line
 
 
-ANOTHER_PROGRAMS = [{"model": {"weight": torch.zeros(3)}, "epoch": 3}, {"weight": torch.zeros(3)}, torch.zeros(3), [1]]
-
-
-@pytest.mark.parametrize("script", ["gan_detach", "sample"])
-@pytest.mark.parametrize("content", ANOTHER_PROGRAMS, ids=["checkpoint", "weights", "tensor", "list"])
-def test_another_programs_torch_file_is_refused(content, script, run, refusal):
-    torch.save(content, run / "checkpoint.pt")
-    assert "checkpoint.pt: not a checkpoint of these scripts" in refused(script, run, refusal)
-
-
-OTHERS = {
-    "no script": lambda c: c.pop("script"),
-    "script a number": lambda c: c.update(script=3),
-    "script a list": lambda c: c.update(script=["gan_detach"]),
-    "no options": lambda c: c.update(options=None),
-    "no data shapes": lambda c: c.update(data_shapes=[]),
-    "shapes of text": lambda c: c.update(data_shapes=[["many", 1, 8, 8]]),
-    "negative shapes": lambda c: c.update(data_shapes=[[4000, 1, -8, 8]]),
-    "step of text": lambda c: c.update(step="3"),
-}
-
-
-@pytest.mark.parametrize("script", ["gan_detach", "sample"])
-@pytest.mark.parametrize("what", OTHERS)
-def test_a_checkpoint_that_does_not_say_what_it_is_is_refused(what, script, run, refusal):
-    change(run, OTHERS[what])
-    assert "checkpoint.pt: not a checkpoint of these scripts" in refused(script, run, refusal)
-
-
-def test_code_in_a_checkpoint_is_not_run(run, refusal):
-    change(run, lambda c: c.update(options=Attack(run / "executed")))
-    for script in ("gan_detach", "sample"):
-        assert "not a checkpoint" in refused(script, run, refusal)
-    assert not (run / "executed").exists()
-
-
 def option(**options):
     return lambda c: c["options"].update(options)
 
 
 WRONG_OPTIONS = {
     "--steps": option(steps="x"),
-    "--batch-size": option(batch_size={"four": 4}),
-    "--lr": option(lr=None),
     "--lr nan": option(lr=float("nan")),
-    "--betas": option(betas=[0.5]),
-    "--betas ": option(betas=0.5),
     "--betas -": option(betas=["--help", "--help"]),
     "--model": option(model="vgg"),
     "--z-dim 1099511627776": option(z_dim=2**40),
-    "--z-dim -3": option(z_dim=-3),
-    "perhaps": option(compile="perhaps"),
     "--device tpu": option(device="tpu"),
-    "--steps 4.5": option(steps=4.5),
-    "--seed -1": option(seed=-1),
     "--runs-dir": option(runs_dir=3),
     "--resume": option(resume=["run"]),
     "with --help, which this script does not have": option(help=True),
@@ -145,11 +123,8 @@ def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run,
 @pytest.mark.parametrize(
     "make",
     [
-        option(model="vgg"),
-        option(model=["mlp"]),
         option(z_dim=2**40),
         option(z_dim="64"),
-        option(z_dim=-3),
         option(model="conv"),
         lambda c: c["options"].pop("model"),
         lambda c: [c.pop("average"), c.pop("generator")],
@@ -169,48 +144,39 @@ def first(state):
     return next(iter(state))
 
 
-WRONG_STATES = {
-    "generator": lambda c: c.pop("generator"),
-    "discriminator": lambda c: c.update(discriminator=[1, 2]),
-    "generator ": lambda c: c["generator"].pop(first(c["generator"])),
-    "generator  ": lambda c: c["generator"].update(extra=torch.zeros(3)),
-    "generator   ": lambda c: c["generator"].update({first(c["generator"]): torch.zeros(3)}),
-    "generator    ": lambda c: c["generator"].update({first(c["generator"]): "weights"}),
-    "average": lambda c: c["average"].update(n_averaged=torch.zeros(())),
-    "average ": lambda c: c.update(average={k: v.double() for k, v in c["average"].items()}),
-    "optimizer_g": lambda c: c["optimizer_g"].clear(),
-    "optimizer_g ": lambda c: c["optimizer_g"]["state"].update({99: c["optimizer_g"]["state"][0]}),
-    "optimizer_g    ": lambda c: [entry.pop("exp_avg_sq") for entry in c["optimizer_g"]["state"].values()],
-    "optimizer_g     ": lambda c: c["optimizer_g"]["state"][0].update(exp_avg=torch.zeros(())),
-    "optimizer_g      ": lambda c: c["optimizer_g"]["state"][0].update(step=3),
-    "optimizer_g       ": lambda c: c["optimizer_g"]["state"].update({0: None}),
-    "optimizer_g        ": lambda c: c["optimizer_g"]["param_groups"][0].pop("betas"),
-    "optimizer_g         ": lambda c: c["optimizer_g"].update(param_groups=[3]),
-    "optimizer_g  ": lambda c: c["optimizer_g"]["state"][0].pop("exp_avg"),
-    "optimizer_g   ": lambda c: c["optimizer_g"]["state"][0].update(exp_avg=torch.zeros(3)),
-    "optimizer_d": lambda c: c["optimizer_d"]["param_groups"].append({"params": []}),
-    "optimizer_d ": lambda c: c["optimizer_d"]["param_groups"][0].update(lr="fast"),
-    "optimizer_d  ": lambda c: c["optimizer_d"]["param_groups"][0]["params"].pop(),
-    "optimizer_d   ": lambda c: c["optimizer_d"].update(state=3, param_groups=3),
-    "optimizer_d    ": lambda c: c.update(optimizer_d=c["optimizer_g"]),
-    "optimizer_d     ": lambda c: c["optimizer_d"]["param_groups"][0].pop("eps"),
-    "optimizer_g -": lambda c: c["optimizer_g"]["state"][0]["step"].fill_(-1),
-    "optimizer_g --": lambda c: c["optimizer_g"]["param_groups"][0].update(betas=(0.9,)),
-    "optimizer_g ----": lambda c: c["optimizer_g"]["param_groups"][0].update(lr=float("nan")),
-    "optimizer_g -----": lambda c: c["optimizer_g"]["param_groups"][0].update(lr=-1.0),
-    "optimizer_d      ": lambda c: [
-        entry.update(exp_avg=entry["exp_avg"].flatten()[:1].expand(entry["exp_avg"].shape))
-        for entry in c["optimizer_d"]["state"].values()
-        if entry["exp_avg"].ndim == 1
-    ],
-}
+WRONG_STATES = [
+    ("generator", lambda c: c.pop("generator")),
+    ("discriminator", lambda c: c.update(discriminator=[1, 2])),
+    ("generator", lambda c: c["generator"].pop(first(c["generator"]))),
+    ("generator", lambda c: c["generator"].update({first(c["generator"]): torch.zeros(3)})),
+    ("generator", lambda c: c["generator"].update({first(c["generator"]): "weights"})),
+    ("average", lambda c: c["average"].update(n_averaged=torch.zeros(()))),
+    ("optimizer_g", lambda c: c["optimizer_g"].clear()),
+    ("optimizer_g", lambda c: c["optimizer_g"]["state"].update({99: c["optimizer_g"]["state"][0]})),
+    ("optimizer_g", lambda c: [entry.pop("exp_avg_sq") for entry in c["optimizer_g"]["state"].values()]),
+    ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].pop("exp_avg")),
+    ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].update(exp_avg=torch.zeros(3))),
+    ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].update(step=3)),
+    ("optimizer_g", lambda c: c["optimizer_g"]["state"][0]["step"].fill_(-1)),
+    ("optimizer_g", lambda c: c["optimizer_g"]["state"].update({0: None})),
+    ("optimizer_g", lambda c: c["optimizer_g"].update(param_groups=[3])),
+    ("optimizer_g", lambda c: c["optimizer_g"]["param_groups"][0].pop("betas")),
+    ("optimizer_g", lambda c: c["optimizer_g"]["param_groups"][0].update(betas=(0.9,))),
+    ("optimizer_g", lambda c: c["optimizer_g"]["param_groups"][0].update(lr="fast")),
+    ("optimizer_g", lambda c: c["optimizer_g"]["param_groups"][0].update(lr=float("nan"))),
+    ("optimizer_g", lambda c: c["optimizer_g"]["param_groups"][0].update(lr=-1.0)),
+    ("optimizer_d", lambda c: c["optimizer_d"]["param_groups"].append({"params": []})),
+    ("optimizer_d", lambda c: c["optimizer_d"]["param_groups"][0]["params"].pop()),
+    ("optimizer_d", lambda c: c.update(optimizer_d=c["optimizer_g"])),
+    ("optimizer_d", lambda c: c["optimizer_d"]["state"][1].update(exp_avg=torch.zeros(1).expand(256))),
+]
 
 
-@pytest.mark.parametrize("name", WRONG_STATES)
-def test_a_state_of_other_names_shapes_or_dtypes_is_refused_before_anything_is_changed(name, run, refusal):
-    change(run, WRONG_STATES[name])
+@pytest.mark.parametrize(("name", "make"), WRONG_STATES)
+def test_a_state_of_other_names_shapes_or_dtypes_is_refused_before_anything_is_changed(name, make, run, refusal):
+    change(run, make)
     line = refused("gan_detach", run, refusal)
-    assert f"does not hold this {name.strip(' -')}: " in line or "not a checkpoint of these scripts" in line
+    assert f"does not hold this {name}: " in line or "not a checkpoint of these scripts" in line
 
 
 @pytest.fixture(scope="module")
@@ -224,29 +190,28 @@ def finished_cyclegan(tmp_path_factory):
     return run
 
 
-WRONG_CYCLEGAN_STATES = {
-    "pool_a": lambda c: c.pop("pool_a"),
-    "pool_a ": lambda c: c["pool_a"].update(images=torch.zeros(51, 1, 12, 12)),
-    "pool_a  ": lambda c: c["pool_a"].update(images=torch.zeros(2, 3, 12, 12)),
-    "pool_a   ": lambda c: c["pool_a"].update(images=torch.zeros(2, 1, 8, 12)),
-    "pool_b": lambda c: c["pool_b"].update(images=torch.zeros(3)),
-    "pool_b ": lambda c: c["pool_b"].update(images=3),
-    "average_a_to_b": lambda c: c["average_a_to_b"].clear(),
-}
+WRONG_CYCLEGAN_STATES = [
+    ("pool_a", lambda c: c.pop("pool_a")),
+    ("pool_a", lambda c: c["pool_a"].update(images=torch.zeros(51, 1, 12, 12))),
+    ("pool_a", lambda c: c["pool_a"].update(images=torch.zeros(2, 3, 12, 12))),
+    ("pool_b", lambda c: c["pool_b"].update(images=torch.zeros(3))),
+    ("pool_b", lambda c: c["pool_b"].update(images=3)),
+    ("average_a_to_b", lambda c: c["average_a_to_b"].clear()),
+]
 
 
-@pytest.mark.parametrize("name", WRONG_CYCLEGAN_STATES)
-def test_a_wrong_pool_is_refused(name, finished_cyclegan, tmp_path, refusal):
+@pytest.mark.parametrize(("name", "make"), WRONG_CYCLEGAN_STATES)
+def test_a_wrong_pool_is_refused(name, make, finished_cyclegan, tmp_path, refusal):
     run = shutil.copytree(finished_cyclegan, tmp_path / "run")
-    change(run, WRONG_CYCLEGAN_STATES[name])
+    change(run, make)
     line = refused("cyclegan", run, refusal)
-    assert f"does not hold this {name.strip()}: " in line or "not a checkpoint of these scripts" in line
+    assert f"does not hold this {name}: " in line or "not a checkpoint of these scripts" in line
 
 
 @settings(max_examples=40)
 @given(place=st.floats(0, 1, exclude_max=True), flipped=st.integers(1, 255))
 def test_a_flipped_byte_is_refused_in_words_or_does_no_harm(place, flipped, finished, tmp_path_factory):
-    content = bytearray(bytes_of(finished))
+    content = bytearray((finished / "checkpoint.pt").read_bytes())
     content[int(place * len(content))] ^= flipped
     path = tmp_path_factory.mktemp("flipped") / "checkpoint.pt"
     path.write_bytes(content)
