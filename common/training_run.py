@@ -4,7 +4,6 @@ Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and re
 Networks, optimizers, the step and everything else that changes the weights are in the scripts.
 """
 
-import io
 import json
 import math
 import os
@@ -144,6 +143,8 @@ class TrainingRun:
                 opened.enter_context(locked(self.folder))
             self.folder = self.ranks.gather(self.folder)[0]
             start = step = self.restore(shapes, classes) if options.resume else 0
+            if start == options.steps:
+                return self.print_results(start)
             opened.enter_context(self.errors_as_stopped())
             self.ranks.broadcast_weights(self.networks.values())
             streams = [
@@ -327,9 +328,7 @@ class TrainingRun:
                 raise Stopped(f"step {step}: {name} holds a number that is not finite; {self.last_checkpoint()}")
         if self.ranks.leads:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
-            content = io.BytesIO()
-            torch.save(self.config | checkpoint, content)
-            write_whole(self.folder / "checkpoint.pt", lambda file: file.write(content.getbuffer()))
+            write_whole(self.folder / "checkpoint.pt", lambda file: torch.save(self.config | checkpoint, file))
         self.saved_step = step
 
     def describe(self, shapes: list[list[int]], classes: list[list[str]]) -> dict[str, object]:
