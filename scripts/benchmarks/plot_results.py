@@ -68,7 +68,7 @@ def draw_cost(result: dict, figure: Figure) -> None:
     left.invert_yaxis()
     left.legend(["needed", "wasted"])
     left.set_xlabel("GFLOPs a step, counted")
-    right.set_xlabel("ms a step: median and spread")
+    right.set_xlabel("ms a step: median, smallest to largest")
 
 
 def draw_modes(result: dict, figure: Figure) -> None:
