@@ -1,5 +1,7 @@
 """Pictures to look at: images side by side in a grid, as PNG."""
 
+import io
+
 from torch import Tensor
 
 
@@ -15,6 +17,8 @@ def grid(images: Tensor, columns: int) -> Tensor:
 
 def png(picture: Tensor) -> bytes:
     """Return a picture, uint8 (C, h, w), as a PNG file."""
-    from torchvision.io import encode_png  # as above
+    from torchvision.transforms.v2.functional import to_pil_image  # as above
 
-    return encode_png(picture.cpu(), compression_level=3).numpy().tobytes()
+    file = io.BytesIO()
+    to_pil_image(picture).save(file, "png", compress_level=3)
+    return file.getvalue()
