@@ -19,10 +19,11 @@ def make_run_folder(parent: Path) -> Path:
     """Make and return a folder named after the time, with a number appended if that folder exists."""
     name = datetime.now().strftime("%Y%m%d-%H%M%S")
     try:
+        parent.mkdir(parents=True, exist_ok=True)  # not in the loop: for a broken link it raises FileExistsError, too
         for number in count(1):
             folder = parent / (name if number == 1 else f"{name}-{number}")
             with suppress(FileExistsError):
-                folder.mkdir(parents=True)
+                folder.mkdir()
                 return folder
     except OSError as error:
         raise BadInput(f"--runs-dir: {parent} cannot be written ({error.strerror}); choose another") from error

@@ -51,8 +51,10 @@ def test_a_refused_download_is_told_with_a_way_out(tmp_path, outcome, monkeypatc
 
 def test_a_runs_folder_that_cannot_be_written_is_named(tmp_path, refusal):
     (tmp_path / "file").touch()
-    line = refusal("gan_detach", "--model", "mlp", "--runs-dir", tmp_path / "file")
-    assert f"--runs-dir: {tmp_path / 'file'}" in line
+    (tmp_path / "link").symlink_to(tmp_path / "missing")
+    for folder in ("file", "link"):
+        line = refusal("gan_detach", "--model", "mlp", "--runs-dir", tmp_path / folder)
+        assert f"--runs-dir: {tmp_path / folder}" in line
 
 
 @pytest.mark.parametrize(("arguments", "named"), [("--output images.jpg", "images.jpg"), ("--count 0", "--count 0")])
