@@ -1,6 +1,6 @@
-"""Adam in its fused form, which by itself does not update the version counters of the weights."""
+"""Fused Adam that updates the version counters of the weights, and a fall of the learning rate at the end."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import nn
@@ -23,3 +23,11 @@ def increment_versions(optimizer: torch.optim.Optimizer, *_: object) -> None:
     """Increment the version of every weight that `optimizer` has stepped; a step post-hook."""
     weights = (weight for group in optimizer.param_groups for weight in group["params"])
     increment_version([weight for weight in weights if weight.grad is not None])
+
+
+def linear_decay(steps: int, start: int) -> Callable[[int], float]:
+    """Return the learning rate's factor as a function of the steps done: 1 up to `start`, then linearly down to 0.
+
+    It is 0 after `steps`. A function of the step, so that a resumed run may get more steps.
+    """
+    return lambda done: min(1.0, (steps - done) / max(1, steps - start))

@@ -21,7 +21,6 @@ trains the translation of digits into their outlines. As published, 200 epochs o
 
 import itertools
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -35,11 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 
 from common.cyclegan_models import cyclegan_networks
 from common.data import batches, to_float
-from common.errors import BadInput, blame
+from common.errors import blame
 from common.images.domains import crop_and_flip, load_domains
 from common.images.pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
-from common.optimizers import fused_adam
+from common.optimizers import fused_adam, linear_decay
 from common.run.command_line import launch
 from common.run.option_values import Count, Decay, Pixels, Seed
 from common.run.options import MachineOptions, RunOptions
@@ -156,7 +155,8 @@ class Options(RunOptions, MachineOptions, TrainingOptions, NetworkOptions, DataO
 def main(options: Options) -> None:
     """Train all four networks."""
     run = TrainingRun(__file__, options)
-    rate = linear_decay(options.steps, options.decay_from)
+    decay_from = options.steps // 2 if options.decay_from is None else options.decay_from
+    rate = linear_decay(options.steps, decay_from)
     domains = load_domains(options.dataset, options.image_size, options.load_size).to(run.device)
     with blame("--image-size or --halvings"):
         networks = cyclegan_networks(domains.test_a.shape[1:], options.width, options.blocks, options.halvings)
@@ -206,7 +206,7 @@ def main(options: Options) -> None:
         draws = run.ranks.share(draws).unbind(1)
         if domains.augmented:
             reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]
-        lr = options.lr * rate(step - 1)  # a function of the step, so that a resumed run may get more steps
+        lr = options.lr * rate(step - 1)
         for group in optimizer_g.param_groups + optimizer_d.param_groups:
             group["lr"] = lr
         with run.precision():
@@ -214,14 +214,6 @@ def main(options: Options) -> None:
         run.log(step, results | {"optimizer/learning_rate": lr})
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
-
-
-def linear_decay(steps: int, start: int | None) -> Callable[[int], float]:
-    """Return the learning rate's factor as a function of the steps done: 1 up to `start`, then linearly down to 0."""
-    start = steps // 2 if start is None else start
-    if start > steps:
-        raise BadInput(f"--decay-from {start}: there are {steps} steps; choose fewer")
-    return lambda done: min(1.0, (steps - done) / max(1, steps - start))
 
 
 def translation_error(translate, images, truth):

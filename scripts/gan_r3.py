@@ -10,9 +10,9 @@ Huang et al., "The GAN is dead; long live the GAN! A Modern Baseline GAN" (NeurI
             │               └─ |dD/dG(z)|^2         as for x
             └─ D ── beside D(x) ──── g_loss     backward: through D without its weights, then G; G steps
 
-`--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020). `--penalty
-approximate` takes them from D's logits at noisy samples (Lin et al. 2025), without the second derivative that
-torch.compile does not compute; with it, `--compile` compiles D, too.
+`--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020), `--penalty
+approximate` from D's logits at noisy samples, without a second derivative, so that `--compile` compiles D, too (Lin et
+al. 2025). With `--decay-from` the learning rates fall at the end, which makes the samples clearer.
 
     python scripts/gan_r3.py
 """
@@ -33,7 +33,7 @@ from common.errors import blame
 from common.images.load import load_images
 from common.losses import approximate_penalty, at_least_float32, relativistic_loss, zero_centred_penalty
 from common.models import MODELS
-from common.optimizers import fused_adam
+from common.optimizers import fused_adam, linear_decay
 from common.per_sample import require_per_sample
 from common.run.command_line import launch
 from common.run.option_values import Count
@@ -54,6 +54,8 @@ class Options(GanOptions):
     """Steps from one penalty to the next, which has as many times the weight."""
     penalty: Literal["exact", "approximate"] = "exact"
     """Of D's gradient, differentiated once more, or from its logits at noisy samples."""
+    decay_from: Count | None = None
+    """Steps before both learning rates fall linearly to zero. None: they do not fall."""
 
 
 def train_step(
@@ -100,6 +102,7 @@ def train_step(
 def main(options: Options) -> None:
     """Train both networks in this update order."""
     run = TrainingRun(__file__, options)
+    rate = linear_decay(options.steps, options.decay_from or options.steps)
     images = load_images(options.dataset, options.image_size).to(run.device)
     with blame("--image-size"):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
@@ -122,8 +125,9 @@ def main(options: Options) -> None:
         average=average,
     )
     for step, real in run.steps(images):
-        penalised = step % options.penalty_every == 0
-        weight = options.penalty_every * options.penalty_weight if penalised else 0.0
+        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
+            optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
+        weight = 0.0 if step % options.penalty_every else options.penalty_every * options.penalty_weight
         with run.precision():
             z = run.noise(len(real))
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, weight, options.penalty)

@@ -16,7 +16,6 @@ BAD_OPTIONS = {  # one of each kind
     "gan_detach --device cuda:99": "--device cuda:99",
     "gan_detach --device meta": "--device meta",
     "gan_r3 --penalty-weight -1": "--penalty-weight",
-    "cyclegan --decay-from 3": "--decay-from 3",
     "cyclegan --load-size 30": "--load-size 30",
     "cyclegan --halvings 4": "--halvings: with 4 halvings",
 }

@@ -8,7 +8,7 @@ import torch
 
 from common.cyclegan_models import cyclegan_networks
 from common.images.pool import ImagePool
-from scripts.cyclegan import linear_decay, train_step, translation_error
+from scripts.cyclegan import train_step, translation_error
 
 LR = 2e-4
 
@@ -111,15 +111,6 @@ def test_the_passes_of_the_identity_loss_are_skipped_without_it(identity_weight,
     given = *optimizers_of(networks), ImagePool(), ImagePool(), *batch(0, torch.float32)
     train_step(*networks, *given, identity_weight=identity_weight)
     assert seen == images
-
-
-FACTORS = {(6, None): [1, 1, 1, 1, 2 / 3, 1 / 3, 0], (4, 1): [1, 1, 2 / 3, 1 / 3, 0], (2, 2): [1, 1], (1, None): [1, 0]}
-
-
-@pytest.mark.parametrize(("given", "factors"), FACTORS.items())
-def test_the_learning_rate_stays_and_then_falls_linearly_to_zero(given, factors):
-    rate = linear_decay(*given)
-    assert [rate(done) for done in range(len(factors))] == pytest.approx(factors)
 
 
 @pytest.mark.numerics

@@ -14,7 +14,7 @@ ALL = (
 GAN = f"{ALL} --model mlp --z-dim 5 --lr-d 2e-4"
 RUNS = dict.fromkeys([*GANS, "gan_conditional"], GAN) | {
     "gan_wgan_gp": f"{GAN} --penalty-weight 2.5 --critic-steps 2",
-    "gan_r3": f"{GAN} --penalty-weight 0.5 --penalty-every 2 --penalty approximate",
+    "gan_r3": f"{GAN} --penalty-weight 0.5 --penalty-every 2 --penalty approximate --decay-from 1",
     "cyclegan": f"{ALL} --load-size 10 --width 2 --blocks 2 --halvings 1 --decay-from 0 --cycle-weight 4 "
     "--identity-weight 2",
 }

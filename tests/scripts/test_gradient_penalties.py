@@ -5,7 +5,7 @@ from itertools import chain, pairwise
 
 import pytest
 import torch
-from helpers import call, module_of
+from helpers import call, module_of, saved
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import lengths, points_between
@@ -146,6 +146,12 @@ def test_a_lazy_penalty_comes_every_so_many_steps_at_so_many_times_the_weight(tm
     arguments = "--penalty-every 3 --penalty-weight 0.5 --penalty approximate"
     seen = given_to_the_step("gan_r3", arguments, tmp_path, monkeypatch)
     assert seen == [(weight, "approximate") for weight in (0.0, 0.0, 1.5)] * 2
+
+
+def test_both_learning_rates_fall_to_zero_from_the_step_asked_for(tmp_path):
+    call("gan_r3", *TINY.split(), "--lr", 6e-3, "--decay-from", 2, "--steps", 4, "--runs-dir", tmp_path)
+    rates = [saved(tmp_path)[f"optimizer_{it}"]["param_groups"][0]["lr"] for it in "gd"]
+    assert rates == [3e-3, 1e-3]  # of the last step, when three are done
 
 
 def test_the_generator_learns_after_so_many_critic_steps_at_points_drawn_anew(tmp_path, monkeypatch):
