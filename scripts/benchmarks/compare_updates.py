@@ -4,8 +4,8 @@
     audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
 
 All contenders of a comparison train copies of the same networks on the same data and noise; they take turns within one
-run. Figures are medians over the turns, with the smallest and the largest in brackets;
-FLOPs are counted, not timed, and "wasted" is the share of them that the step does not need.
+run. Figures are medians over the turns, with the smallest and the largest in brackets; FLOPs are counted, not timed,
+and "wasted" is the share of them that the step does not need.
 
     python scripts/benchmarks/compare_updates.py
     python scripts/benchmarks/compare_updates.py --what audit --model mlp

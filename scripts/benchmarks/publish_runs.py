@@ -6,7 +6,7 @@
 
 Published are a run's `config.json` and its TensorBoard events, without the pictures of step 0. A GAN also gets
 `samples.png`: the same noise after 0, 250, 500 and 1,000 steps and at the end, or the last grid of a run with labels.
-All runs together take some seven minutes on two cores.
+All runs together take some five minutes on two cores.
 """
 
 import json

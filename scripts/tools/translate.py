@@ -89,12 +89,7 @@ def translate_file(generator: nn.Module, path: Path, target: Path, mode: str) ->
         picture = to_pil_image(translate(generator, image))
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, lambda file: picture.save(file, Image.registered_extensions()[path.suffix.lower()]))
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-        MemoryError,
-    ) as error:  # too large for its format, for memory or the disk
+    except (OSError, ValueError, RuntimeError, MemoryError) as error:  # too large for its format, memory or the disk
         raise BadInput(f"{path} cannot be translated ({error})") from error
 
 
