@@ -54,8 +54,8 @@ class Options(GanOptions):
     """Steps from one penalty to the next, which has as many times the weight."""
     penalty: Literal["exact", "approximate"] = "exact"
     """Of D's gradient, differentiated once more, or from its logits at noisy samples."""
-    decay_from: Count | None = None
-    """Steps before both learning rates fall linearly to zero. None: they do not fall."""
+    decay_from: Annotated[int, Ge(0), Le(10**9)] = 0
+    """Steps before both learning rates fall linearly to zero; 0: they do not fall."""
 
 
 def train_step(

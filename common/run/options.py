@@ -45,7 +45,7 @@ class TrainingOptions:
     steps: Count = 1550
     """Steps to train, each one update of every network."""
     lr: Annotated[float, Gt(0)] = 2e-3
-    """Adam's learning rate, for G. Colour pictures of 64 pixels need less, such as 5e-4 here and for D."""
+    """Adam's learning rate, for G. Colour pictures of 64 pixels need 5e-4, also for D."""
     lr_d: Annotated[float, Gt(0)] | None = None
     """Adam's learning rate, for D. None: a third of G's."""
     betas: tuple[Decay, Decay] = (0.0, 0.999)
