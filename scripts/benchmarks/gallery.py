@@ -173,14 +173,14 @@ MISTAKES = (
         "d-too-fast",
         "D's learning rate is 20 times the default",
         "both losses soon stay near 0.69 and both probabilities near 0.5: D tells nothing; the digits are speckled",
-        "lower --lr-d; D's rate is a third of G's by default",
+        "lower `--lr-d`; D's rate is a third of G's by default",
         arguments=("--lr-d", f"{20 * RATE / 3:g}"),
     ),
     Mistake(
         "g-too-fast",
         "G's learning rate is 20 times the default",
         "none to trust: the losses look like those of `healthy`; the FID is the same, or higher by a third",
-        "lower --lr; judge the samples, not the losses",
+        "lower `--lr`; judge the samples, not the losses",
         arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE / 3:g}"),
     ),
     Mistake(
