@@ -6,7 +6,7 @@
 Each mistake of MISTAKES changes a few lines of a copy of `scripts/gan_detach.py`, which then trains. Its curves are
 published in `runs/mistakes/<name>/`, beside those of the unchanged script. The table has the means over the last 100
 steps, the FID of 1,000 samples by `evaluate.py`, and what `python -m gradient_audit` finds in the first three steps.
-All runs together take some seven minutes on one core. The names are those of `python -m gradient_audit --list`, where a
+All runs together take some five minutes on two cores. The names are those of `python -m gradient_audit --list`, where a
 mistake is in both.
 """
 
@@ -91,7 +91,7 @@ MISTAKES = (
     Mistake(
         "healthy",
         "none: gan_detach.py as it is",
-        "D's loss is a little below 0.69 and G's near 0.9; both probabilities move around 0.5; the samples are digits",
+        "D's loss is a little below 0.69 and G's near 1; both probabilities move around 0.5; the samples are digits",
         "none is needed",
     ),
     Mistake(
@@ -179,7 +179,7 @@ MISTAKES = (
     Mistake(
         "g-too-fast",
         "G's learning rate is 20 times the default",
-        "none to trust: the losses look like those of `healthy`; the FID is the same, or higher by a third",
+        "none to trust: the losses look like those of `healthy`; the FID is the same, or higher by up to two thirds",
         "lower `--lr`; judge the samples, not the losses",
         arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE / 3:g}"),
     ),
