@@ -28,6 +28,8 @@ def increment_versions(optimizer: torch.optim.Optimizer, *_: object) -> None:
 def linear_decay(steps: int, start: int) -> Callable[[int], float]:
     """Return the learning rate's factor as a function of the steps done: 1 up to `start`, then linearly down to 0.
 
-    It is 0 after `steps`. A function of the step, so that a resumed run may get more steps.
+    A function of the step, so that a resumed run may get more steps. Raises ValueError if `start` is above `steps`.
     """
+    if start > steps:
+        raise ValueError(f"there are {steps} steps; choose fewer")
     return lambda done: min(1.0, (steps - done) / max(1, steps - start))

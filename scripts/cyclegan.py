@@ -156,7 +156,8 @@ def main(options: Options) -> None:
     """Train all four networks."""
     run = TrainingRun(__file__, options)
     decay_from = options.steps // 2 if options.decay_from is None else options.decay_from
-    rate = linear_decay(options.steps, decay_from)
+    with blame(f"--decay-from {decay_from}"):
+        rate = linear_decay(options.steps, decay_from)
     domains = load_domains(options.dataset, options.image_size, options.load_size).to(run.device)
     with blame("--image-size or --halvings"):
         networks = cyclegan_networks(domains.test_a.shape[1:], options.width, options.blocks, options.halvings)

@@ -102,7 +102,8 @@ def train_step(
 def main(options: Options) -> None:
     """Train both networks in this update order."""
     run = TrainingRun(__file__, options)
-    rate = linear_decay(options.steps, options.decay_from or options.steps)
+    with blame(f"--decay-from {options.decay_from}"):
+        rate = linear_decay(options.steps, options.decay_from or options.steps)
     images = load_images(options.dataset, options.image_size).to(run.device)
     with blame("--image-size"):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)

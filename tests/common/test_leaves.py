@@ -41,8 +41,8 @@ optimizer.step()
 assert network.weight._version > 0
 rate = optimizers.linear_decay(6, 3)
 assert [rate(done) for done in range(7)] == [1, 1, 1, 1, 2 / 3, 1 / 3, 0]
-rate = optimizers.linear_decay(2, 3)
-assert [rate(done) for done in range(3)] == [1, 1, 0]
+rate = optimizers.linear_decay(2, 2)
+assert [rate(done) for done in range(2)] == [1, 1]
 """,
     "per_sample": """
 per_sample.require_per_sample(torch.nn.Linear(2, 1), torch.randn(4, 2))

@@ -16,6 +16,8 @@ BAD_OPTIONS = {  # one of each kind
     "gan_detach --device cuda:99": "--device cuda:99",
     "gan_detach --device meta": "--device meta",
     "gan_r3 --penalty-weight -1": "--penalty-weight",
+    "gan_r3 --decay-from 3": "--decay-from 3: there are 2 steps",
+    "cyclegan --decay-from 3": "--decay-from 3: there are 2 steps",
     "cyclegan --load-size 30": "--load-size 30",
     "cyclegan --halvings 4": "--halvings: with 4 halvings",
 }
