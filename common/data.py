@@ -1,6 +1,7 @@
-"""Images for training: uint8 in the device's memory, or streamed from a big folder; a batch is converted to floats.
+"""Images for training, by the name of a data set or the path of a folder, and their batches.
 
-The order of the batches is a function of (seed, step) alone, so a resumed run sees the same images at the same steps.
+They are uint8 in the device's memory, or streamed from a big folder; a batch is converted to floats. The order of the
+batches is a function of (seed, step) alone, so a resumed run sees the same images at the same steps.
 """
 
 from collections.abc import Iterator
@@ -10,14 +11,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock
 from PIL import Image
 from torch import Tensor
+from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
+from torchvision.transforms.v2.functional import resize
 
 from common.errors import BadInput
+from common.image_files import StreamedImages, image_paths, load_folder
 
 ASSETS = Path(__file__).parent / "assets"
-DOWNLOADED = ("mnist", "fashion-mnist", "cifar10")
-DATASETS = ("mnist5k", "stacked-digits", *DOWNLOADED)  # by name; any other value is the path of a folder
+DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
+TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
+DATASETS = ("mnist5k", "stacked-digits", *TORCHVISION)  # by name; any other value is the path of a folder
 FOLDER_IMAGE_SIZE = 64
 STACKED = 60_000  # images of stacked-digits
 
@@ -29,12 +35,15 @@ class LabeledImages:
     images: what `load_images` returns, N of them. labels: int64 (N,), indices into `classes`, the names.
     """
 
-    images: Any
+    images: Tensor | StreamedImages
     labels: Tensor
     classes: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.images)
+
+    def __getitem__(self, rows: slice) -> "LabeledImages":
+        return replace(self, images=self.images[rows], labels=self.labels[rows])
 
     @property
     def shape(self) -> torch.Size:
@@ -44,6 +53,69 @@ class LabeledImages:
     def to(self, device: torch.device) -> "LabeledImages":
         """Return the data set on `device`."""
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
+
+
+Images = Tensor | StreamedImages | LabeledImages
+
+
+def load_images(dataset: str, image_size: int | None = None) -> Tensor | StreamedImages:
+    """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3; a big folder as a stream.
+
+    dataset: one of DATASETS, or a path to a folder of images. image_size: pixels a side; None keeps a data set's own
+    size, and scales the images of a folder to 64x64. Raises BadInput if there are no such images.
+    """
+    if dataset == "mnist5k":
+        return resized(load_mnist5k()[0], image_size)
+    if dataset == "stacked-digits":
+        return resized(load_stacked_digits()[0], image_size)
+    if dataset in TORCHVISION:
+        images = torch.as_tensor(load_torchvision(dataset).data)
+        return resized(images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous(), image_size)
+    if not dataset or not Path(dataset).is_dir():  # Path("") is the current folder
+        message = f"neither {', '.join(DATASETS)} nor a folder; name one of those or a folder that holds images"
+        raise BadInput(f"--dataset {dataset or repr(dataset)}: {message}")
+    return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
+
+
+def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledImages:
+    """Return what `load_images` does, with the class of each image: of a folder's images, the folder in it.
+
+    Raises BadInput, also if there are no labels.
+    """
+    if dataset == "stacked-digits":
+        raise BadInput(f"--dataset {dataset}: has no class labels; name another data set, or a folder of folders")
+    images = load_images(dataset, image_size)
+    if dataset == "mnist5k":
+        return LabeledImages(images, load_mnist5k()[1], tuple("0123456789"))
+    if dataset in TORCHVISION:
+        data = load_torchvision(dataset)
+        return LabeledImages(images, torch.as_tensor(data.targets), tuple(data.classes))
+    places = [Path(path).relative_to(dataset).parts for path in image_paths(Path(dataset))]
+    for place in places:
+        if len(place) < 2:
+            message = f"{place[0]} has no class; labels take a folder of images for each class"
+            raise BadInput(f"--dataset {dataset}: {message}")
+    classes = sorted({place[0] for place in places})
+    labels = [classes.index(place[0]) for place in places]
+    return LabeledImages(images, torch.tensor(labels), tuple(classes))
+
+
+def load_torchvision(dataset: str) -> MNIST | CIFAR10:
+    """Return a torchvision data set, downloaded once by all processes of a machine; raises BadInput if that fails."""
+    try:
+        DOWNLOADS.mkdir(exist_ok=True)
+        with FileLock(DOWNLOADS / ".lock"):
+            return TORCHVISION[dataset](DOWNLOADS, train=True, download=True)
+    except (OSError, RuntimeError) as error:
+        message = f"the download into {DOWNLOADS} failed ({str(error).splitlines()[0]})"
+        raise BadInput(f"--dataset {dataset}: {message}; mnist5k ships with the repository") from error
+
+
+def resized(images: Tensor, size: int | None) -> Tensor:
+    """Return square images (N, C, S, S) scaled to `size` pixels a side; None keeps their size."""
+    if size in (None, images.shape[-1]):
+        return images
+    return torch.cat([resize(part, [size, size]) for part in images.split(1000)])
 
 
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
@@ -79,14 +151,9 @@ def to_uint8(images: Tensor) -> Tensor:
     return images.add(1).mul(127.5).round().clamp(0, 255).byte()
 
 
-def check_images(images: Any) -> None:
-    """Raise BadInput for what is neither uint8 (N, C, H, W), nor a stream of such images, nor LabeledImages."""
-    images = images.images if isinstance(images, LabeledImages) else images
-    if isinstance(images, Tensor) and (images.dtype != torch.uint8 or images.ndim != 4):
-        raise BadInput(f"a data set is uint8 images (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
-
-
-def batches(images: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator[Any]:
+def batches(
+    images: Images, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
+) -> Iterator[Any]:
     """Yield each step's batch, as floats in [-1, 1] on the images' device, without end.
 
     images: uint8 (N, C, H, W), or a stream, which gives the same batches. Of LabeledImages a batch is a pair: floats,
@@ -96,9 +163,8 @@ def batches(images: Any, batch_size: int, seed: int, first_step: int = 0, rows: 
     if isinstance(images, LabeledImages):  # both parts in the same order, a function of seed and step
         reals = batches(images.images, batch_size, seed, first_step, rows)
         yield from zip(reals, selected(images.labels, order), strict=True)
-        return
-    for batch in selected(images, order) if isinstance(images, Tensor) else images.batches(order):
-        yield to_float(batch)
+    else:
+        yield from map(to_float, selected(images, order) if isinstance(images, Tensor) else images.batches(order))
 
 
 def selected(values: Tensor, order: Iterator[Tensor]) -> Iterator[Tensor]:

@@ -1,4 +1,4 @@
-"""What ends a run with one line in place of a traceback."""
+"""The ways a run ends early, each with one line in place of a traceback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +12,20 @@ class Stopped(Exception):
     """A run has started but cannot continue. The message is one line: what happened, and what has been saved."""
 
 
+class LostRank(Exception):
+    """Another process of the run has ended, so this one cannot continue. The message is one line."""
+
+
+class Interrupted(Exception):
+    """A signal, whose number is the argument, has ended the run after a step; everything is saved and printed."""
+
+
 @contextmanager
-def blame(option: str) -> Iterator[None]:
-    """Raise a ValueError of the block, from a module that knows no options, as BadInput that names `option`."""
+def refusing(subject: object, kind: type | tuple = Exception) -> Iterator[None]:
+    """Raise an error of the block, of a type in `kind`, as BadInput that names `subject`, an option or a file."""
     try:
         yield
-    except ValueError as error:
-        raise BadInput(f"{option}: {error}") from error
+    except BadInput:
+        raise
+    except kind as error:
+        raise BadInput(f"{subject}: {str(error) or type(error).__name__}") from error

@@ -1,12 +1,8 @@
 """A check for update rules that need a discriminator which judges each sample independently."""
 
-from weakref import WeakKeyDictionary
-
 import torch
 from torch import Tensor, nn
 from torch.autograd import grad  # by this name, tools that replace torch.autograd.grad do not list it as a pass
-
-CALLS: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
 
 
 def require_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
@@ -19,14 +15,17 @@ def require_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
     """
     if len(samples) < 2:
         return
-    calls = CALLS.get(discriminator, 0) + 1
-    if calls & (calls - 1):
-        CALLS[discriminator] = calls
-        return
+    calls = getattr(discriminator, "per_sample_calls", 0) + 1  # an attribute, so that it ends with the discriminator
+    if calls & (calls - 1) == 0:
+        check_per_sample(discriminator, samples.detach().requires_grad_())
+    discriminator.per_sample_calls = calls
+
+
+def check_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
+    """Raise ValueError if the first logit depends on other samples than the first."""
     wrappers = nn.DataParallel | nn.parallel.DistributedDataParallel  # whose reducer waits for every pass
     network = discriminator.module if isinstance(discriminator, wrappers) else discriminator
     buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
-    samples = samples.detach().requires_grad_()
     devices = [samples.device] if samples.is_cuda else []
     # Compiling for this one call would take long.
     with torch.enable_grad(), torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
@@ -40,4 +39,3 @@ def require_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
             "the discriminator's logit of one sample depends on the other samples of the batch, but here each sample "
             "must be judged independently; use GroupNorm or InstanceNorm in place of batch normalisation"
         )
-    CALLS[discriminator] = calls

@@ -27,22 +27,19 @@ from typing import Annotated
 
 import torch
 import torch.nn.functional as F
-from annotated_types import Ge, Gt, Le
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
+from common.cyclegan_data import crop_and_flip, load_domains
 from common.cyclegan_models import cyclegan_networks
 from common.data import batches, to_float
-from common.errors import blame
-from common.images.domains import crop_and_flip, load_domains
-from common.images.pool import ImagePool
+from common.errors import refusing
+from common.image_pool import ImagePool
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.optimizers import fused_adam, linear_decay
-from common.run.command_line import launch
-from common.run.option_values import Count, Decay, Pixels, Seed
-from common.run.options import MachineOptions, RunOptions
-from common.training_run import TrainingRun
+from common.options import BatchSize, Count, Decay, Options, Pixels, Range, Rate, RunOptions, Weight, launch
+from common.run import Run
 
 
 def train_step(
@@ -100,8 +97,8 @@ def train_step(
 
 
 @dataclass(frozen=True)
-class DataOptions:
-    """Two domains."""
+class CycleOptions(Options):
+    """Two domains, two generators and two discriminators."""
 
     dataset: str = "mnist5k"
     """A folder with trainA, trainB, testA and testB in it; or a data set of the GAN scripts."""
@@ -109,57 +106,44 @@ class DataOptions:
     """Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own."""
     load_size: Pixels | None = None
     """Pixels a side before crop and flip of trainA and trainB. None: 286/256 of those."""
-
-
-@dataclass(frozen=True)
-class NetworkOptions:
-    """Two generators and two discriminators."""
-
-    width: Annotated[int, Ge(1), Le(1024)] = 16
+    width: Annotated[int, Range(1, 1024)] = 16
     """Channels of the networks where they are narrowest. 64 as published."""
-    blocks: Annotated[int, Ge(1), Le(100)] = 1
+    blocks: Annotated[int, Range(1, 100)] = 1
     """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
-    halvings: Annotated[int, Ge(1), Le(10)] = 2
+    halvings: Annotated[int, Range(1, 10)] = 2
     """Halvings of the image in each discriminator. 3 as published."""
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """How to train."""
-
-    batch_size: Annotated[int, Ge(1), Le(2**20)] = 8
-    """Images of each domain per step. 1 as published."""
-    steps: Count = 520
-    """Steps to train, each one update of all four networks."""
-    decay_from: Annotated[int, Ge(0), Le(10**9)] | None = None
+    decay_from: Annotated[int, Range(0, 10**9)] | None = None
     """Steps before the learning rate falls linearly to zero. None: half of all."""
-    lr: Annotated[float, Gt(0)] = 1e-3
+    lr: Rate = 1e-3
     """Adam's learning rate, for all networks. 2e-4 as published."""
     betas: tuple[Decay, Decay] = (0.5, 0.999)
     """Adam's decay rates of the gradient's mean and of its square."""
-    cycle_weight: Annotated[float, Ge(0)] = 3.0
+    cycle_weight: Weight = 3.0
     """Weight of the cycle loss. 10 as published."""
-    identity_weight: Annotated[float, Ge(0)] = 0.0
+    identity_weight: Weight = 0.0
     """Weight of the identity loss; 0 skips its passes. 5 as published."""
     ema: Decay = 0.0
     """Decay per step of the EMA of the generators, which translates; 0: no average."""
-    seed: Seed = 0
-    """Fixes the initial weights, the order of the images and the crops."""
 
 
 @dataclass(frozen=True)
-class Options(RunOptions, MachineOptions, TrainingOptions, NetworkOptions, DataOptions):
+class CycleGANOptions(RunOptions, CycleOptions):
     """Options of the CycleGAN."""
 
+    batch_size: BatchSize = 8
+    """Images of each domain per step. 1 as published."""
+    steps: Count = 520
+    """Steps to train, each one update of all four networks."""
 
-def main(options: Options) -> None:
+
+def main(options: CycleGANOptions) -> None:
     """Train all four networks."""
-    run = TrainingRun(__file__, options)
+    run = Run(__file__, options)
     decay_from = options.steps // 2 if options.decay_from is None else options.decay_from
-    with blame(f"--decay-from {decay_from}"):
+    with refusing(f"--decay-from {decay_from}", ValueError):
         rate = linear_decay(options.steps, decay_from)
     domains = load_domains(options.dataset, options.image_size, options.load_size).to(run.device)
-    with blame("--image-size or --halvings"):
+    with refusing("--image-size or --halvings", ValueError):
         networks = cyclegan_networks(domains.test_a.shape[1:], options.width, options.blocks, options.halvings)
     a_to_b, b_to_a, discriminator_a, discriminator_b = (run.place(network) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
@@ -175,36 +159,33 @@ def main(options: Options) -> None:
     pool_a, pool_b = (ImagePool(ranks=run.ranks, shape=shape, generator=generator) for _ in "ab")
 
     a, b = next(batches(domains.test_a, 8, options.seed)), next(batches(domains.test_b, 8, options.seed + 1))
-    run.show(
-        a_to_b_to_a=lambda: torch.cat([a, average_ab(a), average_ba(average_ab(a))]),
-        b_to_a_to_b=lambda: torch.cat([b, average_ba(b), average_ab(average_ba(b))]),
-        identity_of_b_and_of_a=lambda: torch.cat([average_ab(b), average_ba(a)]),
-    )
+    pictures = {
+        "a_to_b_to_a": lambda: torch.cat([a, average_ab(a), average_ba(average_ab(a))]),
+        "b_to_a_to_b": lambda: torch.cat([b, average_ba(b), average_ab(average_ba(b))]),
+        "identity_of_b_and_of_a": lambda: torch.cat([average_ab(b), average_ba(a)]),
+    }
+    measures = {}
     if domains.truth is not None:
         test, truth = to_float(domains.test_a), to_float(domains.truth)
-        run.measure(
-            {
-                "translation/error": lambda: translation_error(average_ab, test, truth),
-                "translation/error_of_identity": lambda: translation_error(torch.nn.Identity(), test, truth),
-            }
-        )
-    run.keep(
-        a_to_b=a_to_b,
-        b_to_a=b_to_a,
-        discriminator_a=discriminator_a,
-        discriminator_b=discriminator_b,
-        optimizer_g=optimizer_g,
-        optimizer_d=optimizer_d,
-        average_a_to_b=average_ab,
-        average_b_to_a=average_ba,
-        pool_a=pool_a,
-        pool_b=pool_b,
-    )
+        measures["translation/error"] = lambda: translation_error(average_ab, test, truth)
+        measures["translation/error_of_identity"] = lambda: translation_error(torch.nn.Identity(), test, truth)
+    state = {
+        "a_to_b": a_to_b,
+        "b_to_a": b_to_a,
+        "discriminator_a": discriminator_a,
+        "discriminator_b": discriminator_b,
+        "optimizer_g": optimizer_g,
+        "optimizer_d": optimizer_d,
+        "average_a_to_b": average_ab,
+        "average_b_to_a": average_ba,
+        "pool_a": pool_a,
+        "pool_b": pool_b,
+    }
     players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, pool_a, pool_b
     weights = options.cycle_weight, options.identity_weight
-    for step, *reals in run.steps(domains.a, domains.b):
+    for step, *reals in run.steps(domains.a, domains.b, state=state, pictures=pictures, measures=measures):
         draws = torch.rand(options.batch_size, 2, 3, device=run.device, generator=run.generator)
-        draws = run.ranks.share(draws).unbind(1)
+        draws = run.ranks.local_rows(draws).unbind(1)
         if domains.augmented:
             reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]
         lr = options.lr * rate(step - 1)
@@ -227,4 +208,4 @@ def translation_error(translate, images, truth):
 
 
 if __name__ == "__main__":
-    launch(main, Options)
+    launch(main, CycleGANOptions)

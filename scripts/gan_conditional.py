@@ -22,15 +22,13 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
-from common.data import batches
-from common.errors import blame
-from common.images.load import load_labeled_images
+from common.data import batches, load_labeled_images
+from common.errors import refusing
 from common.losses import discriminator_loss, generator_loss
 from common.models import conditional
 from common.optimizers import fused_adam
-from common.run.command_line import launch
-from common.run.options import GanOptions
-from common.training_run import TrainingRun
+from common.options import GanOptions, launch
+from common.run import Run
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels, z):
@@ -66,9 +64,9 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels,
 
 def main(options: GanOptions) -> None:
     """Train both networks in this update order."""
-    run = TrainingRun(__file__, options)
+    run = Run(__file__, options)
     images = load_labeled_images(options.dataset, options.image_size).to(run.device)
-    with blame("--image-size"):
+    with refusing("--image-size", ValueError):
         networks = conditional(options.model, tuple(images.shape[1:]), options.z_dim, len(images.classes))
     generator, discriminator = (run.place(network) for network in networks)
     lr_d = options.lr_d or options.lr / 3
@@ -82,17 +80,17 @@ def main(options: GanOptions) -> None:
     sample_z = torch.randn(8, options.z_dim, device=run.device).repeat_interleave(len(images.classes), dim=0)
     sample_labels = torch.arange(len(images.classes), device=run.device).repeat(8)
     real, _ = next(batches(images, len(sample_z), options.seed))
-    run.show(columns=len(images.classes), real=real, samples=lambda: average(sample_z, sample_labels))
-    run.keep(
-        generator=generator,
-        discriminator=discriminator,
-        optimizer_g=optimizer_g,
-        optimizer_d=optimizer_d,
-        average=average,
-    )
-    for step, real, labels in run.steps(images):
+    pictures = {"real": real, "samples": lambda: average(sample_z, sample_labels)}
+    state = {
+        "generator": generator,
+        "discriminator": discriminator,
+        "optimizer_g": optimizer_g,
+        "optimizer_d": optimizer_d,
+        "average": average,
+    }
+    for step, real, labels in run.steps(images, state=state, pictures=pictures, columns=len(images.classes)):
         with run.precision():
-            z = run.noise(len(real))
+            z = run.noise(len(real), options.z_dim)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels, z)
         run.log(step, results)
         average.update_parameters(generator)

@@ -19,15 +19,13 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
-from common.data import batches
-from common.errors import blame
-from common.images.load import load_images
+from common.data import batches, load_images
+from common.errors import refusing
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.optimizers import fused_adam
-from common.run.command_line import launch
-from common.run.options import GanOptions
-from common.training_run import TrainingRun
+from common.options import GanOptions, launch
+from common.run import Run
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -62,9 +60,9 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
 
 def main(options: GanOptions) -> None:
     """Train both networks in this update order."""
-    run = TrainingRun(__file__, options)
+    run = Run(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
-    with blame("--image-size"):
+    with refusing("--image-size", ValueError):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = (run.place(network) for network in networks)
     lr_d = options.lr_d or options.lr / 3
@@ -75,17 +73,18 @@ def main(options: GanOptions) -> None:
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     sample_z = torch.randn(64, options.z_dim, device=run.device)
-    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(sample_z))
-    run.keep(
-        generator=generator,
-        discriminator=discriminator,
-        optimizer_g=optimizer_g,
-        optimizer_d=optimizer_d,
-        average=average,
-    )
-    for step, real in run.steps(images):
+    pictures = {"real": next(batches(images, 64, options.seed)), "samples": lambda: average(sample_z)}
+    state = {
+        "generator": generator,
+        "discriminator": discriminator,
+        "optimizer_g": optimizer_g,
+        "optimizer_d": optimizer_d,
+        "average": average,
+    }
+    for step, real in run.steps(images, state=state, pictures=pictures):
+        z = run.noise(len(real), options.z_dim)
         with run.precision():
-            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, run.noise(len(real)))
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z)
         run.log(step, results)
         average.update_parameters(generator)
 

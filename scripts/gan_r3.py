@@ -23,38 +23,35 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import torch
-from annotated_types import Ge, Gt, Le
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
-from common.data import batches
-from common.errors import blame
-from common.images.load import load_images
-from common.losses import approximate_penalty, at_least_float32, relativistic_loss, zero_centred_penalty
+from common.data import batches, load_images
+from common.errors import refusing
+from common.losses import at_least_float32, relativistic_loss
 from common.models import MODELS
 from common.optimizers import fused_adam, linear_decay
+from common.options import BatchSize, Count, GanOptions, Range, Rate, Weight, launch
+from common.penalties import approximate_penalty, zero_centred_penalty
 from common.per_sample import require_per_sample
-from common.run.command_line import launch
-from common.run.option_values import Count
-from common.run.options import GanOptions
-from common.training_run import TrainingRun
+from common.run import Run
 
 
 @dataclass(frozen=True)
 class Options(GanOptions):
     """Options of this script."""
 
-    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
+    batch_size: BatchSize = 32
     steps: Count = 1500
-    lr: Annotated[float, Gt(0)] = 4e-3
-    penalty_weight: Annotated[float, Ge(0)] = 0.1
+    lr: Rate = 4e-3
+    penalty_weight: Weight = 0.1
     """Weight of the penalties: half of it each, and none with 0."""
     penalty_every: Count = 1
     """Steps from one penalty to the next, which has as many times the weight."""
     penalty: Literal["exact", "approximate"] = "exact"
     """Of D's gradient, differentiated once more, or from its logits at noisy samples."""
-    decay_from: Annotated[int, Ge(0), Le(10**9)] = 0
+    decay_from: Annotated[int, Range(0, 10**9)] = 0
     """Steps before both learning rates fall linearly to zero; 0: they do not fall."""
 
 
@@ -101,11 +98,11 @@ def train_step(
 
 def main(options: Options) -> None:
     """Train both networks in this update order."""
-    run = TrainingRun(__file__, options)
-    with blame(f"--decay-from {options.decay_from}"):
+    run = Run(__file__, options)
+    with refusing(f"--decay-from {options.decay_from}", ValueError):
         rate = linear_decay(options.steps, options.decay_from or options.steps)
     images = load_images(options.dataset, options.image_size).to(run.device)
-    with blame("--image-size"):
+    with refusing("--image-size", ValueError):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator = run.place(networks[0])  # `place` also compiles, which a second derivative of D does not bear
     discriminator = networks[1].to(run.device) if options.penalty == "exact" else run.place(networks[1])
@@ -117,20 +114,20 @@ def main(options: Options) -> None:
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     sample_z = torch.randn(64, options.z_dim, device=run.device)
-    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(sample_z))
-    run.keep(
-        generator=generator,
-        discriminator=discriminator,
-        optimizer_g=optimizer_g,
-        optimizer_d=optimizer_d,
-        average=average,
-    )
-    for step, real in run.steps(images):
+    pictures = {"real": next(batches(images, 64, options.seed)), "samples": lambda: average(sample_z)}
+    state = {
+        "generator": generator,
+        "discriminator": discriminator,
+        "optimizer_g": optimizer_g,
+        "optimizer_d": optimizer_d,
+        "average": average,
+    }
+    for step, real in run.steps(images, state=state, pictures=pictures):
         for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
             optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
         weight = 0.0 if step % options.penalty_every else options.penalty_every * options.penalty_weight
         with run.precision():
-            z = run.noise(len(real))
+            z = run.noise(len(real), options.z_dim)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, weight, options.penalty)
         run.log(step, results)
         average.update_parameters(generator)

@@ -19,25 +19,21 @@ images. Each step trains D, every fifth G. Gulrajani et al., "Improved Training 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import torch
-from annotated_types import Ge, Gt, Le
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
-from common.data import batches
-from common.errors import blame
-from common.images.load import load_images
-from common.losses import at_least_float32, interpolation_penalty
+from common.data import batches, load_images
+from common.errors import refusing
+from common.losses import at_least_float32
 from common.models import MODELS
 from common.optimizers import fused_adam
+from common.options import BatchSize, Count, GanOptions, Rate, Weight, launch
+from common.penalties import interpolation_penalty
 from common.per_sample import require_per_sample
-from common.run.command_line import launch
-from common.run.option_values import Count
-from common.run.options import GanOptions
-from common.training_run import TrainingRun
+from common.run import Run
 
 # Curves of their own: this loss is a difference of scores, many times larger than the other scripts'.
 LOSSES = {"d_loss": "wasserstein/critic_loss", "g_loss": "wasserstein/generator_loss"}
@@ -47,12 +43,12 @@ LOSSES = {"d_loss": "wasserstein/critic_loss", "g_loss": "wasserstein/generator_
 class Options(GanOptions):
     """Options of this script."""
 
-    batch_size: Annotated[int, Ge(1), Le(2**20)] = 32
+    batch_size: BatchSize = 32
     steps: Count = 2400
     """Steps to train, each one update of D."""
-    lr: Annotated[float, Gt(0)] = 5e-3
-    lr_d: Annotated[float, Gt(0)] | None = 2e-3
-    penalty_weight: Annotated[float, Ge(0)] = 10.0
+    lr: Rate = 5e-3
+    lr_d: Rate | None = 2e-3
+    penalty_weight: Weight = 10.0
     """Weight of the penalty; none with 0."""
     critic_steps: Count = 5
     """Steps of D from one step of G to the next."""
@@ -95,9 +91,9 @@ def train_step(
 
 def main(options: Options) -> None:
     """Train both networks in this update order."""
-    run = TrainingRun(__file__, options)
+    run = Run(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
-    with blame("--image-size"):
+    with refusing("--image-size", ValueError):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = run.place(networks[0]), networks[1].to(run.device)  # D is never compiled
     lr_d = options.lr_d or options.lr / 3
@@ -108,18 +104,18 @@ def main(options: Options) -> None:
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     sample_z = torch.randn(64, options.z_dim, device=run.device)
-    run.show(real=next(batches(images, 64, options.seed)), samples=lambda: average(sample_z))
-    run.keep(
-        generator=generator,
-        discriminator=discriminator,
-        optimizer_g=optimizer_g,
-        optimizer_d=optimizer_d,
-        average=average,
-    )
-    for step, real in run.steps(images):
+    pictures = {"real": next(batches(images, 64, options.seed)), "samples": lambda: average(sample_z)}
+    state = {
+        "generator": generator,
+        "discriminator": discriminator,
+        "optimizer_g": optimizer_g,
+        "optimizer_d": optimizer_d,
+        "average": average,
+    }
+    for step, real in run.steps(images, state=state, pictures=pictures):
         train_generator = step % options.critic_steps == 0
-        mix = run.ranks.share(torch.rand(options.batch_size, device=run.device, generator=run.generator))
-        inputs = real, run.noise(len(real)), train_generator, options.penalty_weight, mix
+        mix = run.ranks.local_rows(torch.rand(options.batch_size, device=run.device, generator=run.generator))
+        inputs = real, run.noise(len(real), options.z_dim), train_generator, options.penalty_weight, mix
         with run.precision():
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, *inputs)
         run.log(step, {LOSSES.get(name, name): value for name, value in results.items()})

@@ -10,11 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common.data import load_mnist5k
+from common.data import load_images, load_mnist5k, resized
 from common.errors import BadInput
-from common.images.folder import load_folder
-from common.images.load import load_images, resized
-from common.images.streaming import StreamedImages
+from common.image_files import StreamedImages, load_folder
 
 JUDGED = 1000  # the error is measured on at most so many images
 

@@ -5,11 +5,10 @@ one image at a time, as in the published CycleGAN.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
-
-from common.run.ranks import Ranks
 
 
 class ImagePool:
@@ -21,13 +20,14 @@ class ImagePool:
     def __init__(
         self,
         size: int = 50,
-        ranks: Ranks | None = None,
+        ranks: Any = None,
         shape: Sequence[int] | None = None,
         generator: torch.Generator | None = None,
     ):
-        # ranks: None is this process alone. shape: (C, H, W) that the images of a loaded state must have; None allows
-        # any. generator: of random numbers on the CPU, the same on all ranks; None is torch's own.
-        self.size, self.ranks, self.shape, self.generator = size, ranks or Ranks(1), shape, generator
+        # ranks: its `all_rows` and `local_rows` gather the fakes of all processes and return this one's; None is this
+        # process alone. shape: (C, H, W) that the images of a loaded state must have; None allows any. generator: of
+        # random numbers on the CPU, the same on all ranks; None is torch's own.
+        self.size, self.ranks, self.shape, self.generator = size, ranks, shape, generator
         self.images: list[Tensor] = []
 
     def exchange(self, fakes: Tensor) -> Tensor:
@@ -36,17 +36,17 @@ class ImagePool:
         While the pool is not full, a fake is added and returned. After that, with probability 0.5, it replaces a random
         image of the pool, which is returned in its place. Random numbers of the CPU: nothing waits for the GPU.
         """
-        fakes = self.ranks.whole(fakes)
+        fakes = self.ranks.all_rows(fakes) if self.ranks else fakes
         swaps = torch.rand(len(fakes), generator=self.generator) < 0.5
         places = torch.randint(self.size, (len(fakes),), generator=self.generator)
-        returned = []
+        images = []
         for fake, swap, place in zip(fakes, swaps.tolist(), places.tolist(), strict=True):
             if len(self.images) < self.size:
                 self.images.append(fake.clone())  # a view would keep the memory of the whole batch
             elif swap:
                 fake, self.images[place] = self.images[place].to(fakes), fake.clone()
-            returned.append(fake)
-        return self.ranks.share(torch.stack(returned))
+            images.append(fake)
+        return self.ranks.local_rows(torch.stack(images)) if self.ranks else torch.stack(images)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the images, (up to `size`, C, H, W), on the CPU, for a checkpoint."""

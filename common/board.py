@@ -1,0 +1,49 @@
+"""What TensorBoard shows of a run: the names of its curves, their charts, its pictures, its text."""
+
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor
+from torchvision.transforms.v2.functional import to_pil_image
+from torchvision.utils import make_grid
+
+TAGS = {
+    "d_loss": "loss/discriminator",
+    "g_loss": "loss/generator",
+    "d_real": "probability/real",
+    "d_fake": "probability/fake",
+}
+
+
+def tag_of(name: str) -> str:
+    """Return the TensorBoard tag of a result: from TAGS, `loss/cycle` for `cycle_loss`, else the name itself."""
+    return TAGS.get(name) or (f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name)
+
+
+def charts(tags: Iterable[str]) -> dict[str, dict[str, list]]:
+    """Return the layout of TensorBoard's custom scalars: one chart for all tags that differ only after the last `/`."""
+    groups = dict.fromkeys(tag.rpartition("/")[0] for tag in tags if "/" in tag)
+    return {"training": {group: ["Multiline", [f"^{re.escape(group)}/[^/]+$"]] for group in groups}}
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """Return named facts as a Markdown table."""
+    text = "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {fact} |" for name, fact in facts.items())])
+    return text.encode(errors="replace").decode()  # a path may hold what is no text
+
+
+def grid(images: Tensor, columns: int) -> Tensor:
+    """Return uint8 images (N, C, H, W) as one picture (C, h, w) on the CPU; below 64 pixels at twice their size."""
+    images = images.cpu()
+    if images.shape[-1] < 64:
+        images = images.repeat_interleave(2, -1).repeat_interleave(2, -2)
+    return make_grid(images, nrow=columns)[: images.shape[1]]  # make_grid makes grey images RGB
+
+
+def png(picture: Tensor) -> bytes:
+    """Return a picture, uint8 (C, h, w), as a PNG file."""
+    file = io.BytesIO()
+    to_pil_image(picture).save(file, "png", compress_level=3)
+    return file.getvalue()

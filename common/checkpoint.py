@@ -1,0 +1,134 @@
+"""The files of a run: its folder and the lock on it, files written whole, checkpoints, which are not trusted."""
+
+import io
+import os
+import zipfile
+from contextlib import ExitStack, suppress
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+from torch import Tensor
+from torch.optim import Adam, AdamW, Optimizer
+
+from common.errors import BadInput, refusing
+
+
+def make_run_folder(parent: Path, name: str | None) -> Path:
+    """Make and return a folder named after the time and `name`, with a number appended if that folder exists."""
+    stem = f"{datetime.now():%Y%m%d-%H%M%S}" + (f"-{name}" if name else "")
+    with refusing(f"--runs-dir: {parent} cannot be written; choose another", OSError):
+        parent.mkdir(parents=True, exist_ok=True)  # not in the loop: for a broken link it raises FileExistsError, too
+        for number in count(1):
+            folder = parent / (stem if number == 1 else f"{stem}-{number}")
+            with suppress(FileExistsError):
+                folder.mkdir()
+                return folder
+
+
+def lock(folder: Path, opened: ExitStack) -> None:
+    """Lock a run's folder until `opened` ends, or this process, also when it is killed; the file stays, unlocked.
+
+    Raises BadInput if another process holds the lock. Where the file system has none, nothing is locked.
+    """
+    with suppress(OSError):
+        try:  # a soft lock would outlive a killed process
+            opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
+        except Timeout as error:
+            message = "another process is training this run; wait for it, or end it"
+            raise BadInput(f"{short_path(folder)}: {message}") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a temporary file and rename it to `path`, so that there is never a part of it; raises OSError."""
+    temporary = path.with_name(f".{path.name}.unfinished")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:  # that of write() names no file
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def as_bytes(state: Any) -> bytes:
+    """Return plain data and tensors as a file of `torch.save`."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    return file.getvalue()
+
+
+def identity(path: Path) -> list[int]:
+    """Return what tells a checkpoint's file, or that in a run's folder, from the one that replaces it."""
+    status = (path / "checkpoint.pt" if path.is_dir() else path).stat()
+    return [status.st_ino, status.st_mtime_ns]
+
+
+def short_path(path: Path) -> Path:
+    """Return `path` relative to the current folder if it is inside it, else absolute."""
+    path, here = path.resolve(), Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def load_checkpoint(run: Path) -> dict[str, Any]:
+    """Return what `Run.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
+
+    Nothing in it is executed. `script` is a str, `step` an int, `options` a dict and `data_shapes` a list of shapes
+    (N, C, H, W); `file` is its `identity`; the rest is still to be checked. Raises BadInput for what is no checkpoint.
+    """
+    path = run / "checkpoint.pt" if run.is_dir() else run
+    if not path.is_file():
+        raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
+    with refusing(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
+        if damaged := archive.testzip():  # torch.load does not look at the checksums
+            raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True) | {"file": identity(path)}
+        numbers = [checkpoint["step"], *(number for shape in checkpoint["data_shapes"] for number in shape)]
+        facts = (checkpoint["script"], str), (checkpoint["options"], dict), *((number, int) for number in numbers)
+        if not all(type(fact) is kind for fact, kind in facts) or min(numbers[1:]) < 1 or len(numbers) % 4 != 1:
+            raise ValueError("it lacks what a run saves")
+    return checkpoint
+
+
+def state_of(part: Any) -> Any:
+    """Return the state of what has `state_dict` or, as random number generators do, `get_state`."""
+    return part.state_dict() if hasattr(part, "state_dict") else part.get_state()
+
+
+def load_state(part: Any, state: Any) -> None:
+    """Load what `state_of` returned; raises an error of any type if it does not fit.
+
+    Of an optimizer its numbers are loaded, not its flags, and Adam's shapes are checked, which its fused form does not.
+    """
+    if isinstance(part, Optimizer):
+        groups = zip(part.state_dict()["param_groups"], state["param_groups"], strict=True)
+        numbers = [own | {k: v for k, v in saved.items() if type(v) in (int, float, tuple)} for own, saved in groups]
+        copies = {number: {k: copied(v) for k, v in entry.items()} for number, entry in state["state"].items()}
+        part.load_state_dict({"state": copies, "param_groups": numbers})
+    elif hasattr(part, "load_state_dict"):
+        part.load_state_dict(state)
+    else:
+        part.set_state(state)
+    for parameter, entry in part.state.items() if isinstance(part, Adam | AdamW) else ():
+        shapes = {name: () if name == "step" else parameter.shape for name in {"step", "exp_avg", "exp_avg_sq", *entry}}
+        if {name: entry[name].shape for name in shapes} != shapes:
+            raise ValueError("its tensors do not have the shapes of the parameters")
+
+
+def copied(value: Any) -> Any:
+    """Return a tensor's numbers in memory of their own: in a file, one number can stand for several places."""
+    return torch.empty(value.shape, dtype=value.dtype).copy_(value) if isinstance(value, Tensor) else value
+
+
+def all_finite(state: Any) -> bool:
+    """Return whether every number in the tensors of a state is finite."""
+    if isinstance(state, dict | list | tuple):
+        return all(map(all_finite, state.values() if isinstance(state, dict) else state))
+    return not isinstance(state, Tensor) or bool(state.isfinite().all())

@@ -1,0 +1,133 @@
+"""Image files: found in a folder, read as uint8 tensors, or streamed where they do not fit into memory."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+from tqdm import tqdm
+
+from common.errors import BadInput, refusing
+
+IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
+MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, at three channels; a bigger folder is streamed
+THREADS, BATCHES_AHEAD = 4, 8  # memory use depends on these, the batch size and the image size alone
+
+
+class StreamedImages:
+    """Images that stay in their files, with the part of the interface of a uint8 tensor (N, C, H, W) that we use."""
+
+    def __init__(self, paths: Sequence[str], shape: tuple[int, int, int], read: Callable[[str], Tensor]):
+        # shape: (C, H, W) of every image. read: returns the image of a path, uint8 of this shape, or raises BadInput.
+        self.paths, self.read, self.device = paths, read, torch.device("cpu")
+        self.shape = torch.Size([len(paths), *shape])
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, rows: slice | Tensor) -> "StreamedImages | Tensor":
+        """Return a part of the stream for a slice, the images themselves, in memory, for a tensor of indices."""
+        if isinstance(rows, slice):
+            return StreamedImages(self.paths[rows], self.shape[1:], self.read).to(self.device)
+        return torch.cat(list(self.batches(iter(rows.split(64)))))
+
+    def to(self, device: torch.device) -> "StreamedImages":
+        """Set the device of the batches; returns itself."""
+        self.device = device
+        return self
+
+    def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
+        """Yield the images of each tensor of indices in `order`, which may be endless: uint8 (n, C, H, W).
+
+        Threads read some batches ahead. Raises BadInput for a file that cannot be read, at the step of its batch.
+        """
+        yield self.read_batch(next(order)).to(self.device)  # a single batch, for a picture, needs no threads
+        threads, arriving = ThreadPoolExecutor(THREADS), deque()  # they suffice: Pillow works without Python's lock
+        try:
+            for indices in order:
+                arriving.append(threads.submit(self.read_batch, indices))
+                if len(arriving) == BATCHES_AHEAD:
+                    yield arriving.popleft().result().to(self.device, non_blocking=True)
+            while arriving:
+                yield arriving.popleft().result().to(self.device, non_blocking=True)
+        finally:
+            threads.shutdown(cancel_futures=True)
+
+    def read_batch(self, indices: Tensor) -> Tensor:
+        """Return the images of these indices, in pinned memory if they go to a GPU; raises BadInput."""
+        images = torch.stack([self.read(self.paths[index]) for index in indices.tolist()])
+        return images.pin_memory() if self.device.type == "cuda" else images
+
+
+def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
+    """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
+
+    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; a bigger folder is streamed. mode: `L` for C 1,
+    `RGB` for C 3; None makes C 1 if all are greyscale, which a stream learns from the header of every file. Raises
+    BadInput, naming the path, for an empty folder or a file that cannot be read, which a stream may meet later.
+    """
+    paths = image_paths(folder)
+    if len(paths) * 3 * image_size**2 > MEMORY_LIMIT:
+        mode = mode or max(header_mode(path) for path in tqdm(paths, "checking images", leave=False, delay=1))
+        read = partial(read_image, image_size=image_size, mode=mode)
+        return StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
+    images = [read_image(path, image_size, mode) for path in paths]
+    channels = max(len(image) for image in images)
+    return torch.stack([image.expand(channels, -1, -1) for image in images])
+
+
+def image_paths(folder: Path) -> list[str]:
+    """Return the sorted paths of the image files below `folder`, by suffix; raises BadInput for none."""
+
+    def refuse(error: OSError) -> None:
+        raise BadInput(f"{error.filename} cannot be listed ({error.strerror}); make it readable") from error
+
+    walk = os.walk(folder, onerror=refuse, followlinks=True)
+    found = [(parent, name) for parent, _, names in walk for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
+    paths = [f"{parent}/{name}" for parent, name in found if not name.startswith("._")]  # macOS's notes on a file
+    if not paths:
+        raise BadInput(f"--dataset {folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
+    return sorted(paths)
+
+
+def header_mode(path: str) -> str:
+    """Return the mode of an image, `L` or `RGB`, from its header alone; raises BadInput for a file that is no image."""
+    with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as image:
+        return mode_of(image)
+
+
+def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
+    """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
+
+    16 bits are scaled to 8; CMYK is converted without a colour profile. image_size: None keeps the image's own size,
+    (C, H, W). mode: `L` for C 1, `RGB` for C 3; None keeps greyscale images greyscale and makes all others RGB. Raises
+    BadInput, naming the path, for a file that cannot be read.
+    """
+    with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
+        image = on_white(ImageOps.exif_transpose(file)).convert(mode or mode_of(file))
+        if image_size:
+            image = ImageOps.fit(image, (image_size, image_size))
+        return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
+
+
+def mode_of(image: Image.Image) -> str:
+    """Return the mode in which an image is used: `L` for greyscale, `RGB` for all others; ValueError for floats."""
+    if image.mode == "F":
+        raise ValueError("its pixels are floating-point numbers, of a range that the file does not tell")
+    return "L" if Image.getmodebase(image.mode) == "L" else "RGB"
+
+
+def on_white(image: Image.Image) -> Image.Image:
+    """Return the image in 8 bits, on white if transparent."""
+    if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
+        return Image.fromarray((np.array(image) / 257).round().clip(0, 255).astype(np.uint8))
+    if image.has_transparency_data:
+        white = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(white, image.convert("RGBA"))
+    return image

@@ -1,0 +1,226 @@
+"""Options: dataclasses whose annotations hold types and ranges, and the command line that fills them."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import torch.distributed as dist
+import tyro
+
+from common.checkpoint import load_checkpoint
+from common.data import DATASETS
+from common.errors import BadInput, Interrupted, LostRank, Stopped, refusing
+
+
+@dataclass(frozen=True)
+class Range:
+    """The range of a number, both ends included, as in `Annotated[int, Range(1, 100)]`."""
+
+    low: float
+    high: float
+
+
+Count = Annotated[int, Range(1, 10**9)]
+Pixels = Annotated[int, Range(1, 4096)]
+BatchSize = Annotated[int, Range(1, 2**20)]
+Seed = Annotated[int, Range(0, 2**63 - 1)]
+Rate = Annotated[float, Range(1e-12, 1e6)]
+Weight = Annotated[float, Range(0, 1e9)]
+Decay = Annotated[float, Range(0, 0.999999)]
+
+
+class Options:
+    """What all options derive from: their ranges are checked, wherever they come from, when the dataclass is made."""
+
+    def __post_init__(self):
+        """Raise BadInput, naming the option, for a value that is not in the range of its annotation."""
+        for name, kind in get_type_hints(type(self), include_extras=True).items():
+            value = getattr(self, name)
+            with refusing(f"{flag(name)} {as_typed(value)}".rstrip(), (TypeError, ValueError)):
+                check_range(value, kind)
+
+
+def check_range(value: Any, kind: Any) -> None:
+    """Raise ValueError unless `value` is in the range, or among the words, of the annotation `kind`."""
+    parts = get_args(kind)
+    if get_origin(kind) is tuple:
+        kinds = parts[:1] * max(1, len(value)) if parts[-1] is Ellipsis else parts
+        if len(value) != len(kinds):
+            raise ValueError(f"takes {'one value or more' if parts[-1] is Ellipsis else f'{len(kinds)} values'}")
+        for item, item_kind in zip(value, kinds, strict=True):
+            check_range(item, item_kind)
+    elif get_origin(kind) is Literal and value not in parts:
+        raise ValueError(f"must be {' or '.join(map(str, parts))}")
+    elif value is not None:
+        for part in parts:
+            if isinstance(part, Range) and not part.low <= value <= part.high:
+                raise ValueError(f"must be from {part.low} to {part.high}")
+            check_range(value, part)
+
+
+@dataclass(frozen=True)
+class DataOptions(Options):
+    """What to train on."""
+
+    dataset: str = "mnist5k"
+    """mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images."""
+    image_size: Pixels | None = None
+    """Pixels a side. None: the data set's own size, 64 for a folder."""
+
+
+@dataclass(frozen=True)
+class NetworkOptions(Options):
+    """What to train: networks of `common/models.py`. A script with networks of its own does without."""
+
+    model: Literal["conv", "wide", "mlp"] = "conv"
+    """Convolutional networks, the same with twice the channels, or fully connected ones."""
+    z_dim: Annotated[int, Range(1, 2**16)] = 8
+    """Length of the noise vector that the generator starts from; more for data with more variety."""
+
+
+@dataclass(frozen=True)
+class OptimizerOptions(Options):
+    """How to train."""
+
+    lr: Rate = 2e-3
+    """Adam's learning rate, for G. Colour pictures of 64 pixels need 5e-4, also for D."""
+    lr_d: Rate | None = None
+    """Adam's learning rate, for D. None: a third of G's."""
+    betas: tuple[Decay, Decay] = (0.0, 0.999)
+    """Adam's decay rates of the gradient's mean and of its square."""
+    ema: Decay = 0.995
+    """Decay per step of the EMA of G, which draws the samples; 0: no average."""
+
+
+@dataclass(frozen=True)
+class RunOptions(Options):
+    """What a `Run` takes from the options of any script, and all that it takes."""
+
+    batch_size: BatchSize = 48
+    """Images per step: the global batch of all processes."""
+    steps: Count = 1550
+    """Steps to train, each one update of every network."""
+    seed: Seed = 0
+    """Fixes the initial weights, the noise and the order of the images."""
+    device: str | None = None
+    """cpu, cuda, cuda:1, ... None: CUDA where it is available."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """bf16 computes in bfloat16 by autocast; weights and losses stay in float32."""
+    compile: bool = False
+    """Compile the networks: half a minute of waiting for faster steps."""
+    runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"
+    """Where the run's folder <script>/<date-time> is made."""
+    name: str | None = None
+    """Added to the name of that folder."""
+    log_every: Count = 50
+    """Steps between two points of the curves, which are means over these steps."""
+    sample_every: Count = 250
+    """Steps between two sample grids."""
+    checkpoint_every: Count = 500
+    """Steps between two checkpoints; the last step always has one."""
+    resume: Path | None = None
+    """Folder of a run to continue, with its own options; --steps may be raised."""
+
+    checkpoint = None  # no option: what `launch` has read from `resume`, until the run takes it
+
+    def to_store(self) -> dict[str, Any]:
+        """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the images."""
+        values = {name: value for name, value in vars(self).items() if name not in ("runs_dir", "resume", "checkpoint")}
+        if values.get("dataset", DATASETS[0]) not in DATASETS and Path(values["dataset"]).is_dir():
+            values["dataset"] = os.path.abspath(values["dataset"])  # noqa: PTH100 (Path.resolve follows links)
+        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class GanOptions(RunOptions, OptimizerOptions, NetworkOptions, DataOptions):  # --help begins with the last base
+    """Options of the scripts with one generator and one discriminator."""
+
+
+# What may change when a run is resumed; the steps only upwards, the data only to another folder.
+CHANGEABLE = ("steps", "dataset", "device", "compile", "log_every", "sample_every", "checkpoint_every")
+
+
+def stored_options(checkpoint: dict, kind: type[RunOptions], *typed: str) -> RunOptions:
+    """Return the options in a checkpoint, replaced by those `typed`; tyro checks the types of both.
+
+    Raises BadInput for an option that `kind` does not have: the run would continue without it.
+    """
+    stored = checkpoint["options"]
+    if unknown := [str(name) for name in stored.keys() - {field.name for field in fields(kind)}]:
+        message = f"made by {checkpoint['script']}.py with {flag(unknown[0])}, which this script does not have"
+        raise BadInput(f"--resume: {message}; take the version that made it")
+    words = [word for name, value in stored.items() for word in as_words(name, value)]
+    return tyro.cli(kind, args=[*words, *typed])
+
+
+def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
+    """Raise BadInput unless `options` can continue the checkpoint's run, which `script` made."""
+    run = options.resume
+    if checkpoint["script"] != script:
+        raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
+    given, before = options.to_store(), stored_options(checkpoint, type(options)).to_store()
+    if given["steps"] < before["steps"]:
+        raise BadInput(f"--steps {given['steps']}: the run {run} has {before['steps']}, which can only be raised")
+    for name, value in given.items():
+        by_name = name == "dataset" and (value in DATASETS or before[name] in DATASETS)
+        if value != before[name] and (by_name or name not in CHANGEABLE):
+            message = f"the run {run} has {as_typed(before[name])}; leave the option out"
+            raise BadInput(f"{flag(name)} {as_typed(value)}: {message}")
+
+
+def flag(name: str) -> str:
+    """Return an option's name as one writes it on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def as_typed(value: object) -> str:
+    """Return an option's value as one writes it on the command line."""
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def as_words(name: str, value: object) -> list[str]:
+    """Return an option as the words of a command line."""
+    if isinstance(value, bool):
+        return [flag(name) if value else flag(f"no_{name}")]
+    return [flag(name), *map(str, value)] if isinstance(value, list | tuple) else [f"{flag(name)}={value}"]
+
+
+def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
+    """Parse the command line into options of this kind and call `main` with them.
+
+    With `--resume`, the options left out are those of the run. What ends a run early ends the process with one line on
+    stderr: status 2 for `BadInput`, 1 for `Stopped`, `LostRank` and an OSError. After a signal the status is 128 plus
+    its number.
+    """
+    description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
+    try:
+        options = tyro.cli(kind, description=description)
+        if run := getattr(options, "resume", None):
+            checkpoint = load_checkpoint(run)
+            options = stored_options(checkpoint, kind, *sys.argv[1:])
+            vars(options)["checkpoint"] = checkpoint
+        main(options)
+        status, message = 0, ""
+    except BadInput as error:  # under torchrun, the processes of a machine share it
+        status, message = 2, "" if int(os.environ.get("LOCAL_RANK", 0)) else str(error)
+    except (Stopped, LostRank) as error:
+        status, message = 1, str(error)
+    except OSError as error:
+        status, message = 1, f"{os.fsdecode(error.filename)}: {error.strerror}" if error.filename else str(error)
+    except (Interrupted, KeyboardInterrupt) as error:
+        status, message = 128 + (error.args or (signal.SIGINT,))[0], ""
+    if message:
+        print(f"error: {one_line(message)}", file=sys.stderr)
+    if status:
+        sys.exit(status)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def one_line(message: str) -> str:
+    """Return the message as one line: names in it may hold line breaks and bytes that are not text."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(message.split()))

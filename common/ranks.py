@@ -1,0 +1,80 @@
+"""Data-parallel training under torchrun, where each process is a rank."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from common.errors import BadInput, LostRank
+
+
+class Ranks:
+    """The processes of a run, seen from one of them; with a single process, no method has an effect.
+
+    Every rank holds all weights and computes on its rows of the global batch, as many as the others. A loss is a mean
+    over samples and no layer mixes samples, so the gradient of the global batch is the mean of the ranks' gradients.
+    """
+
+    def __init__(self, batch_size: int):
+        """Find the other processes if torchrun has started this one; raises BadInput for an uneven split."""
+        if dist.is_torchelastic_launched() and not dist.is_initialized():
+            collective(dist.init_process_group, "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+            # Else, if one ended now with an error in its options, the others would wait for it to connect.
+            collective(dist.all_reduce, torch.zeros(1))
+        self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+        self.leads = self.rank == 0  # only rank 0 writes and prints
+        if batch_size % self.count:
+            raise BadInput(f"--batch-size {batch_size}: must be a multiple of the {self.count} processes")
+        size = batch_size // self.count
+        self.rows = slice(self.rank * size, (self.rank + 1) * size)
+
+    def local_rows(self, batch: Tensor) -> Tensor:
+        """Return this rank's rows of a tensor for the global batch, (batch_size, ...)."""
+        return batch if self.count == 1 else batch[self.rows]
+
+    def all_rows(self, rows: Tensor) -> Tensor:
+        """Return the rows of all ranks, (batch_size, ...), detached; inverts `local_rows`."""
+        if self.count == 1:
+            return rows
+        parts = [torch.empty_like(rows) for _ in range(self.count)]
+        collective(dist.all_gather, parts, rows.contiguous())
+        return torch.cat(parts)
+
+    def average_gradients(self, optimizer: Optimizer, *_: object) -> None:
+        """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook, one all-reduce."""
+        if self.count == 1:
+            return
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        flat = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
+        for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+            gradient.copy_(piece.view_as(gradient))
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Return the mean of the ranks' `values`, which may be overwritten."""
+        if self.count > 1:
+            collective(dist.all_reduce, values.div_(self.count))
+        return values
+
+    def gather(self, value: object) -> list:
+        """Return the `value` of every rank."""
+        values = [value] * self.count
+        if self.count > 1:
+            collective(dist.all_gather_object, values, value)
+        return values
+
+    def broadcast_weights(self, networks: Iterable[nn.Module]) -> None:
+        """Give every rank the weights of rank 0: one seed need not give the same bits on two processor types."""
+        for network in networks if self.count > 1 else ():
+            for tensor in network.state_dict().values():
+                collective(dist.broadcast, tensor, 0)
+
+
+def collective(operation: Callable[..., object], *arguments: object) -> None:
+    """Run an operation of all ranks; raises LostRank if one of them has ended."""
+    try:
+        operation(*arguments)
+    except RuntimeError as error:
+        raise LostRank(f"another process of this run has ended, so this one ends too ({error})") from error

@@ -1,0 +1,375 @@
+"""The bookkeeping of a training run, which is the same in all scripts.
+
+Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and resuming, and a clean end on Ctrl-C.
+Networks, optimizers, the step and everything else that changes the weights are in the scripts.
+"""
+
+import io
+import math
+import os
+import platform
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._functorch import config as functorch_config
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.optim import Optimizer
+from torch.utils.tensorboard import SummaryWriter
+from tqdm import tqdm
+
+from common import checkpoint as files
+from common.board import as_text, charts, grid, png, tag_of
+from common.checkpoint import short_path, state_of, write_whole
+from common.data import Images, LabeledImages, batches, seed_for, to_uint8
+from common.errors import BadInput, Interrupted, Stopped, refusing
+from common.options import RunOptions, check_resumable
+from common.ranks import Ranks
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Run:
+    """One run of a training script: a loop over `steps`, which calls `log`."""
+
+    def __init__(self, script: str, options: RunOptions):
+        """Find the other processes, pick the device and seed torch; no file is written here.
+
+        script: its path; runs are in a folder of its name. Raises BadInput for options that cannot work, or that differ
+        from those of the run to resume.
+        """
+        self.options, self.path, self.script = options, Path(script), Path(script).stem
+        if options.resume:
+            self.checkpoint = vars(options).pop("checkpoint", None) or files.load_checkpoint(options.resume)
+            check_resumable(self.script, options, self.checkpoint)
+        self.ranks, self.device = Ranks(options.batch_size), pick_device(options.device)
+        self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
+        self.measured: dict[str, float] = {}
+        torch.manual_seed(options.seed)
+        self.own_generators = [torch.default_generator]  # what a step itself draws from
+        if self.device.type == "cuda":
+            torch.set_float32_matmul_precision("high")  # TF32
+            torch.cuda.set_device(self.device.index or 0)
+            self.own_generators.append(torch.cuda.default_generators[self.device.index or 0])
+        # What all ranks draw alike, for the global batch, is drawn from these: on the CPU, and on the run's device.
+        alone = self.ranks.count == 1
+        self.generators = self.own_generators if alone else [torch.Generator(g.device) for g in self.own_generators]
+        self.cpu_generator, self.generator = self.generators[0], self.generators[-1]
+
+    def place(self, network: nn.Module) -> nn.Module:
+        """Move a network to the run's device, compile it in place if `--compile` says so, and return it."""
+        network.to(self.device)
+        if self.options.compile:
+            # A compiled backward pass reuses its buffers and refuses retain_graph=True, unless this is off.
+            functorch_config.donated_buffer = False
+            # As `network.compile()`, which in some versions of PyTorch leaves an nn.Sequential as it is, without a word
+            # (https://github.com/pytorch/pytorch/issues/150915).
+            network._compiled_call_impl = torch.compile(lambda *samples: network._call_impl(*samples))
+        return network
+
+    def noise(self, count: int, z_dim: int) -> Tensor:
+        """Return a step's noise, (count, z_dim) and standard normal: a function of (seed, step, calls before).
+
+        count: rows of this process; under torchrun, the noise is drawn for the global batch and is its rows of it.
+        """
+        rows = count * self.ranks.count
+        return self.ranks.local_rows(torch.randn(rows, z_dim, device=self.device, generator=self.generator))
+
+    def precision(self) -> torch.autocast:
+        """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""
+        enabled = self.options.precision == "bf16"  # without a cache: a step changes weights between forward passes
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
+
+    def steps(
+        self,
+        *datasets: Images,
+        state: dict[str, Any],
+        pictures: dict[str, Tensor | Callable[[], Tensor]],
+        measures: dict[str, Callable[[], Tensor | float]] | None = None,
+        columns: int = 8,
+    ) -> Iterator[tuple]:
+        """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
+
+        datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
+        [-1, 1]; under torchrun, this process's rows of it. LabeledImages give two parts: (step, real, labels), labels
+        int64 (batch_size,).
+        state: by name, networks, optimizers and whatever else a step changes, with `state_dict` or `get_state`; it is
+        what a checkpoint holds and a resumed run loads.
+        pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every --sample-every steps,
+        `columns` to a row. measures: by TensorBoard tag, functions that return a number, called with the pictures.
+        Raises BadInput where the run cannot start, Stopped where it cannot continue, and Interrupted, with everything
+        saved, after Ctrl-C or SIGTERM.
+        """
+        self.state, self.pictures, self.measures, self.columns = state, pictures, measures or {}, columns
+        with ExitStack() as opened, signals_noted() as signals:
+            self.check(datasets)
+            self.enter_folder(opened)
+            step = self.restore() if self.options.resume else 0
+            if step == self.options.steps:  # its files stay as they are
+                return self.print_results(step)
+            streams = self.open_streams(datasets, step, opened)
+            self.open_board(step, opened)
+            stopped = 0
+            while step < self.options.steps and not stopped:
+                step += 1
+                self.seed_step(len(datasets), step)
+                reals = [next(stream) for stream in streams]
+                yield step, *(part for real in reals for part in (real if isinstance(real, tuple) else [real]))
+                # Several processes must stop at the same step, so they exchange signals when they log.
+                if self.ranks.count == 1 or step % self.options.log_every == 0:
+                    stopped = max(self.ranks.gather(max(signals, default=0)))
+                self.write(step, bool(stopped))
+        self.print_results(step)
+        if step < self.options.steps:
+            raise Interrupted(stopped)
+
+    def check(self, datasets: tuple[Images, ...]) -> None:
+        """Raise BadInput for what a run cannot train on or save, or what several ranks cannot train as one process."""
+        for images in datasets:
+            if isinstance(images, Tensor) and (images.dtype != torch.uint8 or images.ndim != 4):
+                raise BadInput(f"data are uint8 images (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
+        shapes = [list(images.shape) for images in datasets]
+        classes = [list(images.classes) for images in datasets if isinstance(images, LabeledImages)]
+        facts = {"script": self.script, "options": self.options.to_store(), "data_shapes": shapes, "classes": classes}
+        self.facts = facts | origin(self.path, self.device)
+        for name, part in self.state.items():
+            with refusing(f"state {name!r}: cannot be in a checkpoint"):
+                if name in {*self.facts, "step", "sums", "file"}:
+                    raise ValueError("the name is taken; choose another")
+                torch.load(io.BytesIO(files.as_bytes(state_of(part))), weights_only=True)
+        if self.ranks.count == 1:
+            return
+        if any(other != [facts, self.device.type] for other in self.ranks.gather([facts, self.device.type])):
+            raise BadInput("the processes have different options or images; start all with the same command")
+        for name, part in self.state.items():
+            hooks = [*part._optimizer_step_pre_hooks.values()] if isinstance(part, Optimizer) else None
+            if hooks is not None and hooks[:1] != [self.ranks.average_gradients]:
+                cure = f"before any other hook, call {name}.register_step_pre_hook(run.ranks.average_gradients)"
+                raise BadInput(f"{name}: its gradients are not averaged over the processes; {cure}")
+            for layer in part.modules() if isinstance(part, nn.Module) else ():
+                if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm) and layer.training:
+                    cure = "use GroupNorm, or SyncBatchNorm on CUDA"
+                    raise BadInput(f"{name}: its {type(layer).__name__} normalises over a part of the batch; {cure}")
+
+    def enter_folder(self, opened: ExitStack) -> None:
+        """Make the folder of a new run, or take that of the run to resume, and lock it until `opened` ends."""
+        options, self.folder = self.options, None
+        if self.ranks.leads and "GRADIENT_AUDIT" in os.environ:  # it ends the script after a few steps: nothing to keep
+            self.folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        elif self.ranks.leads:
+            self.folder = options.resume or files.make_run_folder(options.runs_dir / self.script, options.name)
+            files.lock(self.folder, opened)
+        self.folder = self.ranks.gather(self.folder)[0]
+
+    def restore(self) -> int:
+        """Load the checkpoint's state and return its step; raises BadInput if it does not fit."""
+        run, checkpoint = self.options.resume, self.checkpoint
+        del self.checkpoint  # so that its memory is free once the state is loaded
+        if checkpoint["file"] != files.identity(run):
+            raise BadInput(f"--resume {run}: another process has just continued this run; resume it again")
+        for name in ("data_shapes", "classes"):
+            if checkpoint.get(name) != self.facts[name]:
+                message = f"{self.facts[name]}, but the run {run} has {checkpoint.get(name)}; use the same images"
+                raise BadInput(f"--dataset {self.facts['options'].get('dataset')}: its {name} are {message}")
+        if not 0 < checkpoint["step"] <= self.options.steps:
+            raise BadInput(f"{run}: has made step {checkpoint['step']} of {self.options.steps}")
+        with refusing(f"{run}: does not hold the sums of the curves"):
+            self.sums = {name: (float(total), int(count)) for name, (total, count) in checkpoint["sums"].items()}
+        for name, part in self.state.items():
+            with refusing(f"{run}: does not hold this {name}"):
+                files.load_state(part, checkpoint[name])
+        return checkpoint["step"]
+
+    def open_streams(self, datasets: tuple[Images, ...], step: int, opened: ExitStack) -> list[Iterator]:
+        """Return each data set's batches after `step`."""
+        size, rows = self.options.batch_size, self.ranks.rows
+        seeds = [seed_for(self.options.seed, number) for number in range(len(datasets))]
+        streams = [batches(images, size, seed, step, rows) for images, seed in zip(datasets, seeds, strict=True)]
+        for stream in streams:
+            opened.callback(stream.close)  # ends the threads that read its images
+        return streams
+
+    def open_board(self, step: int, opened: ExitStack) -> None:
+        """Open TensorBoard and the progress bar, and write what a run shows before its next step."""
+        self.ranks.broadcast_weights(part for part in self.state.values() if isinstance(part, nn.Module))
+        progress = {"initial": step, "total": self.options.steps, "unit": "step", "dynamic_ncols": True}
+        self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not self.ranks.leads))
+        self.logged_at = time.perf_counter(), step
+        if self.ranks.leads:
+            # TensorBoard ignores what an earlier process logged about steps after the checkpoint.
+            self.board = opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
+            facts = {name: self.facts[name] for name in ("command", "commit", "versions", "device")}
+            self.board.add_text("run", as_text(self.facts["options"] | facts), step)
+        if step:
+            self.save(step)  # with the new --steps, so that they are kept even if this process is killed
+        elif self.ranks.leads:
+            for name, picture in self.pictures.items():
+                if isinstance(picture, Tensor):
+                    self.board.add_image(name, grid(to_uint8(picture), self.columns), 0)
+            self.draw(0)
+
+    def seed_step(self, datasets: int, step: int) -> None:
+        """Make all random numbers of a step a function of (seed, step), and those that it draws itself of the rank."""
+        # Not torch.manual_seed: where CUDA is idle, that takes half a millisecond and keeps a stack trace each time.
+        for generator in self.own_generators:
+            generator.manual_seed(seed_for(self.options.seed, datasets, step, 1 + self.ranks.rank))
+        for generator in self.generators:
+            generator.manual_seed(seed_for(self.options.seed, datasets, step))
+
+    def log(self, step: int, results: dict[str, Tensor | float]) -> None:
+        """Add the results of a step, by name: numbers, or tensors of one element, which stay on the device.
+
+        A point of a curve is the mean over the steps since the last one, as far as they had the result.
+        """
+        for name, value in results.items():
+            if isinstance(value, Tensor):
+                if value.numel() != 1:
+                    raise Stopped(f"step {step}: {name!r} is no number, but a tensor of shape {tuple(value.shape)}")
+                value = value.detach().reshape(()).to(torch.get_default_dtype())
+            total, count = self.sums.get(name, (0.0, 0))
+            self.sums[name] = total + value, count + 1
+
+    def write(self, step: int, interrupted: bool) -> None:
+        """Log, draw and save what is due after `step`."""
+        self.bar.update()
+        options, last = self.options, step == self.options.steps
+        is_regular = step == 1 or step % options.log_every == 0
+        if is_regular or last:
+            self.draw_curves(step)
+        if is_regular:  # not after the last step: a resumed run that gets more has the points of one that had them
+            self.sums = {}
+        if last or interrupted or step % options.sample_every == 0:
+            self.draw(step)
+        if last or interrupted or step % options.checkpoint_every == 0:
+            self.save(step)
+
+    def draw_curves(self, step: int) -> None:
+        """Log the means since the last point. The host waits for the device only here and in `save`."""
+        means = {name: total / count for name, (total, count) in self.totals(step).items()}
+        if not self.ranks.leads:
+            return
+        now, (then, before) = time.perf_counter(), self.logged_at
+        self.logged_at = now, step
+        speed = (step - before) * self.options.batch_size / (now - then)
+        for name, mean in means.items():
+            self.board.add_scalar(tag_of(name), mean, step)
+        if step == 1:
+            self.board.add_custom_scalars(charts([*map(tag_of, means), *self.measures]))
+        self.board.add_scalar("throughput/images_per_second", speed, step)
+        losses = " ".join(f"{name} {mean:.3f}" for name, mean in means.items() if name.endswith("loss"))
+        self.bar.set_postfix_str(f"{losses}, {speed:,.0f} images/s", refresh=False)
+
+    def totals(self, step: int) -> dict[str, tuple[float, int]]:
+        """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number."""
+        dtype = torch.get_default_dtype()
+        tensors = [torch.as_tensor(total, dtype=dtype, device=self.device) for total, _ in self.sums.values()]
+        numbers = self.ranks.mean(torch.stack(tensors)).tolist() if tensors else []
+        for name, number in zip(self.sums, numbers, strict=True):
+            if not math.isfinite(number):
+                raise Stopped(f"step {step}: {name} is {number}, so no checkpoint is written; try a lower --lr")
+        return {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
+
+    def draw(self, step: int) -> None:
+        """Draw, show and save the pictures and measurements after `step`, in evaluation mode."""
+        if not self.ranks.leads:
+            return
+        networks = [part for part in self.state.values() if isinstance(part, nn.Module)]
+        training = [module for network in networks for module in network.modules() if module.training]
+        for network in networks:
+            network.eval()
+        with torch.no_grad():
+            drawn = {name: to_uint8(make()) for name, make in self.pictures.items() if callable(make)}
+            self.measured = {name: float(measure()) for name, measure in self.measures.items()}
+        for module in training:
+            module.training = True
+        for name, images in drawn.items():
+            # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
+            self.board.add_image(f"images/{name}", grid(images, self.columns), step)
+        for name, number in self.measured.items():
+            self.board.add_scalar(name, number, step)
+        if drawn:
+            (self.folder / "samples").mkdir(exist_ok=True)
+            picture = grid(torch.cat(list(drawn.values())), self.columns)
+            write_whole(self.folder / "samples" / f"step-{step:06d}.png", png(picture))
+
+    def save(self, step: int) -> None:
+        """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
+        sums, states = self.totals(step), {name: state_of(part) for name, part in self.state.items()}
+        for name, state in states.items():
+            if not files.all_finite(state):
+                message = "so no checkpoint is written; try a lower --lr"
+                raise Stopped(f"step {step}: {name} holds a number that is not finite, {message}")
+        if self.ranks.leads:
+            self.board.flush()  # no point logged before the checkpoint can be lost after it
+            checkpoint = self.facts | {"step": step, "sums": sums} | states
+            write_whole(self.folder / "checkpoint.pt", files.as_bytes(checkpoint))
+
+    def print_results(self, step: int) -> None:
+        """Print where the results are, how to look at them and, if there are steps left, how to continue."""
+        if not self.ranks.leads:
+            return
+        script, folder, parent = (shlex.quote(str(short_path(p))) for p in (self.path, self.folder, self.folder.parent))
+        print(f"Done: {step} steps." if step == self.options.steps else f"Interrupted after step {step}.")
+        if step < self.options.steps:
+            torchrun = f"torchrun --standalone --nproc-per-node={self.ranks.count}"
+            print(f"Continue:    {'python' if self.ranks.count == 1 else torchrun} {script} --resume {folder}")
+        for name, number in self.measured.items():
+            print(f"{name}: {number:.4f}")
+        print(f"Samples:     {short_path(self.folder)}/samples/step-{step:06d}.png")
+        print(f"TensorBoard: tensorboard --logdir {parent}")
+
+
+def pick_device(name: str | None) -> torch.device:
+    """Return the device `name`, by default CUDA where it is available; raises BadInput if this machine lacks it."""
+    name = name or ("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
+    with refusing(
+        f"--device {name}: not on this machine, which has the cpu and {torch.cuda.device_count()} CUDA devices"
+    ):
+        return torch.zeros(1, device=name).device
+
+
+def origin(script: Path, device: torch.device) -> dict[str, str]:
+    """Return where a run comes from: its command line, with no path of this machine but those typed, and the code."""
+    path = script.resolve()
+    git = ["git", "-C", str(path.parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # no git
+        commit = ""
+    shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
+    command = shlex.join(["python", str(shown), *sys.argv[1:]])
+    versions = f"torch {torch.__version__}, Python {platform.python_version()}"
+    return {"command": command, "commit": commit or "none", "versions": versions, "device": str(device)}
+
+
+@contextmanager
+def signals_noted() -> Iterator[list[int]]:
+    """Yield a list that gets the number of the first SIGINT or SIGTERM in the block; a second one acts as usual."""
+    received, before = [], {}
+
+    def note(number: int, _frame: object) -> None:
+        received.append(number)
+        restore()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    if threading.current_thread() is threading.main_thread():  # which alone receives signals
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        restore()
