@@ -105,30 +105,27 @@ def state_of(part: Any) -> Any:
 def load_state(part: Any, state: Any) -> None:
     """Load what `state_of` returned; raises an error of any type if it does not fit.
 
-    Of an optimizer its numbers are loaded, not its flags, and Adam's shapes are checked, which its fused form does not.
+    Of an optimizer its numbers are loaded, not its flags. The fused form of Adam takes the parameter's shape and memory
+    layout for granted, so its tensors are checked and copied.
     """
     if isinstance(part, Optimizer):
         groups = zip(part.state_dict()["param_groups"], state["param_groups"], strict=True)
         numbers = [own | {k: v for k, v in saved.items() if type(v) in (int, float, tuple)} for own, saved in groups]
-        copies = {number: {k: copied(v) for k, v in entry.items()} for number, entry in state["state"].items()}
-        part.load_state_dict({"state": copies, "param_groups": numbers})
+        part.load_state_dict({"state": state["state"], "param_groups": numbers})
     elif hasattr(part, "load_state_dict"):
         part.load_state_dict(state)
     else:
         part.set_state(state)
     for parameter, entry in part.state.items() if isinstance(part, Adam | AdamW) else ():
-        shapes = {name: () if name == "step" else parameter.shape for name in {"step", "exp_avg", "exp_avg_sq", *entry}}
-        if {name: entry[name].shape for name in shapes} != shapes:
-            raise ValueError("its tensors do not have the shapes of the parameters")
-
-
-def copied(value: Any) -> Any:
-    """Return a tensor's numbers in memory of their own: in a file, one number can stand for several places."""
-    return torch.empty(value.shape, dtype=value.dtype).copy_(value) if isinstance(value, Tensor) else value
+        for name in {"step", "exp_avg", "exp_avg_sq", *entry}:
+            own = entry[name].new_empty(()) if name == "step" else torch.empty_like(parameter)
+            if entry[name].shape != own.shape:
+                raise ValueError(f"{name} has the shape {tuple(entry[name].shape)}, not {tuple(own.shape)}")
+            entry[name] = own.copy_(entry[name])
 
 
 def all_finite(state: Any) -> bool:
-    """Return whether every number in the tensors of a state is finite."""
+    """Return whether every number in a state is finite."""
     if isinstance(state, dict | list | tuple):
         return all(map(all_finite, state.values() if isinstance(state, dict) else state))
-    return not isinstance(state, Tensor) or bool(state.isfinite().all())
+    return bool(torch.as_tensor(state).isfinite().all()) if isinstance(state, Tensor | float) else True

@@ -5,7 +5,6 @@ batches is a function of (seed, step) alone, so a resumed run sees the same imag
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
 from common.errors import BadInput
-from common.image_files import StreamedImages, image_paths, load_folder
+from common.image_files import StreamedImages, load_folder
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
@@ -28,34 +27,7 @@ FOLDER_IMAGE_SIZE = 64
 STACKED = 60_000  # images of stacked-digits
 
 
-@dataclass(frozen=True)
-class LabeledImages:
-    """Images, each with its class: one data set, whose batches are pairs.
-
-    images: what `load_images` returns, N of them. labels: int64 (N,), indices into `classes`, the names.
-    """
-
-    images: Tensor | StreamedImages
-    labels: Tensor
-    classes: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, rows: slice) -> "LabeledImages":
-        return replace(self, images=self.images[rows], labels=self.labels[rows])
-
-    @property
-    def shape(self) -> torch.Size:
-        """The shape of the images, (N, C, H, W)."""
-        return self.images.shape
-
-    def to(self, device: torch.device) -> "LabeledImages":
-        """Return the data set on `device`."""
-        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
-
-
-Images = Tensor | StreamedImages | LabeledImages
+Images = Any  # a uint8 tensor (N, C, H, W), or with its length, shape, slices and `to`, StreamedImages or LabeledImages
 
 
 def load_images(dataset: str, image_size: int | None = None) -> Tensor | StreamedImages:
@@ -71,33 +43,9 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
     if dataset in TORCHVISION:
         images = torch.as_tensor(load_torchvision(dataset).data)
         return resized(images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous(), image_size)
-    if not dataset or not Path(dataset).is_dir():  # Path("") is the current folder
-        message = f"neither {', '.join(DATASETS)} nor a folder; name one of those or a folder that holds images"
-        raise BadInput(f"--dataset {dataset or repr(dataset)}: {message}")
-    return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
-
-
-def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledImages:
-    """Return what `load_images` does, with the class of each image: of a folder's images, the folder in it.
-
-    Raises BadInput, also if there are no labels.
-    """
-    if dataset == "stacked-digits":
-        raise BadInput(f"--dataset {dataset}: has no class labels; name another data set, or a folder of folders")
-    images = load_images(dataset, image_size)
-    if dataset == "mnist5k":
-        return LabeledImages(images, load_mnist5k()[1], tuple("0123456789"))
-    if dataset in TORCHVISION:
-        data = load_torchvision(dataset)
-        return LabeledImages(images, torch.as_tensor(data.targets), tuple(data.classes))
-    places = [Path(path).relative_to(dataset).parts for path in image_paths(Path(dataset))]
-    for place in places:
-        if len(place) < 2:
-            message = f"{place[0]} has no class; labels take a folder of images for each class"
-            raise BadInput(f"--dataset {dataset}: {message}")
-    classes = sorted({place[0] for place in places})
-    labels = [classes.index(place[0]) for place in places]
-    return LabeledImages(images, torch.tensor(labels), tuple(classes))
+    if dataset and Path(dataset).is_dir():  # Path("") is the current folder
+        return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
+    raise BadInput(f"--dataset {dataset!r}: neither {', '.join(DATASETS)} nor a folder; name one of those")
 
 
 def load_torchvision(dataset: str) -> MNIST | CIFAR10:
@@ -119,10 +67,7 @@ def resized(images: Tensor, size: int | None) -> Tensor:
 
 
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
-    """Return images, uint8 (N, 1, 28, 28), and labels, int64 (N,), of the digits that ship with the repository.
-
-    N is 4,000 for training, 400 of each digit. With `held_out` it is the other 1,000, on which no script trains.
-    """
+    """Return the shipped digits, uint8 (N, 1, 28, 28), and labels (N,): 4,000 to train on, or the other 1,000."""
     sheet = torch.from_numpy(np.array(Image.open(ASSETS / "mnist5k.png")))  # 50 x 100 tiles, five rows to a digit
     tiles = sheet.view(50, 28, 100, 28).transpose(1, 2)
     labels = torch.arange(10).repeat_interleave(5)[:, None].expand(50, 100)
@@ -131,10 +76,9 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
 
 
 def load_stacked_digits(count: int = STACKED, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Return images of three digits each, in red, green and blue, uint8 (count, 3, 28, 28), and the labels (count, 3).
+    """Return images, uint8 (count, 3, 28, 28), of three digits in red, green and blue, and the labels (count, 3).
 
-    The digits are those of `load_mnist5k`, drawn independently: an image is a function of seed and index, and the 1,000
-    combinations are equally probable. Srivastava et al., "VEEGAN" (2017).
+    An image is a function of seed and index; its 1,000 modes are equally probable. Srivastava et al., "VEEGAN" (2017).
     """
     digits, labels = load_mnist5k()
     drawn = torch.from_numpy(np.random.default_rng(seed).integers(len(digits), size=(count, 3)))
@@ -151,20 +95,14 @@ def to_uint8(images: Tensor) -> Tensor:
     return images.add(1).mul(127.5).round().clamp(0, 255).byte()
 
 
-def batches(
-    images: Images, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)
-) -> Iterator[Any]:
-    """Yield each step's batch, as floats in [-1, 1] on the images' device, without end.
+def batches(images: Images, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator:
+    """Yield each step's batch, as floats in [-1, 1] on the images' device, without end; if labeled, with its labels.
 
-    images: uint8 (N, C, H, W), or a stream, which gives the same batches. Of LabeledImages a batch is a pair: floats,
-    labels. rows: the slice of every batch to yield; no other image is read. Raises BadInput for what cannot be read.
+    rows: the slice of every batch to yield; no other image is read. Raises BadInput for what cannot be read.
     """
     order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
-    if isinstance(images, LabeledImages):  # both parts in the same order, a function of seed and step
-        reals = batches(images.images, batch_size, seed, first_step, rows)
-        yield from zip(reals, selected(images.labels, order), strict=True)
-    else:
-        yield from map(to_float, selected(images, order) if isinstance(images, Tensor) else images.batches(order))
+    for batch in selected(images, order) if isinstance(images, Tensor) else images.batches(order):
+        yield (to_float(batch[0]), *batch[1:]) if isinstance(batch, tuple) else to_float(batch)
 
 
 def selected(values: Tensor, order: Iterator[Tensor]) -> Iterator[Tensor]:

@@ -12,10 +12,6 @@ class Stopped(Exception):
     """A run has started but cannot continue. The message is one line: what happened, and what has been saved."""
 
 
-class LostRank(Exception):
-    """Another process of the run has ended, so this one cannot continue. The message is one line."""
-
-
 class Interrupted(Exception):
     """A signal, whose number is the argument, has ended the run after a step; everything is saved and printed."""
 

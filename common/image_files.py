@@ -16,7 +16,7 @@ from tqdm import tqdm
 from common.errors import BadInput, refusing
 
 IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
-MEMORY_LIMIT = 64 * 2**20  # bytes of pixels, at three channels; a bigger folder is streamed
+MEMORY_LIMIT = 64 * 2**20  # bytes of pixels; a bigger folder is streamed
 THREADS, BATCHES_AHEAD = 4, 8  # memory use depends on these, the batch size and the image size alone
 
 
@@ -69,17 +69,14 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
     Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; a bigger folder is streamed. mode: `L` for C 1,
-    `RGB` for C 3; None makes C 1 if all are greyscale, which a stream learns from the header of every file. Raises
-    BadInput, naming the path, for an empty folder or a file that cannot be read, which a stream may meet later.
+    `RGB` for C 3; None makes C 1 if all are greyscale by their headers. Raises BadInput, naming the path, for an empty
+    folder or a file that cannot be read, which a stream may meet later.
     """
     paths = image_paths(folder)
-    if len(paths) * 3 * image_size**2 > MEMORY_LIMIT:
-        mode = mode or max(header_mode(path) for path in tqdm(paths, "checking images", leave=False, delay=1))
-        read = partial(read_image, image_size=image_size, mode=mode)
-        return StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
-    images = [read_image(path, image_size, mode) for path in paths]
-    channels = max(len(image) for image in images)
-    return torch.stack([image.expand(channels, -1, -1) for image in images])
+    mode = mode or max(map(header_mode, tqdm(paths, "checking images", leave=False, delay=1)))
+    read = partial(read_image, image_size=image_size, mode=mode)
+    images = StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
+    return images if images.shape.numel() > MEMORY_LIMIT else images[torch.arange(len(paths))]
 
 
 def image_paths(folder: Path) -> list[str]:
@@ -96,12 +93,6 @@ def image_paths(folder: Path) -> list[str]:
     return sorted(paths)
 
 
-def header_mode(path: str) -> str:
-    """Return the mode of an image, `L` or `RGB`, from its header alone; raises BadInput for a file that is no image."""
-    with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as image:
-        return mode_of(image)
-
-
 def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
@@ -114,6 +105,12 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
         if image_size:
             image = ImageOps.fit(image, (image_size, image_size))
         return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
+
+
+def header_mode(path: str) -> str:
+    """Return the mode of an image, `L` or `RGB`, from its header alone; raises BadInput for a file that is no image."""
+    with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
+        return mode_of(file)
 
 
 def mode_of(image: Image.Image) -> str:

@@ -11,8 +11,8 @@ def fused_adam(parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float
     """Return fused Adam whose steps increment the `_version` of the weights, as the other forms of Adam do.
 
     Autograd compares versions: if a step has changed a weight that a backward pass needs, that pass raises "modified by
-    an inplace operation". Fused Adam, AdamW, SGD and Adagrad do not increment `_version` (seen on the CPU with torch
-    2.6.0 and 2.15.0), so the same mistake gives a wrong gradient without an error, but for the hook below.
+    an inplace operation". Fused Adam does not increment `_version` (torch 2.6.0 to 2.15.0), so that the same mistake
+    would give a wrong gradient without an error.
     """
     optimizer = torch.optim.Adam(parameters, lr=lr, betas=betas, fused=True)
     optimizer.register_step_post_hook(increment_versions)

@@ -3,21 +3,20 @@
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import torch.distributed as dist
 import tyro
 
 from common.checkpoint import load_checkpoint
 from common.data import DATASETS
-from common.errors import BadInput, Interrupted, LostRank, Stopped, refusing
+from common.errors import BadInput, Interrupted, Stopped
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(NamedTuple):
     """The range of a number, both ends included, as in `Annotated[int, Range(1, 100)]`."""
 
     low: float
@@ -34,32 +33,22 @@ Decay = Annotated[float, Range(0, 0.999999)]
 
 
 class Options:
-    """What all options derive from: their ranges are checked, wherever they come from, when the dataclass is made."""
+    """What all options derive from; tyro checks the types of their values, and this the ranges."""
 
     def __post_init__(self):
-        """Raise BadInput, naming the option, for a value that is not in the range of its annotation."""
+        """Raise BadInput, naming the option, for a number that is not in the range of its annotation."""
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
-            with refusing(f"{flag(name)} {as_typed(value)}".rstrip(), (TypeError, ValueError)):
-                check_range(value, kind)
+            for limits in ranges_in(kind):
+                for number in value if isinstance(value, tuple) else [value]:
+                    if number is not None and not limits.low <= number <= limits.high:  # nan is in no range
+                        raise BadInput(f"{typed(name, value)}: must be from {limits.low:g} to {limits.high:g}")
 
 
-def check_range(value: Any, kind: Any) -> None:
-    """Raise ValueError unless `value` is in the range, or among the words, of the annotation `kind`."""
-    parts = get_args(kind)
-    if get_origin(kind) is tuple:
-        kinds = parts[:1] * max(1, len(value)) if parts[-1] is Ellipsis else parts
-        if len(value) != len(kinds):
-            raise ValueError(f"takes {'one value or more' if parts[-1] is Ellipsis else f'{len(kinds)} values'}")
-        for item, item_kind in zip(value, kinds, strict=True):
-            check_range(item, item_kind)
-    elif get_origin(kind) is Literal and value not in parts:
-        raise ValueError(f"must be {' or '.join(map(str, parts))}")
-    elif value is not None:
-        for part in parts:
-            if isinstance(part, Range) and not part.low <= value <= part.high:
-                raise ValueError(f"must be from {part.low} to {part.high}")
-            check_range(value, part)
+def ranges_in(kind: Any) -> Iterator[Range]:
+    """Yield the ranges in an annotation."""
+    for part in get_args(kind):
+        yield from [part] if isinstance(part, Range) else ranges_in(part)
 
 
 @dataclass(frozen=True)
@@ -140,21 +129,21 @@ class GanOptions(RunOptions, OptimizerOptions, NetworkOptions, DataOptions):  # 
     """Options of the scripts with one generator and one discriminator."""
 
 
-# What may change when a run is resumed; the steps only upwards, the data only to another folder.
-CHANGEABLE = ("steps", "dataset", "device", "compile", "log_every", "sample_every", "checkpoint_every")
+# What may change when a run is resumed, beside a higher --steps and another folder of the same images.
+CHANGEABLE = ("device", "compile", "log_every", "sample_every", "checkpoint_every")
 
 
-def stored_options(checkpoint: dict, kind: type[RunOptions], *typed: str) -> RunOptions:
-    """Return the options in a checkpoint, replaced by those `typed`; tyro checks the types of both.
+def stored_options(checkpoint: dict, kind: type[RunOptions], *words: str) -> RunOptions:
+    """Return the options in a checkpoint, replaced by those in `words`; tyro checks the types of both.
 
     Raises BadInput for an option that `kind` does not have: the run would continue without it.
     """
     stored = checkpoint["options"]
-    if unknown := [str(name) for name in stored.keys() - {field.name for field in fields(kind)}]:
-        message = f"made by {checkpoint['script']}.py with {flag(unknown[0])}, which this script does not have"
+    for name in stored.keys() - {field.name for field in fields(kind)}:
+        message = f"made by {checkpoint['script']}.py with {flag(str(name))}, which this script does not have"
         raise BadInput(f"--resume: {message}; take the version that made it")
-    words = [word for name, value in stored.items() for word in as_words(name, value)]
-    return tyro.cli(kind, args=[*words, *typed])
+    stored_words = [word for name, value in stored.items() for word in as_words(name, value)]
+    return tyro.cli(kind, args=[*stored_words, *words])
 
 
 def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
@@ -162,24 +151,18 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
     run = options.resume
     if checkpoint["script"] != script:
         raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
-    given, before = options.to_store(), stored_options(checkpoint, type(options)).to_store()
-    if given["steps"] < before["steps"]:
-        raise BadInput(f"--steps {given['steps']}: the run {run} has {before['steps']}, which can only be raised")
-    for name, value in given.items():
-        by_name = name == "dataset" and (value in DATASETS or before[name] in DATASETS)
-        if value != before[name] and (by_name or name not in CHANGEABLE):
-            message = f"the run {run} has {as_typed(before[name])}; leave the option out"
-            raise BadInput(f"{flag(name)} {as_typed(value)}: {message}")
+    before = stored_options(checkpoint, type(options)).to_store()
+    for name, value in options.to_store().items():
+        is_moved = name == "dataset" and not {value, before[name]} & {*DATASETS}
+        if name == "steps" and value < before[name]:
+            raise BadInput(f"{typed(name, value)}: the run {run} has {before[name]}, which can only be raised")
+        if value != before[name] and not is_moved and name not in ("steps", *CHANGEABLE):
+            raise BadInput(f"{typed(name, value)}: the run {run} has {typed(name, before[name])}; leave it out")
 
 
 def flag(name: str) -> str:
     """Return an option's name as one writes it on the command line."""
     return f"--{name.replace('_', '-')}"
-
-
-def as_typed(value: object) -> str:
-    """Return an option's value as one writes it on the command line."""
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def as_words(name: str, value: object) -> list[str]:
@@ -189,11 +172,16 @@ def as_words(name: str, value: object) -> list[str]:
     return [flag(name), *map(str, value)] if isinstance(value, list | tuple) else [f"{flag(name)}={value}"]
 
 
+def typed(name: str, value: object) -> str:
+    """Return an option as one types it."""
+    return " ".join(as_words(name, value))
+
+
 def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
     """Parse the command line into options of this kind and call `main` with them.
 
     With `--resume`, the options left out are those of the run. What ends a run early ends the process with one line on
-    stderr: status 2 for `BadInput`, 1 for `Stopped`, `LostRank` and an OSError. After a signal the status is 128 plus
+    stderr: status 2 for `BadInput`, 1 for `Stopped` and an OSError. After a signal the status is 128 plus
     its number.
     """
     description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
@@ -204,19 +192,13 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
             options = stored_options(checkpoint, kind, *sys.argv[1:])
             vars(options)["checkpoint"] = checkpoint
         main(options)
-        status, message = 0, ""
-    except BadInput as error:  # under torchrun, the processes of a machine share it
-        status, message = 2, "" if int(os.environ.get("LOCAL_RANK", 0)) else str(error)
-    except (Stopped, LostRank) as error:
-        status, message = 1, str(error)
-    except OSError as error:
-        status, message = 1, f"{os.fsdecode(error.filename)}: {error.strerror}" if error.filename else str(error)
+    except (BadInput, Stopped, OSError) as error:
+        is_shared = isinstance(error, BadInput)  # by all processes of a machine
+        if not is_shared or int(os.environ.get("LOCAL_RANK", 0)) == 0:
+            print(f"error: {one_line(str(error))}", file=sys.stderr)
+        sys.exit(2 if is_shared else 1)
     except (Interrupted, KeyboardInterrupt) as error:
-        status, message = 128 + (error.args or (signal.SIGINT,))[0], ""
-    if message:
-        print(f"error: {one_line(message)}", file=sys.stderr)
-    if status:
-        sys.exit(status)
+        sys.exit(128 + (error.args or (signal.SIGINT,))[0])
     if dist.is_initialized():
         dist.destroy_process_group()
 

@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from common.errors import BadInput, LostRank
+from common.errors import BadInput, Stopped
 
 
 class Ranks:
@@ -73,8 +73,8 @@ class Ranks:
 
 
 def collective(operation: Callable[..., object], *arguments: object) -> None:
-    """Run an operation of all ranks; raises LostRank if one of them has ended."""
+    """Run an operation of all ranks; raises Stopped if one of them has ended."""
     try:
         operation(*arguments)
     except RuntimeError as error:
-        raise LostRank(f"another process of this run has ended, so this one ends too ({error})") from error
+        raise Stopped(f"another process of this run has ended, so this one ends too ({error})") from error

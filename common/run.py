@@ -5,7 +5,6 @@ Networks, optimizers, the step and everything else that changes the weights are 
 """
 
 import io
-import math
 import os
 import platform
 import shlex
@@ -13,12 +12,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +28,7 @@ from tqdm import tqdm
 from common import checkpoint as files
 from common.board import as_text, charts, grid, png, tag_of
 from common.checkpoint import short_path, state_of, write_whole
-from common.data import Images, LabeledImages, batches, seed_for, to_uint8
+from common.data import Images, batches, seed_for, to_uint8
 from common.errors import BadInput, Interrupted, Stopped, refusing
 from common.options import RunOptions, check_resumable
 from common.ranks import Ranks
@@ -43,10 +40,9 @@ class Run:
     """One run of a training script: a loop over `steps`, which calls `log`."""
 
     def __init__(self, script: str, options: RunOptions):
-        """Find the other processes, pick the device and seed torch; no file is written here.
+        """Find the other processes, pick the device and seed torch; runs are in a folder of the script's name.
 
-        script: its path; runs are in a folder of its name. Raises BadInput for options that cannot work, or that differ
-        from those of the run to resume.
+        Raises BadInput for options that cannot work, or that differ from those of the run to resume.
         """
         self.options, self.path, self.script = options, Path(script), Path(script).stem
         if options.resume:
@@ -61,10 +57,10 @@ class Run:
             torch.set_float32_matmul_precision("high")  # TF32
             torch.cuda.set_device(self.device.index or 0)
             self.own_generators.append(torch.cuda.default_generators[self.device.index or 0])
-        # What all ranks draw alike, for the global batch, is drawn from these: on the CPU, and on the run's device.
-        alone = self.ranks.count == 1
-        self.generators = self.own_generators if alone else [torch.Generator(g.device) for g in self.own_generators]
-        self.cpu_generator, self.generator = self.generators[0], self.generators[-1]
+        self.generators = self.own_generators  # what all ranks draw from alike, for the global batch
+        if self.ranks.count > 1:
+            self.generators = [torch.Generator(own.device) for own in self.own_generators]
+        self.cpu_generator, self.generator = self.generators[0], self.generators[-1]  # on the CPU, on the run's device
 
     def place(self, network: nn.Module) -> nn.Module:
         """Move a network to the run's device, compile it in place if `--compile` says so, and return it."""
@@ -78,10 +74,7 @@ class Run:
         return network
 
     def noise(self, count: int, z_dim: int) -> Tensor:
-        """Return a step's noise, (count, z_dim) and standard normal: a function of (seed, step, calls before).
-
-        count: rows of this process; under torchrun, the noise is drawn for the global batch and is its rows of it.
-        """
+        """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
         rows = count * self.ranks.count
         return self.ranks.local_rows(torch.randn(rows, z_dim, device=self.device, generator=self.generator))
 
@@ -91,20 +84,13 @@ class Run:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     def steps(
-        self,
-        *datasets: Images,
-        state: dict[str, Any],
-        pictures: dict[str, Tensor | Callable[[], Tensor]],
-        measures: dict[str, Callable[[], Tensor | float]] | None = None,
-        columns: int = 8,
+        self, *datasets: Images, state: dict, pictures: dict, measures: dict | None = None, columns: int = 8
     ) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
         datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
-        [-1, 1]; under torchrun, this process's rows of it. LabeledImages give two parts: (step, real, labels), labels
-        int64 (batch_size,).
-        state: by name, networks, optimizers and whatever else a step changes, with `state_dict` or `get_state`; it is
-        what a checkpoint holds and a resumed run loads.
+        [-1, 1], of several processes each one's rows. LabeledImages give (step, real, labels), labels int64.
+        state: by name, what a checkpoint holds: all that a step changes and that has `state_dict` or `get_state`.
         pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every --sample-every steps,
         `columns` to a row. measures: by TensorBoard tag, functions that return a number, called with the pictures.
         Raises BadInput where the run cannot start, Stopped where it cannot continue, and Interrupted, with everything
@@ -117,7 +103,11 @@ class Run:
             step = self.restore() if self.options.resume else 0
             if step == self.options.steps:  # its files stay as they are
                 return self.print_results(step)
-            streams = self.open_streams(datasets, step, opened)
+            streams = []
+            for number, images in enumerate(datasets):
+                seed = seed_for(self.options.seed, number)
+                stream = batches(images, self.options.batch_size, seed, step, self.ranks.rows)
+                streams.append(opened.enter_context(closing(stream)))  # ends the threads that read its images
             self.open_board(step, opened)
             stopped = 0
             while step < self.options.steps and not stopped:
@@ -139,7 +129,7 @@ class Run:
             if isinstance(images, Tensor) and (images.dtype != torch.uint8 or images.ndim != 4):
                 raise BadInput(f"data are uint8 images (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
         shapes = [list(images.shape) for images in datasets]
-        classes = [list(images.classes) for images in datasets if isinstance(images, LabeledImages)]
+        classes = [list(images.classes) for images in datasets if hasattr(images, "classes")]
         facts = {"script": self.script, "options": self.options.to_store(), "data_shapes": shapes, "classes": classes}
         self.facts = facts | origin(self.path, self.device)
         for name, part in self.state.items():
@@ -154,12 +144,10 @@ class Run:
         for name, part in self.state.items():
             hooks = [*part._optimizer_step_pre_hooks.values()] if isinstance(part, Optimizer) else None
             if hooks is not None and hooks[:1] != [self.ranks.average_gradients]:
-                cure = f"before any other hook, call {name}.register_step_pre_hook(run.ranks.average_gradients)"
-                raise BadInput(f"{name}: its gradients are not averaged over the processes; {cure}")
+                raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
             for layer in part.modules() if isinstance(part, nn.Module) else ():
                 if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm) and layer.training:
-                    cure = "use GroupNorm, or SyncBatchNorm on CUDA"
-                    raise BadInput(f"{name}: its {type(layer).__name__} normalises over a part of the batch; {cure}")
+                    raise BadInput(f"{name}: batch normalisation sees a part of the batch; take GroupNorm")
 
     def enter_folder(self, opened: ExitStack) -> None:
         """Make the folder of a new run, or take that of the run to resume, and lock it until `opened` ends."""
@@ -179,25 +167,15 @@ class Run:
             raise BadInput(f"--resume {run}: another process has just continued this run; resume it again")
         for name in ("data_shapes", "classes"):
             if checkpoint.get(name) != self.facts[name]:
-                message = f"{self.facts[name]}, but the run {run} has {checkpoint.get(name)}; use the same images"
-                raise BadInput(f"--dataset {self.facts['options'].get('dataset')}: its {name} are {message}")
-        if not 0 < checkpoint["step"] <= self.options.steps:
-            raise BadInput(f"{run}: has made step {checkpoint['step']} of {self.options.steps}")
-        with refusing(f"{run}: does not hold the sums of the curves"):
+                message = f"the {name} are {self.facts[name]}, but were {checkpoint.get(name)}; use the same images"
+                raise BadInput(f"--resume {run}: {message}")
+        with refusing(f"{run}: does not hold a step of {self.options.steps}, or the sums of the curves"):
+            range(1, self.options.steps + 1).index(checkpoint["step"])
             self.sums = {name: (float(total), int(count)) for name, (total, count) in checkpoint["sums"].items()}
         for name, part in self.state.items():
             with refusing(f"{run}: does not hold this {name}"):
                 files.load_state(part, checkpoint[name])
         return checkpoint["step"]
-
-    def open_streams(self, datasets: tuple[Images, ...], step: int, opened: ExitStack) -> list[Iterator]:
-        """Return each data set's batches after `step`."""
-        size, rows = self.options.batch_size, self.ranks.rows
-        seeds = [seed_for(self.options.seed, number) for number in range(len(datasets))]
-        streams = [batches(images, size, seed, step, rows) for images, seed in zip(datasets, seeds, strict=True)]
-        for stream in streams:
-            opened.callback(stream.close)  # ends the threads that read its images
-        return streams
 
     def open_board(self, step: int, opened: ExitStack) -> None:
         """Open TensorBoard and the progress bar, and write what a run shows before its next step."""
@@ -274,10 +252,9 @@ class Run:
         dtype = torch.get_default_dtype()
         tensors = [torch.as_tensor(total, dtype=dtype, device=self.device) for total, _ in self.sums.values()]
         numbers = self.ranks.mean(torch.stack(tensors)).tolist() if tensors else []
-        for name, number in zip(self.sums, numbers, strict=True):
-            if not math.isfinite(number):
-                raise Stopped(f"step {step}: {name} is {number}, so no checkpoint is written; try a lower --lr")
-        return {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
+        totals = {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
+        require_finite(step, totals)
+        return totals
 
     def draw(self, step: int) -> None:
         """Draw, show and save the pictures and measurements after `step`, in evaluation mode."""
@@ -305,10 +282,7 @@ class Run:
     def save(self, step: int) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
         sums, states = self.totals(step), {name: state_of(part) for name, part in self.state.items()}
-        for name, state in states.items():
-            if not files.all_finite(state):
-                message = "so no checkpoint is written; try a lower --lr"
-                raise Stopped(f"step {step}: {name} holds a number that is not finite, {message}")
+        require_finite(step, states)
         if self.ranks.leads:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
             checkpoint = self.facts | {"step": step, "sums": sums} | states
@@ -327,6 +301,13 @@ class Run:
             print(f"{name}: {number:.4f}")
         print(f"Samples:     {short_path(self.folder)}/samples/step-{step:06d}.png")
         print(f"TensorBoard: tensorboard --logdir {parent}")
+
+
+def require_finite(step: int, values: dict) -> None:
+    """Raise Stopped, naming the value, if a number in it is not finite."""
+    for name, value in values.items():
+        if not files.all_finite(value):
+            raise Stopped(f"step {step}: {name} is not finite, so no checkpoint is written; try a lower --lr")
 
 
 def pick_device(name: str | None) -> torch.device:
@@ -361,15 +342,12 @@ def signals_noted() -> Iterator[list[int]]:
 
     def note(number: int, _frame: object) -> None:
         received.append(number)
-        restore()
+        signal.signal(number, before[number])
 
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    if threading.current_thread() is threading.main_thread():  # which alone receives signals
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    with suppress(ValueError):  # raised outside the main thread, which alone receives signals
+        before.update({number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)})
     try:
         yield received
     finally:
-        restore()
+        for number, handler in before.items():
+            signal.signal(number, handler)

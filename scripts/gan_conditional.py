@@ -22,10 +22,10 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
-from common.data import batches, load_labeled_images
+from common.conditional import conditional, load_labeled_images
+from common.data import batches
 from common.errors import refusing
 from common.losses import discriminator_loss, generator_loss
-from common.models import conditional
 from common.optimizers import fused_adam
 from common.options import GanOptions, launch
 from common.run import Run
@@ -81,13 +81,8 @@ def main(options: GanOptions) -> None:
     sample_labels = torch.arange(len(images.classes), device=run.device).repeat(8)
     real, _ = next(batches(images, len(sample_z), options.seed))
     pictures = {"real": real, "samples": lambda: average(sample_z, sample_labels)}
-    state = {
-        "generator": generator,
-        "discriminator": discriminator,
-        "optimizer_g": optimizer_g,
-        "optimizer_d": optimizer_d,
-        "average": average,
-    }
+    state = {"generator": generator, "discriminator": discriminator, "average": average}
+    state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real, labels in run.steps(images, state=state, pictures=pictures, columns=len(images.classes)):
         with run.precision():
             z = run.noise(len(real), options.z_dim)

@@ -74,13 +74,8 @@ def main(options: GanOptions) -> None:
 
     sample_z = torch.randn(64, options.z_dim, device=run.device)
     pictures = {"real": next(batches(images, 64, options.seed)), "samples": lambda: average(sample_z)}
-    state = {
-        "generator": generator,
-        "discriminator": discriminator,
-        "optimizer_g": optimizer_g,
-        "optimizer_d": optimizer_d,
-        "average": average,
-    }
+    state = {"generator": generator, "discriminator": discriminator, "average": average}
+    state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real in run.steps(images, state=state, pictures=pictures):
         z = run.noise(len(real), options.z_dim)
         with run.precision():

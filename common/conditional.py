@@ -1,0 +1,110 @@
+"""Labels: data sets whose images have a class, and networks that are told it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import tee
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from common.data import TORCHVISION, load_images, load_mnist5k, load_torchvision, selected
+from common.errors import BadInput
+from common.image_files import StreamedImages, image_paths
+from common.models import MODELS
+
+
+@dataclass(frozen=True)
+class LabeledImages:
+    """Images, each with its class: one data set, whose batches are pairs.
+
+    images: what `load_images` returns, N of them. labels: int64 (N,), indices into `classes`, the names.
+    """
+
+    images: Tensor | StreamedImages
+    labels: Tensor
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, rows: slice) -> "LabeledImages":
+        return replace(self, images=self.images[rows], labels=self.labels[rows])
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the images, (N, C, H, W)."""
+        return self.images.shape
+
+    def to(self, device: torch.device) -> "LabeledImages":
+        """Return the data set on `device`."""
+        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
+
+    def batches(self, order: Iterator[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the images and the labels of each tensor of indices in `order`, which may be endless."""
+        order, same_order = tee(order)
+        images = selected(self.images, order) if isinstance(self.images, Tensor) else self.images.batches(order)
+        return zip(images, selected(self.labels, same_order), strict=True)
+
+
+def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledImages:
+    """Return what `load_images` does, with the class of each image: of a folder's images, the folder in it.
+
+    Raises BadInput, also if there are no labels.
+    """
+    if dataset == "stacked-digits":
+        raise BadInput(f"--dataset {dataset}: has no class labels; name another data set, or a folder of folders")
+    images = load_images(dataset, image_size)
+    if dataset == "mnist5k":
+        return LabeledImages(images, load_mnist5k()[1], tuple("0123456789"))
+    if dataset in TORCHVISION:
+        data = load_torchvision(dataset)
+        return LabeledImages(images, torch.as_tensor(data.targets), tuple(data.classes))
+    places = [Path(path).relative_to(dataset).parts for path in image_paths(Path(dataset))]
+    for place in places:
+        if len(place) < 2:
+            message = f"{place[0]} has no class; labels take a folder of images for each class"
+            raise BadInput(f"--dataset {dataset}: {message}")
+    classes = sorted({place[0] for place in places})
+    labels = [classes.index(place[0]) for place in places]
+    return LabeledImages(images, torch.tensor(labels), tuple(classes))
+
+
+class ConditionalGenerator(nn.Module):
+    """A generator that is told the class: its noise is followed by the label, as one value for each class."""
+
+    def __init__(self, generator: nn.Module, classes: int):
+        """Take a generator whose noise has z_dim + classes values."""
+        super().__init__()
+        self.generator, self.classes = generator, classes
+
+    def forward(self, z: Tensor, labels: Tensor) -> Tensor:
+        """Return images (N, C, H, W), given noise (N, z_dim) and labels (N,) from 0 to classes - 1."""
+        return self.generator(torch.cat([z, F.one_hot(labels, self.classes).to(z)], dim=1))
+
+
+class ProjectionDiscriminator(nn.Module):
+    """A discriminator that is told the class: to its logit it adds the product of its features and the class's own.
+
+    Miyato and Koyama, "cGANs with Projection Discriminator" (2018).
+    """
+
+    def __init__(self, discriminator: nn.Sequential, classes: int):
+        """Take a discriminator whose last layer is linear and gives the logit."""
+        super().__init__()
+        self.features, self.logit = discriminator[:-1], discriminator[-1]
+        self.embedding = nn.Embedding(classes, self.logit.in_features)
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Return logits (N, 1), given images (N, C, H, W) and labels (N,) from 0 to classes - 1."""
+        features = self.features(images)
+        return self.logit(features) + (self.embedding(labels) * features).sum(dim=1, keepdim=True)
+
+
+def conditional(
+    model: str, image_shape: tuple[int, int, int], z_dim: int, classes: int
+) -> tuple[ConditionalGenerator, ProjectionDiscriminator]:
+    """Return the generator and the discriminator of a model in MODELS, told the class of each image."""
+    generator, discriminator = MODELS[model](image_shape, z_dim + classes)
+    return ConditionalGenerator(generator, classes), ProjectionDiscriminator(discriminator, classes)
