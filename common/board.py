@@ -1,9 +1,8 @@
-"""What TensorBoard shows of a run: the names of its curves, their charts, its pictures, its text."""
+"""What TensorBoard shows of a run: the names of its curves, their charts, its pictures."""
 
 import io
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from torch import Tensor
 from torchvision.transforms.v2.functional import to_pil_image
@@ -26,12 +25,6 @@ def charts(tags: Iterable[str]) -> dict[str, dict[str, list]]:
     """Return the layout of TensorBoard's custom scalars: one chart for all tags that differ only after the last `/`."""
     groups = dict.fromkeys(tag.rpartition("/")[0] for tag in tags if "/" in tag)
     return {"training": {group: ["Multiline", [f"^{re.escape(group)}/[^/]+$"]] for group in groups}}
-
-
-def as_text(facts: dict[str, Any]) -> str:
-    """Return named facts as a Markdown table."""
-    text = "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {fact} |" for name, fact in facts.items())])
-    return text.encode(errors="replace").decode()  # a path may hold what is no text
 
 
 def grid(images: Tensor, columns: int) -> Tensor:

@@ -25,8 +25,6 @@ TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10
 DATASETS = ("mnist5k", "stacked-digits", *TORCHVISION)  # by name; any other value is the path of a folder
 FOLDER_IMAGE_SIZE = 64
 STACKED = 60_000  # images of stacked-digits
-
-
 Images = Any  # a uint8 tensor (N, C, H, W), or with its length, shape, slices and `to`, StreamedImages or LabeledImages
 
 
@@ -111,7 +109,7 @@ def selected(values: Tensor, order: Iterator[Tensor]) -> Iterator[Tensor]:
 
 
 def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
-    """Yield the indices of each step's batch from `first_step` on, without end: int64 (batch_size,) in [0, count).
+    """Yield the indices of each step's batch, int64 (batch_size,) in [0, count), without end.
 
     Every epoch has its own permutation. A batch may cross from one epoch into the next, so every batch is full.
     """

@@ -55,10 +55,8 @@ def ranges_in(kind: Any) -> Iterator[Range]:
 class DataOptions(Options):
     """What to train on."""
 
-    dataset: str = "mnist5k"
-    """mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images."""
-    image_size: Pixels | None = None
-    """Pixels a side. None: the data set's own size, 64 for a folder."""
+    dataset: str = "mnist5k"  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
+    image_size: Pixels | None = None  # Pixels a side. None: the data set's own size, 64 for a folder.
 
 
 @dataclass(frozen=True)
@@ -75,44 +73,30 @@ class NetworkOptions(Options):
 class OptimizerOptions(Options):
     """How to train."""
 
-    lr: Rate = 2e-3
-    """Adam's learning rate, for G. Colour pictures of 64 pixels need 5e-4, also for D."""
-    lr_d: Rate | None = None
-    """Adam's learning rate, for D. None: a third of G's."""
-    betas: tuple[Decay, Decay] = (0.0, 0.999)
-    """Adam's decay rates of the gradient's mean and of its square."""
-    ema: Decay = 0.995
-    """Decay per step of the EMA of G, which draws the samples; 0: no average."""
+    lr: Rate = 2e-3  # Adam's learning rate, for G. Colour pictures of 64 pixels need 5e-4, also for D.
+    lr_d: Rate | None = None  # Adam's learning rate, for D. None: a third of G's.
+    betas: tuple[Decay, Decay] = (0.0, 0.999)  # Adam's decay rates of the gradient's mean and of its square.
+    ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
 
 
 @dataclass(frozen=True)
 class RunOptions(Options):
     """What a `Run` takes from the options of any script, and all that it takes."""
 
-    batch_size: BatchSize = 48
-    """Images per step: the global batch of all processes."""
-    steps: Count = 1550
-    """Steps to train, each one update of every network."""
-    seed: Seed = 0
-    """Fixes the initial weights, the noise and the order of the images."""
-    device: str | None = None
-    """cpu, cuda, cuda:1, ... None: CUDA where it is available."""
+    batch_size: BatchSize = 48  # Images per step: the global batch of all processes.
+    steps: Count = 1550  # Steps to train, each one update of every network.
+    seed: Seed = 0  # Fixes the initial weights, the noise and the order of the images.
+    device: str | None = None  # cpu, cuda, cuda:1, ... None: CUDA where it is available.
     precision: Literal["fp32", "bf16"] = "fp32"
     """bf16 computes in bfloat16 by autocast; weights and losses stay in float32."""
-    compile: bool = False
-    """Compile the networks: half a minute of waiting for faster steps."""
+    compile: bool = False  # Compile the networks: half a minute of waiting for faster steps.
     runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"
     """Where the run's folder <script>/<date-time> is made."""
-    name: str | None = None
-    """Added to the name of that folder."""
-    log_every: Count = 50
-    """Steps between two points of the curves, which are means over these steps."""
-    sample_every: Count = 250
-    """Steps between two sample grids."""
-    checkpoint_every: Count = 500
-    """Steps between two checkpoints; the last step always has one."""
-    resume: Path | None = None
-    """Folder of a run to continue, with its own options; --steps may be raised."""
+    name: str | None = None  # Added to the name of that folder.
+    log_every: Count = 50  # Steps between two points of the curves, which are means over these steps.
+    sample_every: Count = 250  # Steps between two sample grids.
+    checkpoint_every: Count = 500  # Steps between two checkpoints; the last step always has one.
+    resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may be raised.
 
     checkpoint = None  # no option: what `launch` has read from `resume`, until the run takes it
 

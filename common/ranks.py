@@ -36,11 +36,10 @@ class Ranks:
 
     def all_rows(self, rows: Tensor) -> Tensor:
         """Return the rows of all ranks, (batch_size, ...), detached; inverts `local_rows`."""
-        if self.count == 1:
-            return rows
         parts = [torch.empty_like(rows) for _ in range(self.count)]
-        collective(dist.all_gather, parts, rows.contiguous())
-        return torch.cat(parts)
+        if self.count > 1:
+            collective(dist.all_gather, parts, rows.contiguous())
+        return torch.cat(parts) if self.count > 1 else rows
 
     def average_gradients(self, optimizer: Optimizer, *_: object) -> None:
         """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook, one all-reduce."""

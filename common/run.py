@@ -26,7 +26,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common import checkpoint as files
-from common.board import as_text, charts, grid, png, tag_of
+from common.board import charts, grid, png, tag_of
 from common.checkpoint import short_path, state_of, write_whole
 from common.data import Images, batches, seed_for, to_uint8
 from common.errors import BadInput, Interrupted, Stopped, refusing
@@ -187,7 +187,9 @@ class Run:
             # TensorBoard ignores what an earlier process logged about steps after the checkpoint.
             self.board = opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
             facts = {name: self.facts[name] for name in ("command", "commit", "versions", "device")}
-            self.board.add_text("run", as_text(self.facts["options"] | facts), step)
+            rows = [f"| {name} | {fact} |" for name, fact in (self.facts["options"] | facts).items()]
+            text = "\n".join(["| | |", "| --- | --- |", *rows])
+            self.board.add_text("run", text.encode(errors="replace").decode(), step)  # a path may hold what is no text
         if step:
             self.save(step)  # with the new --steps, so that they are kept even if this process is killed
         elif self.ranks.leads:
@@ -315,9 +317,7 @@ def pick_device(name: str | None) -> torch.device:
     name = name or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
-    with refusing(
-        f"--device {name}: not on this machine, which has the cpu and {torch.cuda.device_count()} CUDA devices"
-    ):
+    with refusing(f"--device {name}: cannot be used on this machine; --device cpu can"):
         return torch.zeros(1, device=name).device
 
 

@@ -99,40 +99,28 @@ def train_step(
 class CycleOptions(Options):
     """Two domains, two generators and two discriminators."""
 
-    dataset: str = "mnist5k"
-    """A folder with trainA, trainB, testA and testB in it; or a data set of the GAN scripts."""
-    image_size: Pixels | None = None
-    """Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own."""
-    load_size: Pixels | None = None
-    """Pixels a side before crop and flip of trainA and trainB. None: 286/256 of those."""
-    width: Annotated[int, Range(1, 1024)] = 16
-    """Channels of the networks where they are narrowest. 64 as published."""
+    dataset: str = "mnist5k"  # A folder with trainA, trainB, testA and testB in it; or a data set of the GAN scripts.
+    image_size: Pixels | None = None  # Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own.
+    load_size: Pixels | None = None  # Pixels a side before crop and flip of trainA and trainB. None: 286/256 of those.
+    width: Annotated[int, Range(1, 1024)] = 16  # Channels of the networks where they are narrowest. 64 as published.
     blocks: Annotated[int, Range(1, 100)] = 1
     """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
-    halvings: Annotated[int, Range(1, 10)] = 2
-    """Halvings of the image in each discriminator. 3 as published."""
+    halvings: Annotated[int, Range(1, 10)] = 2  # Halvings of the image in each discriminator. 3 as published.
     decay_from: Annotated[int, Range(0, 10**9)] | None = None
     """Steps before the learning rate falls linearly to zero. None: half of all."""
-    lr: Rate = 1e-3
-    """Adam's learning rate, for all networks. 2e-4 as published."""
-    betas: tuple[Decay, Decay] = (0.5, 0.999)
-    """Adam's decay rates of the gradient's mean and of its square."""
-    cycle_weight: Weight = 3.0
-    """Weight of the cycle loss. 10 as published."""
-    identity_weight: Weight = 0.0
-    """Weight of the identity loss; 0 skips its passes. 5 as published."""
-    ema: Decay = 0.0
-    """Decay per step of the EMA of the generators, which translates; 0: no average."""
+    lr: Rate = 1e-3  # Adam's learning rate, for all networks. 2e-4 as published.
+    betas: tuple[Decay, Decay] = (0.5, 0.999)  # Adam's decay rates of the gradient's mean and of its square.
+    cycle_weight: Weight = 3.0  # Weight of the cycle loss. 10 as published.
+    identity_weight: Weight = 0.0  # Weight of the identity loss; 0 skips its passes. 5 as published.
+    ema: Decay = 0.0  # Decay per step of the EMA of the generators, which translates; 0: no average.
 
 
 @dataclass(frozen=True)
 class CycleGANOptions(RunOptions, CycleOptions):
     """Options of the CycleGAN."""
 
-    batch_size: BatchSize = 8
-    """Images of each domain per step. 1 as published."""
-    steps: Count = 520
-    """Steps to train, each one update of all four networks."""
+    batch_size: BatchSize = 8  # Images of each domain per step. 1 as published.
+    steps: Count = 520  # Steps to train, each one update of all four networks.
 
 
 def main(options: CycleGANOptions) -> None:

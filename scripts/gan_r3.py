@@ -45,10 +45,8 @@ class Options(GanOptions):
     batch_size: BatchSize = 32
     steps: Count = 1500
     lr: Rate = 4e-3
-    penalty_weight: Weight = 0.1
-    """Weight of the penalties: half of it each, and none with 0."""
-    penalty_every: Count = 1
-    """Steps from one penalty to the next, which has as many times the weight."""
+    penalty_weight: Weight = 0.1  # Weight of the penalties: half of it each, and none with 0.
+    penalty_every: Count = 1  # Steps from one penalty to the next, which has as many times the weight.
     penalty: Literal["exact", "approximate"] = "exact"
     """Of D's gradient, differentiated once more, or from its logits at noisy samples."""
     decay_from: Annotated[int, Range(0, 10**9)] = 0

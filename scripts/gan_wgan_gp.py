@@ -44,14 +44,11 @@ class Options(GanOptions):
     """Options of this script."""
 
     batch_size: BatchSize = 32
-    steps: Count = 2400
-    """Steps to train, each one update of D."""
+    steps: Count = 2400  # Steps to train, each one update of D.
     lr: Rate = 5e-3
     lr_d: Rate | None = 2e-3
-    penalty_weight: Weight = 10.0
-    """Weight of the penalty; none with 0."""
-    critic_steps: Count = 5
-    """Steps of D from one step of G to the next."""
+    penalty_weight: Weight = 10.0  # Weight of the penalty; none with 0.
+    critic_steps: Count = 5  # Steps of D from one step of G to the next.
 
 
 def train_step(
