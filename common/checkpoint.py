@@ -20,7 +20,7 @@ from common.errors import BadInput, refusing
 def make_run_folder(parent: Path, name: str | None) -> Path:
     """Make and return a folder named after the time and `name`, with a number appended if that folder exists."""
     stem = f"{datetime.now():%Y%m%d-%H%M%S}" + (f"-{name}" if name else "")
-    with refusing(f"--runs-dir: {parent} cannot be written; choose another", OSError):
+    with refusing(f"--runs-dir: {parent / stem} cannot be made; choose another", OSError):
         parent.mkdir(parents=True, exist_ok=True)  # not in the loop: for a broken link it raises FileExistsError, too
         for number in count(1):
             folder = parent / (stem if number == 1 else f"{stem}-{number}")
@@ -89,7 +89,7 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
     with refusing(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True) | {"file": identity(path)}
+        checkpoint = {"file": identity(path)} | torch.load(path, map_location="cpu", weights_only=True)
         numbers = [checkpoint["step"], *(number for shape in checkpoint["data_shapes"] for number in shape)]
         facts = (checkpoint["script"], str), (checkpoint["options"], dict), *((number, int) for number in numbers)
         if not all(type(fact) is kind for fact, kind in facts) or min(numbers[1:]) < 1 or len(numbers) % 4 != 1:

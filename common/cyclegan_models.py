@@ -48,15 +48,9 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, channels: int):
         super().__init__()
-        self.residual = nn.Sequential(
-            nn.ReflectionPad2d(1),
-            nn.Conv2d(channels, channels, 3),
-            nn.InstanceNorm2d(channels),
-            nn.ReLU(),
-            nn.ReflectionPad2d(1),
-            nn.Conv2d(channels, channels, 3),
-            nn.InstanceNorm2d(channels),
-        )
+        first = [nn.ReflectionPad2d(1), nn.Conv2d(channels, channels, 3), nn.InstanceNorm2d(channels), nn.ReLU()]
+        second = [nn.ReflectionPad2d(1), nn.Conv2d(channels, channels, 3), nn.InstanceNorm2d(channels)]
+        self.residual = nn.Sequential(*first, *second)
 
     def forward(self, images):
         """Return the images plus their residual."""
@@ -95,11 +89,7 @@ class ImagePool:
     """
 
     def __init__(
-        self,
-        size: int = 50,
-        ranks: Any = None,
-        shape: Sequence[int] | None = None,
-        generator: torch.Generator | None = None,
+        self, size: int = 50, ranks: Any = None, shape: Sequence | None = None, generator: torch.Generator | None = None
     ):
         # ranks: its `all_rows` and `local_rows` gather the fakes of all processes and return this one's; None is this
         # process alone. shape: (C, H, W) that the images of a loaded state must have; None allows any. generator: of
