@@ -133,6 +133,8 @@ def stored_options(checkpoint: dict, kind: type[RunOptions], *words: str) -> Run
 def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
     """Raise BadInput unless `options` can continue the checkpoint's run, which `script` made."""
     run = options.resume
+    if not run.is_dir():
+        raise BadInput(f"--resume {run}: name the run's folder, not a file")
     if checkpoint["script"] != script:
         raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
     before = stored_options(checkpoint, type(options)).to_store()

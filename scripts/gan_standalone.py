@@ -9,14 +9,15 @@
             └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
 
 `--dataset folder/of/images` trains on images of yours, `--resume runs/gan_standalone/<date-time>` continues a run.
-`uv run gan_standalone.py` installs what it needs in an environment of its own.
+`uv run gan_standalone.py` installs what it needs in an environment of its own. A notebook's cell runs it as it is.
 """
 
 import argparse
+import io
 import os
 import signal
 import sys
-import zipfile
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -24,25 +25,17 @@ from pathlib import Path
 import torch
 from PIL import Image  # torchvision brings it
 from torch import nn
+from torch.nn.functional import logsigmoid
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.tensorboard import SummaryWriter
 from torchvision.datasets import MNIST
 from torchvision.datasets.folder import IMG_EXTENSIONS
-from torchvision.transforms.v2.functional import center_crop, pil_to_tensor, resize, to_pil_image
+from torchvision.transforms.v2.functional import center_crop, pil_to_tensor, resize
 from torchvision.utils import make_grid, save_image
 from tqdm import tqdm
 
-SCRIPT = Path(__file__).stem
-
-
-def discriminator_loss(real_logits, fake_logits):
-    """Mean of BCE(D(x), 1) and BCE(D(G(z)), 0): logits of any shape in, a 0-d tensor out."""
-    return -(nn.functional.logsigmoid(real_logits).mean() + nn.functional.logsigmoid(-fake_logits).mean()) / 2
-
-
-def generator_loss(fake_logits):
-    """BCE(D(G(z)), 1), the non-saturating form: logits of any shape in, a 0-d tensor out."""
-    return -nn.functional.logsigmoid(fake_logits).mean()
+SCRIPT = "gan_standalone"
+ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are its own: write yours into the list
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -51,13 +44,13 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
 
     # D: max log D(x) + log(1 - D(G(z))). detach() ends this loss's graph at the fakes: G gets no gradient from it.
     real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
-    d_loss = discriminator_loss(real_logits, fake_logits)
+    d_loss = -(logsigmoid(real_logits).mean() + logsigmoid(-fake_logits).mean()) / 2
     optimizer_d.zero_grad()
     d_loss.backward()
     optimizer_d.step()
 
-    # G: max log D(G(z)), judged by the updated D. `inputs` limits the gradients to G's weights: D's are of no use.
-    g_loss = generator_loss(discriminator(fake))
+    # G: max log D(G(z)), by the updated D. `inputs` limits the gradients to G's weights: D's are of no use.
+    g_loss = -logsigmoid(discriminator(fake)).mean()
     optimizer_g.zero_grad()
     g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
     optimizer_g.step()
@@ -87,16 +80,14 @@ def networks(image_shape, z_dim, width=16):
         side //= 2
     half, last = widths[-1] // 2, widths[-1] * 3 // 2
 
-    down = [nn.PixelUnshuffle(2)]  # (4C, S/2, S/2): squares of 2x2 pixels as channels
-    down += [nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]  # (widths[0], S/2, S/2)
+    down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]  # S/2 pixels
     for narrow, wide in pairwise([*widths, last]):  # half the size each time, (last, 4, 4) in the end
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2)]  # (256)
-    down += [nn.Linear(256, 1)]  # (1), the logit
+    down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
 
-    mapping = nn.Linear(z_dim, 128, bias=False)
-    nn.init.orthogonal_(mapping.weight, gain=17)  # each noise value has its own effect; large, so it learns slowly
-    up = [nn.Hardtanh(-0.15, 0.15), mapping, nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
+    up = [nn.Hardtanh(-0.15, 0.15), nn.Linear(z_dim, 128, bias=False)]
+    nn.init.orthogonal_(up[1].weight, gain=17)  # each noise value has its own effect; large, so it learns slowly
+    up += [nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
     up += [nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or 8x8
     up += [norm(last), nn.Tanh()]
     up += [Residual(nn.Conv2d(last, half, 3, 1, 1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, 1, 1))]
@@ -109,13 +100,10 @@ def networks(image_shape, z_dim, width=16):
 def load_images(dataset, size):
     """Return the images of MNIST, or all below a folder in RGB, as uint8 (N, C, S, S)."""
     if dataset == "mnist":
-        try:
+        with refusing("--dataset mnist: cannot be downloaded into data/, or read from there"):
             images = MNIST("data", download=True).data[:, None]
-        except Exception as error:  # no network, or broken files
-            refuse(f"--dataset mnist: cannot be downloaded into data/, or read from there ({error})")
         return torch.cat([resize(part, [size or 28, size or 28]) for part in images.split(1000)])
-    paths = sorted(path for path in Path(dataset).rglob("*") if path.suffix.lower() in IMG_EXTENSIONS)
-    paths = [path for path in paths if not path.name.startswith("._")]  # macOS keeps no images in these
+    paths = sorted(path for path in Path(dataset).rglob("[!.]*") if path.suffix.lower() in IMG_EXTENSIONS)
     if not paths:
         refuse(f"--dataset {dataset}: neither mnist nor a folder with images")
     return torch.stack([read_image(path, size or 64) for path in paths])
@@ -123,20 +111,13 @@ def load_images(dataset, size):
 
 def read_image(path, size):
     """Return an image file as uint8 (3, size, size), cropped to a square, on white if it is transparent."""
-    try:
-        with Image.open(path) as image:
-            if image.mode[0] in "IF":  # 16 bits a pixel: convert("RGB") would make all above 255 white
-                pixels = pil_to_tensor(image.convert("I"))
-                if image.mode == "F" or pixels.min() < 0 or pixels.max() > 65535:
-                    raise ValueError("its pixels are not of 8 or 16 bits")
-                pixels[pixels == image.info.get("transparency")] = 65535
-                image = to_pil_image(((pixels * 255 + 32767) // 65535).to(torch.uint8))
-            if image.has_transparency_data:
-                image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-            pixels = pil_to_tensor(image.convert("RGB"))
-            return center_crop(resize(pixels, [size]), [size, size])
-    except Exception as error:  # a broken file can fail anywhere in its decoder
-        refuse(f"{path} cannot be read as an image ({error}); mend or remove it")
+    with refusing(f"{path}: cannot be read as an image of 8 bits a channel"), Image.open(path) as image:
+        if image.mode[0] in "IF":  # convert("RGB") would make all above 255 white
+            raise ValueError("it has more")
+        if image.has_transparency_data:
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+        pixels = pil_to_tensor(image.convert("RGB"))
+        return center_crop(resize(pixels, [size]), [size, size])
 
 
 def refuse(message, status=2):
@@ -145,113 +126,95 @@ def refuse(message, status=2):
     sys.exit(status)
 
 
-def parse(arguments):
-    """Return the options on a command line, each in its range."""
+@contextmanager
+def refusing(subject, status=2):
+    """Refuse what fails inside, whatever it raises: files and devices fail in many ways."""
+    try:
+        yield
+    except Exception as error:
+        refuse(f"{subject} ({error})", status)
+
+
+def count(text):
+    """Return a whole number of at least 1; argparse refuses what raises ValueError."""
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+def parse():
+    """Return the options, and the checkpoint of the run to go on with, whose options are the defaults then."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.error = refuse  # one line, without the usage
     add = parser.add_argument
     add("--dataset", default="mnist", help="mnist, downloaded into data/, or a folder of images")
     add("--image-size", type=int, choices=[28, 32, 56, 64, 112, 128, 224, 256], help="default: 28, 64 for a folder")
-    add("--z-dim", type=int, default=8, help="length of the noise vector; more for data with more variety")
-    add("--batch-size", type=int, default=48, help="images per step")
-    add("--steps", type=int, default=1550, help="steps to train, each one update of both networks")
+    add("--z-dim", type=count, default=8, help="length of the noise vector; more for data with more variety")
+    add("--batch-size", type=count, default=48, help="images per step")
+    add("--steps", type=count, default=1550, help="steps to train, each one update of both networks")
     add("--lr", type=float, default=2e-3, help="Adam's learning rate for G; D has a third of it")
     add("--ema", type=float, default=0.995, help="decay per step of the averaged G that samples are from")
     add("--seed", type=int, default=0, help="fixes the initial weights, the noise and the choice of images")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, cuda:1, ...")
     add("--runs-dir", default="runs", help="where the run's folder is made")
-    add("--log-every", type=int, default=50, help="steps between two points of the curves")
-    add("--sample-every", type=int, default=250, help="steps between two sample grids, each with a checkpoint")
+    add("--log-every", type=count, default=50, help="steps between two points of the curves")
+    add("--sample-every", type=count, default=250, help="steps between two sample grids, each with a checkpoint")
     add("--resume", type=Path, help="folder of a run to go on with, by its own options; --steps may be raised")
-    options = parser.parse_args(arguments)
-    ranges = {"lr": (0, 1), "ema": (0, 1), "seed": (-(2**63), 2**64 - 1)}
-    for name, value in vars(options).items():
-        low, high = ranges.get(name, (1, 10**9))
-        if isinstance(value, int | float) and not low <= value <= high:  # nan is in no range
-            refuse(f"--{name.replace('_', '-')} {value}: must be from {low} to {high}")
-    try:
+    options, checkpoint = parser.parse_args(ARGUMENTS), None
+    if options.resume:
+        with refusing(f"--resume {options.resume}: holds no checkpoint of this script"):
+            checkpoint = torch.load(options.resume / "checkpoint.pt", map_location="cpu", weights_only=True)
+            if checkpoint["script"] != SCRIPT:
+                raise ValueError(f"it was made by {checkpoint['script']}.py")
+            stored = {name: value for name, value in checkpoint["options"].items() if value is not None}
+            parser.set_defaults(**stored)
+        options = parser.parse_args(ARGUMENTS)
+        for name, value in vars(options).items():
+            if value != stored.get(name) and name not in ("steps", "device", "log_every", "sample_every", "resume"):
+                refuse(f"--{name.replace('_', '-')}: the run has {stored.get(name)}; leave the option out")
+    with refusing(f"--device {options.device}: cannot be used"):
         torch.zeros(1, device=options.device).item()
-    except Exception as error:  # PyTorch raises another type for each cause
-        refuse(f"--device {options.device}: cannot be used ({error})")
-    return options
-
-
-def load_run(folder):
-    """Return a run's checkpoint and its options, of which the command line may change --steps and --device."""
-    path = folder / "checkpoint.pt"
-    if not path.is_file():
-        refuse(f"--resume {folder}: holds no checkpoint.pt")
-    lock(folder)
-    try:
-        if damaged := zipfile.ZipFile(path).testzip():  # torch.load does not look at the checksums
-            raise ValueError(f"{damaged} is damaged")
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        if checkpoint["script"] != SCRIPT or type(checkpoint["step"]) is not int or checkpoint["step"] < 0:
-            raise ValueError(f"it was made by {checkpoint['script']}.py, step {checkpoint['step']}")
-        stored = checkpoint["options"]
-        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in stored.items() if value is not None]
-    except Exception as error:  # what is no checkpoint can fail in many ways
-        refuse(f"--resume {folder}: holds no checkpoint of this script ({error})")
-    options = parse([*arguments, *sys.argv[1:]])
-    for name, value in vars(options).items():
-        if value != stored.get(name) and name not in ("steps", "device", "resume"):
-            refuse(f"--{name.replace('_', '-')}: the run has {stored.get(name)}; leave the option out")
-    return checkpoint, options
-
-
-def lock(folder):
-    """Refuse a run that another process trains. The lock ends with this process, also when it is killed."""
-    file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT)  # stays open: the lock would end with it
-    try:
-        import fcntl
-
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        refuse(f"{folder}: another process trains this run; wait for it, or end it first")
-    except (ImportError, OSError):  # Windows, or a file system without locks
-        pass
+    return options, checkpoint
 
 
 def main():
     """Train both networks."""
-    options, checkpoint = parse(sys.argv[1:]), None
-    if options.resume:
-        checkpoint, options = load_run(options.resume)
+    options, checkpoint = parse()
     torch.manual_seed(options.seed)
     images = load_images(options.dataset, options.image_size).to(options.device)
     generator, discriminator = (n.to(options.device) for n in networks(images.shape[1:], options.z_dim))
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=(0.0, 0.999))
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr / 3, betas=(0.0, 0.999))
-    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema)).requires_grad_(False)
+    with refusing(f"--lr {options.lr} --ema {options.ema}: cannot be used"):
+        optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=(0.0, 0.999))
+        optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr / 3, betas=(0.0, 0.999))
+        average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema)).requires_grad_(False)
     draws = torch.Generator().manual_seed(options.seed)  # of the images and the noise of every step
     sample_z = torch.randn(64, options.z_dim, generator=draws).to(options.device)
     parts = {"generator": generator, "discriminator": discriminator, "average": average}
     parts |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
-    stored = {"script": SCRIPT, "data_shapes": [list(images.shape)]}
-    stored["options"] = vars(options) | {"device": None, "resume": None}
+    facts = {"script": SCRIPT, "options": vars(options) | {"device": None, "resume": None}}
+    facts["data_shapes"] = [list(images.shape)]
 
     start, folder = 0, Path(options.runs_dir, SCRIPT, f"{datetime.now():%Y%m%d-%H%M%S}")
     if checkpoint:
-        start, folder = checkpoint["step"], options.resume
-        try:
-            if checkpoint["data_shapes"] != stored["data_shapes"]:
-                raise ValueError(f"the images were {checkpoint['data_shapes']} and are {stored['data_shapes']}")
+        folder = options.resume
+        with refusing(f"--resume {folder}: the checkpoint does not fit"):
+            if checkpoint["data_shapes"] != facts["data_shapes"]:
+                raise ValueError(f"the images were {checkpoint['data_shapes']} and are {facts['data_shapes']}")
+            start = checkpoint["step"]
             draws.set_state(checkpoint["draws"])
             for name, part in parts.items():
                 part.load_state_dict(checkpoint[name])
-        except Exception as error:  # what does not fit can fail in many ways
-            refuse(f"--resume {folder}: the checkpoint does not fit ({error})")
     (folder / "samples").mkdir(parents=True, exist_ok=bool(checkpoint))
-    lock(folder)  # that of a resumed run is locked already
 
-    signals = []  # those that have asked the run to end
+    signals = []  # those that have asked the run to end; it does so after the step
 
-    def stop(signal_number, frame):
-        signals.append(signal_number)
-        signal.signal(signal_number, signal.SIG_DFL)  # a second one ends the process at once
+    def stop(number, frame):
+        signals.append(number)
+        signal.signal(number, handlers[number])  # a second one does not wait
 
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, stop)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in handlers:
+        signal.signal(number, stop)
     with SummaryWriter(folder, purge_step=start + 1) as board:
         for step in tqdm(range(start + 1, options.steps + 1), initial=start, total=options.steps):
             rows = torch.randint(len(images), (options.batch_size,), generator=draws).to(options.device)
@@ -264,18 +227,27 @@ def main():
                 for name, value in results.items():
                     board.add_scalar(name, value, step)
             if step % options.sample_every == 0 or last:
-                if not all(p.isfinite().all() for n in (generator, discriminator) for p in n.parameters()):
+                if not all(p.isfinite().all() for n in (generator, discriminator, average) for p in n.parameters()):
                     refuse(f"step {step}: a weight is not finite; the last checkpoint is kept; try a lower --lr", 1)
                 grid = make_grid(average(sample_z), normalize=True, value_range=(-1, 1))
                 board.add_image("samples", grid, step)
                 save_image(grid, folder / "samples" / f"step-{step:06d}.png")
                 states = {name: part.state_dict() for name, part in parts.items()}
-                torch.save(stored | states | {"step": step, "draws": draws.get_state()}, folder / ".checkpoint.pt")
-                (folder / ".checkpoint.pt").replace(folder / "checkpoint.pt")  # whole, or not at all
+                content = io.BytesIO()
+                torch.save(facts | states | {"step": step, "draws": draws.get_state()}, content)
+                unfinished = folder / ".checkpoint.pt"
+                with refusing(f"{folder}: no checkpoint is written", 1), unfinished.open("wb") as file:
+                    file.write(content.getbuffer())
+                    file.flush()
+                    os.fsync(file.fileno())
+                unfinished.replace(folder / "checkpoint.pt")  # whole, or not at all
             if last:
                 break
     print(f"Samples and checkpoint: {folder}; curves: tensorboard --logdir {folder.parent}")
-    sys.exit(128 + signals[0] if signals else 0)
+    for number, handler in handlers.items():  # a notebook goes on with its own
+        signal.signal(number, handler)
+    if signals:
+        sys.exit(128 + signals[0])
 
 
 if __name__ == "__main__":
@@ -283,3 +255,5 @@ if __name__ == "__main__":
         main()
     except OSError as error:  # a file that cannot be written
         refuse(error, 1)
+    except KeyboardInterrupt:  # outside of the steps, or the second one
+        sys.exit(128 + signal.SIGINT)

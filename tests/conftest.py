@@ -10,7 +10,7 @@ from torch._functorch import config as functorch_config
 from torch.optim.swa_utils import AveragedModel
 
 from common.models import mlp
-from common.run.options import GanOptions
+from common.options import GanOptions
 from scripts import gan_detach
 
 # The first call into torch takes as long as it likes, and everything does on a starved machine.

@@ -7,7 +7,7 @@ from unittest import mock
 
 import torch
 
-from common.run.command_line import launch
+from common.options import launch
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]

@@ -1,4 +1,4 @@
-"""Imports point one way: scripts to common, benchmarks to all, the audit to nothing but PyTorch."""
+"""Imports point one way: scripts to common, run to errors; the audit and the leaves need nothing of ours."""
 
 import ast
 import sys
@@ -6,28 +6,28 @@ import sys
 import pytest
 from helpers import ROOT
 
-ROOMS = {  # a room, and the rooms of ours that it may import
-    "common/errors.py": set(),
-    "common/data.py": {"common.errors"},
-    "common/run": {"common.run", "common.data", "common.errors"},
-    "common/images": {"common.images", "common.run", "common.data", "common.errors"},
-    "common/training_run.py": {"common.images", "common.run", "common.data", "common.errors", "gradient_audit"},
-    "gradient_audit": {"gradient_audit"},
-    "scripts/tools": {"common", "scripts.tools", "gradient_audit"},
-}
-LEAVES = ["losses", "models", "cyclegan_models", "optimizers", "per_sample"]
-ROOMS |= {f"common/{leaf}.py": set() for leaf in LEAVES}
-TRAINING = {path.name: {"common"} for path in (ROOT / "scripts").glob("*.py")} | {"gan_standalone.py": set()}
-ROOMS |= {f"scripts/{name}": allowed for name, allowed in TRAINING.items()}
+LEAVES = ["losses", "penalties", "models", "cyclegan_models", "optimizers", "per_sample"]
+LAYERS = [["errors"], ["image_files"], ["data", "checkpoint", "board", "ranks"], ["conditional", "cyclegan_data"]]
+LAYERS += [["options"], ["run"]]  # each may import what is in those before it
+ROOMS = {f"common/{leaf}.py": set() for leaf in LEAVES}  # a room, and the modules of ours that it may import
+for number, layer in enumerate(LAYERS):
+    below = {f"common.{name}" for lower in LAYERS[:number] for name in lower}
+    ROOMS |= {f"common/{name}.py": below | ({"common.models"} if name == "conditional" else set()) for name in layer}
+COMMON = set(ROOMS)
+ROOMS |= {f"scripts/{path.name}": {"common"} for path in (ROOT / "scripts").glob("*.py")}
+ROOMS |= {"scripts/gan_standalone.py": set(), "scripts/tools": {"common", "scripts.tools", "gradient_audit"}}
+ROOMS["gradient_audit"] = {"gradient_audit"}
 
 
 def imports(path):
-    """The modules that a file imports, wherever in it."""
+    """The modules that a file imports, wherever in it; `common.data` for `from common import data`."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module
+            assert node.level == 0, path
+            names = [alias.name for alias in node.names] if node.module in ("common", "scripts") else [""]
+            yield from (f"{node.module}.{name}".strip(".") for name in names)
 
 
 @pytest.mark.parametrize(("room", "allowed"), ROOMS.items(), ids=ROOMS)
@@ -39,7 +39,14 @@ def test_a_room_imports_only_what_lies_below_it(room, allowed):
         assert [n for n in ours if not any(n == a or n.startswith(f"{a}.") for a in allowed)] == [], file
 
 
-def test_the_audit_needs_torch_and_the_standard_library_alone():
-    for file in (ROOT / "gradient_audit").rglob("*.py"):
+def test_common_is_flat_and_at_most_sixteen_files_all_of_which_are_rooms_above():
+    files = {str(path.relative_to(ROOT)) for path in (ROOT / "common").rglob("*.py")} - {"common/__init__.py"}
+    assert files == COMMON
+    assert len(files) <= 16
+
+
+@pytest.mark.parametrize("part", ["gradient_audit", *(f"common/{leaf}.py" for leaf in LEAVES)])
+def test_the_audit_and_the_leaves_need_torch_and_the_standard_library_alone(part):
+    for file in [ROOT / part] if part.endswith(".py") else (ROOT / part).rglob("*.py"):
         roots = {name.split(".")[0] for name in imports(file)} - {"gradient_audit", "torch"}
         assert roots <= sys.stdlib_module_names, file

@@ -27,20 +27,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from annotated_types import Gt, Le, MinLen
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.errors import Stopped
-from common.run.command_line import launch
-from common.run.folder import check_new_file
-from common.run.markdown import table
-from common.run.option_values import Count, checked, flag
-from common.run.options import pick_device
+from common.options import Count, Range, flag, launch
+from common.run import pick_device
 from scripts.benchmarks.harness import ComparisonOptions, conditions, spread, write_result
 from scripts.tools import evaluate
+from scripts.tools.output import check_new_file, table
 
 PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
 ORDERS = {order: [f"gan_{order}"] for order in PLAIN}
@@ -53,7 +50,6 @@ STARTED = "samples/step-000000.png"  # written right before the first step
 WITH_NETWORKS = f"""
 import functools, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
-from common.models import MODELS
 from scripts.tools.finished_run import make_own_networks
 _, networks, model, *sys.argv = sys.argv
 MODELS[model] = functools.partial(make_own_networks, networks)
@@ -67,9 +63,9 @@ class Options(ComparisonOptions):
 
     dataset: str = "stacked-digits"
     """stacked-digits, mnist5k, mnist, fashion-mnist, cifar10, or a folder of images."""
-    orders: Annotated[tuple[Literal[tuple(ORDERS)], ...], MinLen(1)] = tuple(ORDERS)
+    orders: tuple[Literal[tuple(ORDERS)], ...] = tuple(ORDERS)
     """The scripts, without gan_; r3_lazy is gan_r3.py --penalty-every 5, r3_approximate --penalty approximate."""
-    seconds: Annotated[float, Gt(0), Le(10**6)] | None = 40.0
+    seconds: Annotated[float, Range(0.01, 1e6)] | None = 40.0
     """Training time of each run, from its first step on. None: whole runs, of each script's own number of steps."""
     seeds: Count = 3
     """Runs of each script, with seeds 0, 1, ..."""
@@ -159,7 +155,6 @@ def report(result: dict) -> str:
 
 def main(options: Options) -> None:
     """Train, evaluate, and print the table."""
-    options = checked(options)
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)

@@ -4,20 +4,15 @@
     audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
 
 All contenders of a comparison train copies of the same networks on the same data and noise; they take turns within one
-run. Figures are medians over the turns, with the smallest and the largest in brackets; FLOPs are counted, not timed,
-and "wasted" is the share of them that the step does not need.
+run. Figures are medians over the turns, with the smallest and the largest in brackets.
 
     python scripts/benchmarks/compare_updates.py
     python scripts/benchmarks/compare_updates.py --what audit --model mlp
     python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
 
-`ORDERS` has the FLOPs of each order as multiples of a forward pass of the generator (G) and the discriminator (D) over
-a batch; g and d are the parts of G and D that their first layers take, l that of D's last one. In the backward pass a
-layer costs its forward pass once for the gradient of its weights and once for that of its input, which a first layer
-fed with images or noise saves. Where D's gradient at its input is itself differentiated, back through D to the input
-costs D; back through that, 2D less l, whose incoming gradient is constant; then, together with D's loss, through D's
-forward pass, or without a loss from D's last activation on: less 2l. The count is higher where the filters of a
-convolution leave out a row: PyTorch's second derivative then computes bigger filters and cuts them off.
+FLOPs are those of all matrix products and convolutions of a step (`step_cost.py`). "Wasted" is the share that the
+cheapest order with the same update does without. A count of an exact penalty is of the double backward as PyTorch
+computes it, with bigger filters than it needs.
 """
 
 import copy
@@ -27,26 +22,21 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
-from annotated_types import Ge, Le
 from torch import Tensor, nn
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
-from common.data import batches
-from common.errors import BadInput, blame
-from common.images.load import load_images
+from common.data import batches, load_images
+from common.errors import BadInput, refusing
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
 from common.optimizers import fused_adam
-from common.run.command_line import launch
-from common.run.folder import check_new_file
-from common.run.markdown import table
-from common.run.option_values import Count, checked
-from common.run.options import GanOptions, pick_device
+from common.options import BatchSize, Count, GanOptions, launch
+from common.run import pick_device
 from gradient_audit import GradientAudit
 from scripts import (
     gan_detach,
@@ -69,6 +59,7 @@ from scripts.benchmarks.harness import (
 )
 from scripts.benchmarks.step_cost import count_flops
 from scripts.tools.finished_run import make_own_networks
+from scripts.tools.output import check_new_file, table
 
 STEPS_PER_TURN = 5
 DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail
@@ -81,7 +72,7 @@ class Options(ComparisonOptions):
 
     what: Literal["orders", "audit"] = "orders"
     """The contenders: update orders, or a step under an audit."""
-    batch_size: Annotated[int, Ge(1), Le(2**20)] = GanOptions.batch_size
+    batch_size: BatchSize = GanOptions.batch_size
     """Images per step."""
     repeats: Count = 20
     """Turns of each contender."""
@@ -120,15 +111,13 @@ def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z)
 
 @dataclass(frozen=True)
 class Order:
-    """An update order: its step, and what a step costs and needs, in multiples of (G, D, g, d, l).
+    """An update order: its step, and a name for the update that it makes, which it may share with other orders.
 
-    needed: the cost without the gradients that no optimizer uses; None where that is all. period: steps after which
-    the order repeats itself; the multiples are means over them. Zeros at the end are left out.
+    period: steps after which the order repeats itself.
     """
 
     train_step: Callable
-    cost: tuple[float, ...]
-    needed: tuple[float, ...] | None = None
+    update: str
     period: int = 1
 
 
@@ -145,33 +134,21 @@ LAZY_R3 = partial(gan_r3.train_step, penalty_weight=5.0)
 APPROXIMATE_R3 = partial(gan_r3.train_step, penalty="approximate")
 
 BASELINE = "detach, textbook"
-DETACH = (3, 8, -1, -2)
 ORDERS = {
-    "retain_graph": Order(gan_retain_graph.train_step, (5, 9, -2, -1), DETACH),
-    BASELINE: Order(textbook_detach, (3, 9, -1, -2), DETACH),
-    "detach": Order(gan_detach.train_step, DETACH),
-    "generator_first": Order(gan_generator_first.train_step, DETACH),
-    "resample": Order(gan_resample.train_step, (4, 8, -1, -2)),
-    "simultaneous": Order(gan_simultaneous.train_step, (3, 7, -1, -2)),
-    "one_stage": Order(gan_one_stage.train_step, (3, 6, -1, -1)),
-    "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), (1.4, 6.4, -0.2, -2), period=5),
-    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), (1.4, 12.4, -0.2, -3, -3), period=5),
-    "r3, no penalty": Order(PLAIN_R3, (3, 9, -1, -2)),
-    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), (3, 10.2, -1, -2, -0.4), period=5),
-    "r3, approximate": Order(APPROXIMATE_R3, (3, 15, -1, -4)),
-    "r3": Order(gan_r3.train_step, (3, 15, -1, -2, -2)),
+    "retain_graph": Order(gan_retain_graph.train_step, "D first"),
+    BASELINE: Order(textbook_detach, "D first"),
+    "detach": Order(gan_detach.train_step, "D first"),
+    "generator_first": Order(gan_generator_first.train_step, "simultaneous"),
+    "resample": Order(gan_resample.train_step, "resample"),
+    "simultaneous": Order(gan_simultaneous.train_step, "simultaneous"),
+    "one_stage": Order(gan_one_stage.train_step, "simultaneous"),
+    "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), "critic", period=5),
+    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), "wgan_gp", period=5),
+    "r3, no penalty": Order(PLAIN_R3, "relativistic"),
+    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), "r3, every 5th", period=5),
+    "r3, approximate": Order(APPROXIMATE_R3, "r3, approximate"),
+    "r3": Order(gan_r3.train_step, "r3"),
 }
-
-
-def forward_costs(generator: nn.Module, discriminator: nn.Module, real: Tensor, z: Tensor) -> tuple[int, ...]:
-    """Return G, D, g, d and l: the FLOPs of a forward pass of either network over a batch, and of parts of it."""
-    g, d = count_flops(lambda: generator(z)), count_flops(lambda: discriminator(real))
-    return sum(g), sum(d), g[0], d[0], d[-1]
-
-
-def dot(multiples: tuple[float, ...], forward: tuple[int, ...]) -> int:
-    """Return the FLOPs of a cost given in multiples of what `forward_costs` returns."""
-    return round(sum(multiple * flops for multiple, flops in zip(multiples, forward, strict=False)))
 
 
 def images_and_networks(
@@ -181,7 +158,7 @@ def images_and_networks(
     images = load_images(options.dataset, options.image_size).to(device)
     torch.manual_seed(0)
     make_networks = partial(make_own_networks, options.networks) if options.networks else MODELS[options.model]
-    with blame("--image-size"):
+    with refusing("--image-size"):
         networks = make_networks(tuple(images.shape[1:]), options.z_dim)
     reals = batches(images, options.batch_size, seed=0)
     stream = ((real, torch.randn(len(real), options.z_dim, device=device)) for real in reals)
@@ -200,9 +177,9 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
             refusals[name] = {"why": str(error).splitlines()[0]}
     if BASELINE in refusals:
         raise BadInput(f"--networks {options.networks}: {refusals[BASELINE]['why']}")
-    if counts[BASELINE]["flops"] != dot(ORDERS[BASELINE].cost, forward_costs(*networks, *batch)):
-        for figures in counts.values():
-            figures["needed"] = None  # they multiply matrices elsewhere than in linear layers and convolutions
+    for name, figures in counts.items():
+        same = (counts[other]["flops"] for other in counts if ORDERS[other].update == ORDERS[name].update)
+        figures["needed"] = min(same)
     contenders = {name: gan_contender(ORDERS[name].train_step, networks) for name in counts}
     for contender in tqdm(contenders.values(), "first steps", leave=False):
         repeat_step(contender, batch, STEPS_PER_TURN)  # the first ones are slow
@@ -214,9 +191,9 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
 
 
 def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor]) -> dict:
-    """Return the figures of a step that do not depend on the machine: `flops`, how many are `needed`, and `wasted`.
+    """Return the figures of a step that do not depend on the machine: `flops` and `wasted`.
 
-    That names the networks whose gradients no optimizer used, with the code that computed them.
+    The latter names the networks whose gradients no optimizer used, with the code that computed them.
     """
     contender = gan_contender(order.train_step, networks)
     run_period = partial(repeat_step, contender, batch, order.period)
@@ -229,11 +206,7 @@ def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor])
         for name, cell in event["cells"].items()
         if cell == "wasted"
     ]
-    return {
-        "needed": dot(order.needed or order.cost, forward_costs(*networks, *batch)),
-        "flops": round(sum(count_flops(run_period)) / order.period),
-        "wasted": ", ".join(wasted),
-    }
+    return {"flops": round(sum(count_flops(run_period)) / order.period), "wasted": ", ".join(wasted)}
 
 
 def repeat_step(contender: Contender, batch: tuple[Tensor, Tensor], times: int) -> None:
@@ -264,7 +237,7 @@ COMPARISONS = {
 COLUMNS = {"ms": lambda row: spread(row["ms"]), "speed": lambda row: spread(row["speed"])}
 COUNTED = {
     "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
-    "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "?",
+    "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}",
     "wasted gradients": lambda row: row["wasted"] or "-",
 }
 
@@ -285,7 +258,6 @@ def report(result: dict) -> str:
 
 def main(options: Options) -> None:
     """Measure, print the table, and write the figures to a file if asked for."""
-    options = checked(options)
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)

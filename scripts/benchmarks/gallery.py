@@ -19,18 +19,16 @@ from pathlib import Path
 from statistics import mean
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.run.board import events
-from common.run.command_line import launch
-from common.run.markdown import table
-from common.run.option_values import Count, checked
-from common.run.options import GanOptions
+from common.options import Count, GanOptions, Options, launch
 from scripts.benchmarks.publish_runs import ENVIRONMENT, contact_sheet, publish, run_script, sample_grids
 from scripts.tools import evaluate
+from scripts.tools.output import table
 
 CURVES = {
     "D loss": "loss/discriminator",
@@ -194,7 +192,7 @@ MISTAKES = (
 
 
 @dataclass(frozen=True)
-class Options:
+class GalleryOptions(Options):
     """Options of the gallery."""
 
     output: Path = ROOT / "runs" / "mistakes"
@@ -219,9 +217,8 @@ def late_means(run: Path, steps: int) -> list[float]:
     return [mean(p.value for p in board.Scalars(tag) if p.step > steps - 100) for tag in CURVES.values()]
 
 
-def main(options: Options) -> None:
+def main(options: GalleryOptions) -> None:
     """Make each mistake, publish its run, and print the table."""
-    options = checked(options)
     rows, tiles, steps = [], {}, options.steps
     for mistake in tqdm(MISTAKES, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as folder:
@@ -230,7 +227,7 @@ def main(options: Options) -> None:
             arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
             run = run_script(script, [*arguments, *mistake.arguments], folder)
             means = late_means(run, steps)
-            with events(run) as board:
+            with SummaryWriter(run) as board:
                 board.add_text("mistake", mistake.note())
             publish(run, options.output / mistake.name)
             tiles[mistake.name] = [*sample_grids(run).values()][-1].copy()
@@ -245,4 +242,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    launch(main, Options)
+    launch(main, GalleryOptions)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from common.run.options import DataOptions, NetworkOptions
+from common.options import DataOptions, NetworkOptions
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.run.command_line import launch
+from common.options import launch
 
 GREY = "#7a818b"  # text and axes
 BLUE, ORANGE, RED = "#3b82d0", "#d9822b", "#d0484f"

@@ -4,21 +4,19 @@
     tensorboard --logdir runs/reference
     tensorboard --logdir runs/reference_cyclegan
 
-Published are a run's `config.json` and its TensorBoard events, without the pictures of step 0. A GAN also gets
-`samples.png`: the same noise after 0, 250, 500 and 1,000 steps and at the end, or the last grid of a run with labels.
+Published are a run's TensorBoard events, without the pictures of step 0. A GAN also gets `samples.png`: the same noise
+after 0, 250, 500 and 1,000 steps and at the end, or the last grid of a run with labels.
 All runs together take some five minutes on two cores.
 """
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from annotated_types import MinLen
 from PIL import Image, ImageDraw
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
@@ -29,8 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.errors import Stopped
-from common.run.command_line import launch
-from common.run.option_values import Count, checked
+from common.options import Count, Options, launch
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
 GANS += ["gan_wgan_gp", "gan_r3"]
@@ -40,10 +37,10 @@ FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
 
 @dataclass(frozen=True)
-class Options:
+class PublishOptions(Options):
     """Options of the publication."""
 
-    scripts: Annotated[tuple[Literal[tuple(SCRIPTS)], ...], MinLen(1)] = tuple(SCRIPTS)
+    scripts: tuple[Literal[tuple(SCRIPTS)], ...] = tuple(SCRIPTS)
     """Training scripts to run, by name."""
     output: Path = ROOT / "runs" / "reference"
     """Where each GAN has its folder. Files published there before are replaced, others stay.
@@ -69,9 +66,6 @@ def publish(run: Path, folder: Path) -> None:
     The pictures of step 0 are left out: real images, and noise, which no PNG makes smaller.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    config = json.loads((run / "config.json").read_text())
-    config["options"]["runs_dir"] = "runs"  # was a temporary folder
-    (folder / "config.json").write_text(json.dumps(config, indent=2))
     with (folder / "events.out.tfevents.0").open("wb") as file:
         writer = RecordWriter(file)
         for path in sorted(run.glob("events.out.tfevents.*")):
@@ -97,9 +91,8 @@ def contact_sheet(tiles: dict[str, Image.Image], columns: int) -> Image.Image:
     return sheet
 
 
-def main(options: Options) -> None:
+def main(options: PublishOptions) -> None:
     """Run the scripts one by one and publish each as it ends."""
-    options = checked(options)
     arguments = [] if options.steps is None else ["--steps", options.steps]
     for script in tqdm(options.scripts, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as temporary:
@@ -117,4 +110,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    launch(main, Options)
+    launch(main, PublishOptions)

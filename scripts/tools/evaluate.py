@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import torch
-from annotated_types import Ge, Le
 from torch import Tensor
+from torch.utils.tensorboard import SummaryWriter
 from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3, FeatureExtractorInceptionV3
 from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
 from torch_fidelity.metric_kid import kid_features_to_metric
@@ -35,19 +35,16 @@ from torch_fidelity.metric_prc import prc_features_to_metric
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.errors import BadInput
-from common.images.load import load_images, load_labeled_images
-from common.images.streaming import StreamedImages
-from common.run.board import events
-from common.run.checkpoint import load_checkpoint, refusing
-from common.run.command_line import launch
-from common.run.folder import short_path, write_whole
-from common.run.markdown import table
-from common.run.option_values import Seed, checked
-from common.run.options import pick_device
+from common.checkpoint import load_checkpoint, short_path, write_whole
+from common.conditional import load_labeled_images
+from common.data import load_images
+from common.errors import BadInput, refusing
+from common.options import Range, Seed, launch
+from common.run import pick_device
 from scripts.tools import digit_classifier as digits
 from scripts.tools.finished_run import GeneratorOptions, class_names, generate, is_cyclegan, load_generator
 from scripts.tools.modes import measure_modes
+from scripts.tools.output import table
 
 COUNT = 5000
 STACKED_COUNT = 26_000  # as in Srivastava et al. (2017) and after
@@ -60,7 +57,7 @@ settings_of = itemgetter("features", "count", "weights", "checkpoint", "seed", "
 class Options(GeneratorOptions):
     """Options of the evaluation."""
 
-    count: Annotated[int, Ge(1), Le(10**7)] | None = None
+    count: Annotated[int, Range(1, 10**7)] | None = None
     """Number of samples, and of real images to compare them with. None takes 5,000, 26,000 of stacked digits, or half
     of a data set of fewer than 10,000: the floor needs as many other real images."""
     features: Literal["inception", "digits"] | None = None
@@ -109,13 +106,6 @@ def measure_distances(samples: Tensor, real: Tensor, seed: int) -> dict[str, flo
     return {"fid": fid["frechet_inception_distance"], "kid": kid["kernel_inception_distance_mean"]}
 
 
-def select_images(images: Tensor | StreamedImages, indices: Tensor) -> Tensor:
-    """Return the images at `indices`, uint8 (len(indices), C, H, W), read from their files if streamed."""
-    if isinstance(images, StreamedImages):
-        return torch.cat(list(images.batches(iter(indices.split(64)))))
-    return images[indices]
-
-
 def curve_name(entry: dict) -> str:
     """Return the name of an evaluation's curves: features, count and weights, and the seed if it is not the default."""
     seed = f"-seed-{entry['seed']}" if entry["seed"] else ""
@@ -132,7 +122,7 @@ def stored_entries(path: Path) -> dict[tuple, dict]:
 
 def add_to_board(folder: Path, entry: dict) -> None:
     """Add the figures of an entry to TensorBoard."""
-    with events(folder) as board:
+    with SummaryWriter(folder) as board:
         # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
         for group, part in (("quality", "samples"), ("quality_floor", "floor")):
             for name, figure in entry[part].items():
@@ -145,7 +135,7 @@ def evaluate_run(options: Options) -> dict:
     if is_cyclegan(checkpoint):
         raise BadInput(f"{options.run}: a CycleGAN translates images and takes no noise; see scripts/tools/sample.py")
     generator = load_generator(checkpoint, options, options.weights)
-    with refusing(options.run):
+    with refusing(f"{options.run}: not a run that can be sampled"):
         dataset, z_dim = os.fspath(checkpoint["options"]["dataset"]), checkpoint["options"]["z_dim"]
     device, path = pick_device(options.device), options.folder / "evaluation.json"
     entries = stored_entries(path)
@@ -166,7 +156,7 @@ def evaluate_run(options: Options) -> dict:
 
     random = torch.Generator().manual_seed(options.seed)
     z, order = torch.randn(count, z_dim, generator=random), torch.randperm(len(images), generator=random)[: 2 * count]
-    real, others = select_images(images, order).split(count)
+    real, others = images[order].split(count)
     labels, other_labels = data.labels[order].split(count) if names else (None, None)
     real_features = None if counts_modes else extract_features(real, extractor)
 
@@ -200,7 +190,7 @@ def evaluate_run(options: Options) -> dict:
         entry["classifier_accuracy"] = digits.digit_classifier()[1]
     add_to_board(options.folder, entry)
     entries[settings_of(entry)] = entry
-    write_whole(path, lambda file: file.write(json.dumps([*entries.values()], indent=2).encode()))
+    write_whole(path, json.dumps([*entries.values()], indent=2).encode())
     return entry
 
 
@@ -219,7 +209,6 @@ def report(entry: dict) -> str:
 
 def main(options: Options) -> None:
     """Measure, print the figures and add them to the run."""
-    options = checked(options)
     entry = evaluate_run(options)
     print(f"{report(entry)}\n\nWritten to {short_path(options.folder / 'evaluation.json')}")
     print(f"TensorBoard: quality/{curve_name(entry)}")

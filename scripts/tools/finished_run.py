@@ -12,18 +12,19 @@ import tyro
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from common.conditional import conditional
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
-from common.errors import BadInput
-from common.models import MODELS, conditional
-from common.run.checkpoint import mismatch, refusing
+from common.errors import BadInput, refusing
+from common.models import MODELS
+from common.options import Options
 
 HINT = "name the function of its script that makes them, --networks FILE:FUNCTION"
 CHUNK = 256  # images per forward pass, so that any count fits into memory
 
 
 @dataclass(frozen=True)
-class GeneratorOptions:
+class GeneratorOptions(Options):
     """Which generator, and what computes its images."""
 
     run: tyro.conf.Positional[Path]
@@ -79,7 +80,7 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
     `--networks`, the networks are those of the run's option `model`, or `conv` for a script without that option, such
     as `gan_standalone.py`. Raises BadInput where the checkpoint has no such generator.
     """
-    with refusing(options.run):
+    with refusing(f"{options.run}: not a run of one generator"):
         given = [tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]]
         model = checkpoint["options"].get("model", "conv")
         average = "average" if weights == "average" else None
@@ -101,7 +102,7 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
 def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
     """Return the generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `load_generator` does: its average, if any."""
     channels, name = checkpoint["data_shapes"][0][1], direction.replace("-", "_")
-    with refusing(run):
+    with refusing(f"{run}: not a run of a CycleGAN"):
         make = partial(resnet_generator, channels, checkpoint["options"]["width"], checkpoint["options"]["blocks"])
         return load_network(checkpoint, name, f"average_{name}", make)
 
@@ -114,13 +115,16 @@ def load_network(checkpoint: dict, name: str, average: str | None, make: Callabl
     """
     averaged = average in checkpoint
     if not averaged and name not in checkpoint:
-        raise BadInput(f"holds no network called {name}; a script must give `run.keep` its networks by these names")
+        raise BadInput(f"holds no network called {name}; a script must name its networks so in `state`")
     state = checkpoint[average if averaged else name]
     with torch.device("meta"):
         network = AveragedModel(make()) if averaged else make()
-    if difference := mismatch(network, state):
-        raise BadInput(f"the checkpoint does not hold this network: {difference}")
-    network.load_state_dict(state, assign=True)
+    with refusing("the checkpoint does not hold this network"):
+        expected = {key: (value.shape, value.dtype) for key, value in network.state_dict().items()}
+        for key in expected.keys() | state.keys():
+            if (state[key].shape, state[key].dtype) != expected[key]:
+                raise ValueError(f"{key} is {state[key].dtype} {tuple(state[key].shape)}")
+        network.load_state_dict(state, assign=True)
     return network.eval()
 
 

@@ -10,6 +10,7 @@ CycleGAN, which takes no noise, they are translations of its test images, from d
     python scripts/tools/sample.py runs/gan_conditional/20260101-120000 --class 7
 """
 
+import io
 import math
 import sys
 from dataclasses import dataclass
@@ -19,29 +20,27 @@ from typing import Annotated
 import numpy as np
 import torch
 import tyro
-from annotated_types import Ge, Le
 from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
+from common.board import grid, png
+from common.checkpoint import load_checkpoint, short_path, write_whole
+from common.cyclegan_data import load_domains
 from common.data import batches
-from common.errors import BadInput
-from common.images.domains import load_domains
-from common.run.checkpoint import load_checkpoint, refusing
-from common.run.command_line import launch
-from common.run.folder import check_new_file, short_path, write_whole
-from common.run.option_values import Count, Seed, checked
-from common.run.options import pick_device
-from common.run.pictures import grid, png
+from common.errors import BadInput, refusing
+from common.options import Count, Range, Seed, launch
+from common.run import pick_device
 from scripts.tools import finished_run
 from scripts.tools.finished_run import GeneratorOptions, class_names, generate, is_cyclegan
+from scripts.tools.output import check_new_file
 
 
 @dataclass(frozen=True)
 class Options(GeneratorOptions):
     """Options of the sampling."""
 
-    count: Annotated[int, Ge(1), Le(10**7)] | None = None
+    count: Annotated[int, Range(1, 10**7)] | None = None
     """Number of images; of a CycleGAN, at most as many as it has test images. None: 64, or eight of every class."""
     of_class: Annotated[str, tyro.conf.arg(name="class")] = "all"
     """The class to make images of, if the networks are told one: its name, such as 7. all: every class, a column
@@ -61,7 +60,7 @@ def translate_test_images(checkpoint: dict, options: Options, device: torch.devi
     if options.interpolate or options.networks or options.of_class != "all":
         raise BadInput(f"{options.run}: a CycleGAN has no z to --interpolate, no --class, and no other --networks")
     generator = finished_run.load_translator(checkpoint, options.run, "a-to-b")
-    with refusing(options.run):
+    with refusing(f"{options.run}: not a run of cyclegan.py"):
         stored = checkpoint["options"]
         test_a = load_domains(stored["dataset"], stored["image_size"], stored.get("load_size")).test_a
     return generate(generator, device, next(batches(test_a, min(options.count or 64, len(test_a)), options.seed)))
@@ -107,7 +106,6 @@ def walk(start: Tensor, end: Tensor, steps: int) -> Tensor:
 
 def main(options: Options) -> None:
     """Write the images and print where they are."""
-    options = checked(options)
     output = options.output or options.folder / "samples.png"
     if options.output:
         check_new_file(output, *([".png", ".npz"] if output.suffix else [""]))
@@ -125,11 +123,13 @@ def main(options: Options) -> None:
             (output / f"{number:06d}.png").write_bytes(png(image))
     elif output.suffix == ".npz":
         arrays = {"images": images.numpy()} | ({"labels": inputs[1].numpy()} if names else {})
-        write_whole(output, lambda file: np.savez_compressed(file, **arrays))
+        file = io.BytesIO()
+        np.savez_compressed(file, **arrays)
+        write_whole(output, file.getvalue())
     else:
         columns = len(names) if names and options.of_class == "all" else round(len(images) ** 0.5)
         picture = grid(images, options.interpolate or columns)
-        write_whole(output, lambda file: file.write(png(picture)))
+        write_whole(output, png(picture))
     print(f"{len(images)} images: {short_path(output)}")
 
 

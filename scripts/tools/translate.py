@@ -7,6 +7,7 @@ that cannot be translated are listed at the end, with exit status 1; all others 
     python scripts/tools/translate.py runs/cyclegan/20260101-120000 zebras --direction b-to-a --output horses
 """
 
+import io
 import os
 import sys
 from dataclasses import dataclass
@@ -23,13 +24,12 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
+from common.checkpoint import load_checkpoint, short_path, write_whole
 from common.data import to_float, to_uint8
 from common.errors import BadInput, Stopped
-from common.images.files import IMAGE_SUFFIXES, image_paths, read_image
-from common.run.checkpoint import load_checkpoint
-from common.run.command_line import launch, one_line
-from common.run.folder import short_path, write_whole
-from common.run.options import pick_device
+from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
+from common.options import launch, one_line
+from common.run import pick_device
 from scripts.tools.finished_run import is_cyclegan, load_translator
 
 
@@ -88,7 +88,9 @@ def translate_file(generator: nn.Module, path: Path, target: Path, mode: str) ->
     try:
         picture = to_pil_image(translate(generator, image))
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, lambda file: picture.save(file, Image.registered_extensions()[path.suffix.lower()]))
+        file = io.BytesIO()
+        picture.save(file, Image.registered_extensions()[path.suffix.lower()])
+        write_whole(target, file.getvalue())
     except (OSError, ValueError, RuntimeError, MemoryError) as error:  # too large for its format, memory or the disk
         raise BadInput(f"{path} cannot be translated ({error})") from error
 

@@ -8,7 +8,7 @@ import torch
 from helpers import ROOT
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.run.options import GanOptions
+from common.options import GanOptions
 from scripts.benchmarks import gallery
 from scripts.benchmarks.gallery import MISTAKES
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.utils.tensorboard import SummaryWriter
 
-from common.run.board import events
-from common.run.options import GanOptions
+from common.options import GanOptions
 from scripts import gan_detach
 from scripts.benchmarks import publish_runs
 
@@ -30,7 +30,7 @@ def contents(folder):
 def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_first_step(finished, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(finished, run)
-    with events(run) as board:
+    with SummaryWriter(run) as board:
         board.add_text("mistake", "**Sign:** none.")
     publish_runs.publish(run, tmp_path / "published")
     before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (run, tmp_path / "published"))

@@ -1,10 +1,13 @@
-"""Whatever numbers a step returns are curves, under their own names; a batch of them is refused in one line."""
+"""A curve is the mean of the steps since its last point; any number is a curve, and a batch of them is refused."""
 
 import numpy as np
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.errors import Stopped
+from common.options import RunOptions
+from common.run import Run
 from scripts import gan_detach
 
 ARGUMENTS = "--model mlp --image-size 8 --batch-size 4 --steps 2 --log-every 1 --device cpu"
@@ -57,11 +60,51 @@ def test_every_number_is_a_curve_and_every_loss_stands_beside_the_bar(tmp_path, 
 def test_a_tensor_of_several_numbers_is_refused_in_one_line(shape, tmp_path, monkeypatch, outcome):
     status, _, printed = train({"images": torch.zeros(shape)}, tmp_path, monkeypatch, outcome)
     assert status == 1
-    told = f"error: step 1: the step returned a tensor of shape {shape} as 'images'; a curve takes one number"
+    told = f"error: step 1: 'images' is no number, but a tensor of shape {shape}"
     assert printed.splitlines()[-1] == told
 
 
 def test_a_number_of_the_users_own_that_is_not_finite_stops_the_run_by_its_name(tmp_path, monkeypatch, outcome):
     status, _, printed = train({"penalty": float("nan")}, tmp_path, monkeypatch, outcome)
     assert status == 1
-    assert "error: step 1: penalty is nan; " in printed
+    assert "error: step 1: penalty is not finite, " in printed
+
+
+IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
+
+
+def logged(folder, steps, results, **options):
+    """Train nothing for some steps with `results(step)`; return the run's points and its checkpoint."""
+    options = RunOptions(batch_size=2, steps=steps, log_every=4, device="cpu", runs_dir=folder, **options)
+    run = Run("script.py", options)
+    for step, _ in run.steps(IMAGES, state={}, pictures={}):
+        run.log(step, results(step))
+    events = EventAccumulator(str(run.folder)).Reload()
+    points = {tag: [(p.step, p.value) for p in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    return points, torch.load(run.folder / "checkpoint.pt", weights_only=True), run.folder
+
+
+def numbers(step):
+    """A number of every step, and one of every third; both exact in float32."""
+    return {"a": torch.tensor(float(step))} | ({"b": torch.tensor(10.0 * step)} if step % 3 == 0 else {})
+
+
+def test_a_point_is_the_mean_of_the_steps_since_the_last_one_that_had_the_number(tmp_path):
+    points, checkpoint, _ = logged(tmp_path, 9, numbers)
+    assert points["a"] == [(1, 1), (4, 3), (8, 6.5), (9, 9)]  # 2 to 4, 5 to 8, and what there is at the end
+    assert points["b"] == [(4, 30), (8, 60), (9, 90)]
+    assert checkpoint["sums"] == {"a": (9.0, 1), "b": (90.0, 1)}  # not reset by the last step: more may follow
+
+
+def test_a_resumed_curve_is_that_of_a_run_that_never_stopped(tmp_path):
+    whole, _, _ = logged(tmp_path / "whole", 12, numbers)
+    _, _, folder = logged(tmp_path / "parts", 6, numbers)
+    parts, _, _ = logged(tmp_path / "parts", 12, numbers, resume=folder)
+    for tag in ("a", "b"):
+        assert [point for point in parts[tag] if point[0] != 6] == whole[tag]
+
+
+@pytest.mark.parametrize("bad", [2, 3, 4])
+def test_a_number_that_is_not_finite_stops_the_run_whichever_step_had_it(bad, tmp_path):
+    with pytest.raises(Stopped, match="step 4: a is not finite"):
+        logged(tmp_path, 9, lambda step: {"a": torch.tensor(float("inf") if step == bad else 1.0)})

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common import data
-from common.data import batch_order, batches, load_mnist5k, load_stacked_digits, to_float, to_uint8
+from common.conditional import load_labeled_images
+from common.data import batch_order, batches, load_images, load_mnist5k, load_stacked_digits, to_float, to_uint8
 from common.errors import BadInput
-from common.images import downloads, load
-from common.images.load import load_images, load_labeled_images
 
 
 def test_mnist5k_is_whole_balanced_and_split_without_overlap():
@@ -60,17 +59,6 @@ def test_the_data_set_of_stacked_digits_has_all_modes_in_equal_parts():
 def test_images_are_resized_to_the_size_asked_for():
     assert load_images("mnist5k", 32).shape == (4000, 1, 32, 32)
     assert load_images("mnist5k", 28).equal(load_mnist5k()[0])
-
-
-@pytest.mark.numerics
-def test_a_named_data_set_too_big_for_memory_at_its_new_size_is_resized_a_batch_at_a_time(monkeypatch):
-    whole = load_images("stacked-digits", 8)
-    monkeypatch.setattr(load, "RESIZED_LIMIT", whole.numel() - 1)
-    stream = load_images("stacked-digits", 8)
-    assert not isinstance(stream, torch.Tensor)
-    assert stream.shape == whole.shape
-    for ours, theirs in zip(islice(batches(stream, 5, 0), 3), batches(whole, 5, 0), strict=False):
-        assert ours.equal(theirs)
 
 
 def test_every_pixel_value_survives_the_way_to_float_and_back():
@@ -118,7 +106,7 @@ def test_a_data_set_of_torchvision_gives_images_with_their_labels(dataset, monke
     expected = torch.from_numpy(pixels if dataset == "cifar10" else pixels[:, :1])
     found = pixels.transpose(0, 2, 3, 1) if dataset == "cifar10" else torch.from_numpy(pixels[:, 0])
     files = SimpleNamespace(data=found, targets=[1, 0, 1, 1], classes=["a", "b"])
-    monkeypatch.setitem(downloads.TORCHVISION, dataset, lambda *_, **__: files)
+    monkeypatch.setitem(data.TORCHVISION, dataset, lambda *_, **__: files)
     labeled = load_labeled_images(dataset)
     assert labeled.images.equal(load_images(dataset))
     assert labeled.images.equal(expected)

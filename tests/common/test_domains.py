@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from common import data
+from common import data, image_files
+from common.cyclegan_data import crop_and_flip, load_domains, outlines
 from common.data import batches, load_mnist5k
 from common.errors import BadInput
-from common.images import folder as image_folder
-from common.images.domains import crop_and_flip, load_domains, outlines
-from common.images.streaming import StreamedImages
+from common.image_files import StreamedImages
 from scripts import cyclegan
 
 
@@ -72,9 +71,9 @@ def test_without_test_folders_the_training_images_are_shown(tmp_path):
     assert (domains.test_a.shape, domains.test_b.shape) == ((3, 1, 16, 16), (5, 1, 16, 16))
 
 
-@pytest.mark.parametrize("limit", [image_folder.MEMORY_LIMIT, 0])
+@pytest.mark.parametrize("limit", [image_files.MEMORY_LIMIT, 0])
 def test_a_greyscale_domain_beside_one_in_colour_becomes_rgb_in_memory_and_streamed(limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
     folder = make_folder(tmp_path, trainA=(3, "L"), trainB=(5, "RGB"), testA=(2, "L"), testB=(1, "L"))
     domains = load_domains(folder, 16)
     parts = (domains.a, domains.b, domains.test_a, domains.test_b)
@@ -91,7 +90,7 @@ def test_what_makes_no_two_domains_is_refused_by_name(tmp_path, monkeypatch):
         load_domains(folder, 16, 15)
     with pytest.raises(BadInput, match="--load-size 30: is for a --dataset with trainA"):
         load_domains("mnist5k", load_size=30)
-    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
     with pytest.raises(BadInput, match=f"--dataset {folder}/plain: too big to make two domains of"):
         load_domains(f"{folder}/plain")
 

@@ -14,10 +14,10 @@ import pytest
 import torch
 from PIL import Image
 
+from common import image_files
+from common.data import load_images
 from common.errors import BadInput
-from common.images import folder as image_folder
-from common.images.files import read_image
-from common.images.load import load_images
+from common.image_files import read_image
 
 
 @pytest.fixture(params=["in memory", "streamed"])
@@ -25,7 +25,7 @@ def load(request, monkeypatch):
     """Return what loads the images of a folder that way: uint8 (N, C, 2, 2), sorted by path."""
     if request.param == "in memory":
         return lambda folder: load_images(str(folder), 2)
-    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
 
     def streamed(folder):
         images = load_images(str(folder), 2)
@@ -54,8 +54,8 @@ def test_sixteen_bits_are_scaled_to_eight_not_clipped(name, load, tmp_path):
 
 def test_floating_point_pixels_are_refused_at_the_start(tmp_path, monkeypatch):
     Image.fromarray(np.full((2, 2), 0.5, dtype=np.float32)).save(tmp_path / "a.tif")
-    for limit in (image_folder.MEMORY_LIMIT, 0):
-        monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
+    for limit in (image_files.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
         with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image \(its pixels are floating-point"):
             load_images(str(tmp_path), 2)
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from common.images.pool import ImagePool
+from common.cyclegan_models import ImagePool
 
 
 def numbered(first, count):

@@ -8,13 +8,13 @@ import torch
 from helpers import call
 from PIL import Image
 
-from common.data import LabeledImages, batches, load_mnist5k
+from common import image_files
+from common.conditional import LabeledImages, load_labeled_images
+from common.data import batches, load_images, load_mnist5k
 from common.errors import BadInput
-from common.images import folder as image_folder
-from common.images.load import load_images, load_labeled_images
-from common.images.streaming import StreamedImages
-from common.run.options import GanOptions
-from common.training_run import TrainingRun
+from common.image_files import StreamedImages
+from common.options import GanOptions
+from common.run import Run
 
 COLOURS = {"blue": (0, 0, 250), "green": (0, 250, 0), "red": (250, 0, 0)}
 PAIR = LabeledImages(torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 1, 0]), ("a", "b"))
@@ -38,7 +38,7 @@ def labels_by_colour(images):
 
 @pytest.mark.parametrize("limit", [0, 2**20], ids=["streamed", "in memory"])
 def test_every_image_has_the_class_of_its_folder_in_every_batch(folder, limit, monkeypatch):
-    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
     data = load_labeled_images(str(folder), 8)
     assert isinstance(data.images, StreamedImages) == (limit == 0)
     assert data.classes == ("blue", "green", "red")
@@ -66,7 +66,7 @@ def test_images_without_labels_are_refused_by_the_script_that_needs_them(folder,
 
 
 def steps_of(folder, *datasets):
-    run = TrainingRun("script.py", GanOptions(batch_size=3, steps=2, device="cpu", runs_dir=folder))
+    run = Run("script.py", GanOptions(batch_size=3, steps=2, device="cpu", runs_dir=folder))
     run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
     return run.steps(*datasets)
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from common.models import MODELS, ConditionalGenerator, ProjectionDiscriminator, conditional, conv
+from common.conditional import ConditionalGenerator, ProjectionDiscriminator, conditional
+from common.models import MODELS, conv
 
 SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
 

@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from processes import ended, logs, start_ranks
 
-from common.data import batches
-from common.images import downloads
-from common.images import folder as image_folder
-from common.images.load import load_images
-from common.run.options import pick_device
-from common.run.ranks import Ranks
-from common.training_run import TrainingRun
+from common import data, image_files
+from common.data import batches, load_images
+from common.ranks import Ranks
+from common.run import Run, pick_device
 
 
 @given(st.integers(1, 9), st.integers(0, 100))
@@ -43,7 +40,7 @@ def test_a_process_reads_its_rows_of_every_batch_and_no_other_image(streamed, tm
     for shade in range(20):
         Image.new("L", (8, 8), 10 * shade).save(tmp_path / f"{shade:02}.png")
     if streamed:
-        monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+        monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
     images = load_images(str(tmp_path), 8)
     wholes = batches(images, 7, 3)
     shares = [batches(images, 7, 3, rows=rows) for rows in (slice(0, 2), slice(2, 4), slice(4, 7))]
@@ -63,7 +60,7 @@ def test_all_processes_start_with_the_weights_of_rank_0(tmp_path):
 
 def start_with_the_rank_as_weights(folder):
     module = module_of("gan_detach")
-    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    run = Run("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
     network = torch.nn.Linear(2, 3)
     torch.nn.init.constant_(network.weight, float(os.environ["RANK"]))
     run.keep(network=network)
@@ -88,7 +85,7 @@ def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_
 
 def draw_in_steps(folder):
     module = module_of("gan_detach")
-    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=3, runs_dir=folder))
+    run = Run("script.py", module.GanOptions(batch_size=4, steps=3, runs_dir=folder))
     run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
     drawn = [(run.noise(len(real)), torch.rand(2)) for _, real in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8))]
     noise, own = (torch.stack(part) for part in zip(*drawn, strict=True))
@@ -97,7 +94,7 @@ def draw_in_steps(folder):
 
 def train_without_averaging(folder):
     module = module_of("gan_detach")
-    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    run = Run("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
     optimizer_g, optimizer_d = (torch.optim.SGD(torch.nn.Linear(2, 3).parameters()) for _ in range(2))
     optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
     run.keep(optimizer_g=optimizer_g, optimizer_d=optimizer_d)
@@ -107,14 +104,14 @@ def train_without_averaging(folder):
 
 def train_with_batch_norm(folder):
     module = module_of("gan_detach")
-    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    run = Run("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
     run.keep(generator=torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)))
     next(run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)))
 
 
 def ask_for_too_much_noise(folder):
     module = module_of("gan_detach")
-    run = TrainingRun("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    run = Run("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
     run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
     for _ in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
         run.noise(4)
@@ -148,8 +145,8 @@ def download_slowly(path):
         return SimpleNamespace(data=torch.zeros(2, 8, 8), targets=[0, 1], classes=["a", "b"])
 
     Ranks(3)
-    downloads.TORCHVISION["mnist"] = dataset
-    downloads.load_torchvision("mnist")
+    data.TORCHVISION["mnist"] = dataset
+    data.load_torchvision("mnist")
 
 
 def test_each_process_takes_the_cuda_device_of_its_number_or_is_refused(monkeypatch):

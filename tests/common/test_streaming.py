@@ -16,10 +16,9 @@ from helpers import ROOT, call
 from PIL import Image, ImageOps
 from processes import PATIENCE, program, wait_until
 
-from common.data import batch_order, batches, seed_for
-from common.images import folder as image_folder
-from common.images.load import load_images
-from common.images.streaming import StreamedImages
+from common import image_files
+from common.data import batch_order, batches, load_images, seed_for
+from common.image_files import StreamedImages
 from scripts import gan_detach
 
 COUNT = 80
@@ -38,14 +37,14 @@ def folder(tmp_path_factory):
 
 
 def stream(folder, monkeypatch):
-    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
     return load_images(str(folder), 16)
 
 
 def test_a_folder_is_streamed_when_it_is_over_the_limit(folder, monkeypatch):
-    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", COUNT * 3 * 16 * 16)
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", COUNT * 3 * 16 * 16)
     loaded = load_images(str(folder), 16)
-    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", COUNT * 3 * 16 * 16 - 1)
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", COUNT * 3 * 16 * 16 - 1)
     streamed = load_images(str(folder), 16)
     assert isinstance(loaded, torch.Tensor)
     assert isinstance(streamed, StreamedImages)
@@ -93,7 +92,7 @@ STEPS, BATCH = 6, 20
 
 def train(arguments, monkeypatch, outcome):
     """Run `gan_detach.py` on a stream; return its exit status and what it has written on stderr."""
-    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
     status, _, printed = outcome("gan_detach", *arguments)
     return status, printed
 
@@ -126,7 +125,7 @@ def never_stopped(folder, tmp_path_factory):
     """What a run of STEPS steps ends with."""
     runs = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(image_folder, "MEMORY_LIMIT", 0)
+        patch.setattr(image_files, "MEMORY_LIMIT", 0)
         call("gan_detach", *arguments(folder, runs))
     return saved(runs)
 
@@ -170,8 +169,8 @@ def last(text):
 @pytest.mark.numerics
 def test_a_script_trains_on_a_stream_as_on_the_images_in_memory(folder, tmp_path, monkeypatch):
     generators = []
-    for limit in (image_folder.MEMORY_LIMIT, 0):
-        monkeypatch.setattr(image_folder, "MEMORY_LIMIT", limit)
+    for limit in (image_files.MEMORY_LIMIT, 0):
+        monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
         runs = tmp_path / str(limit)
         gan_detach.main(
             gan_detach.GanOptions(dataset=str(folder), image_size=28, model="mlp", steps=3, batch_size=8, runs_dir=runs)
@@ -186,9 +185,9 @@ def test_a_script_trains_on_a_stream_as_on_the_images_in_memory(folder, tmp_path
 def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(number, folder, tmp_path):
     """Ctrl-C in a terminal reaches every process of the group, and so does what ends a job."""
     code = (
-        "from common.images import folder as image_folder; from common.run.command_line import launch; "
+        "from common.images import folder as image_files; from common.run.command_line import launch; "
         "from scripts import gan_detach; "
-        "image_folder.MEMORY_LIMIT = 0; launch(gan_detach.main, gan_detach.GanOptions)"
+        "image_files.MEMORY_LIMIT = 0; launch(gan_detach.main, gan_detach.GanOptions)"
     )
     arguments = f"--dataset {folder} --image-size 28 --model mlp --steps 1000000 --sample-every 5 --runs-dir {tmp_path}"
     with program("-c", code, *arguments.split(), cwd=ROOT, start_new_session=True) as process:

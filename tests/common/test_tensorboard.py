@@ -1,21 +1,21 @@
-"""A running TensorBoard serves what a run wrote: curves, charts, pictures, options and the audit, by run name."""
+"""A running TensorBoard serves what a run wrote: curves, charts, pictures and the run's text, by run name."""
 
 import io
 import json
-import os
 import re
-import time
 import urllib.parse
 import urllib.request
 
 import pytest
+import torch
+from helpers import ROOT
 from PIL import Image
 from processes import PATIENCE, wait_until
 from tensorboard import program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.run.board import charts, events
-from common.run.options import GanOptions
+from common.board import charts
+from common.options import GanOptions
 from scripts import gan_detach, gan_resample
 
 RUNS = ["detach", "resample"]
@@ -26,7 +26,7 @@ def board(tmp_path_factory):
     """Two runs, and the address of a TensorBoard that shows them."""
     folder = tmp_path_factory.mktemp("board")
     for name, script in zip(RUNS, (gan_detach, gan_resample), strict=True):
-        options = {"model": "mlp", "batch_size": 4, "steps": 4, "log_every": 2, "device": "cpu", "audit": True}
+        options = {"model": "mlp", "batch_size": 4, "steps": 4, "log_every": 2, "device": "cpu"}
         script.main(GanOptions(runs_dir=folder / name, **options))
     server = program.TensorBoard()
     server.configure(logdir=str(folder), port=0, host="127.0.0.1", load_fast="false")
@@ -73,14 +73,17 @@ def test_pictures_are_served_large_enough_to_see(board, name):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_options_and_the_audit_are_served_as_tables(board, name):
+def test_where_a_run_comes_from_is_served_as_a_table_without_a_path_of_this_machine(board, name):
     _, address = board
     run = run_named(address, name)
-    tags = get(address, "plugin/text/tags")[run]
-    assert {tag.removesuffix("/text_summary") for tag in tags} == {"options", "audit"}
-    (options,) = get(address, "plugin/text/text", run=run, tag="options/text_summary")
-    assert "<table>" in options["text"]
-    assert "<td>batch_size</td>\n<td>4</td>" in options["text"]
+    assert get(address, "plugin/text/tags")[run] == ["run/text_summary"]
+    (text,) = (answer["text"] for answer in get(address, "plugin/text/text", run=run, tag="run/text_summary"))
+    assert "<table>" in text
+    assert "<td>batch_size</td>\n<td>4</td>" in text
+    assert f"<td>torch {torch.__version__}, Python" in text
+    for fact in ("command", "commit", "device"):
+        assert f"<td>{fact}</td>" in text
+    assert str(ROOT / "scripts") not in text
 
 
 def test_curves_that_are_read_together_share_a_chart(board):
@@ -106,18 +109,3 @@ def test_wasserstein_losses_have_a_chart_of_their_own():
         for group, (_, (expression,)) in layout.items()
     }
     assert tags == {"loss": ["loss/generator"], "loss/wasserstein": ["loss/wasserstein/critic"]}
-
-
-@pytest.mark.parametrize("seconds", [0, -3600])
-def test_a_run_resumed_keeps_its_points_in_order_whatever_the_clock_says(seconds, tmp_path, monkeypatch):
-    """The files are read in the order of their names: the second, then the process, in which 10000 is before 9999."""
-    clock, now = time.time, 0
-    for process, start in ((9999, None), (10000, 3)):
-        monkeypatch.setattr(os, "getpid", lambda: process)  # noqa: B023 (called within this turn)
-        monkeypatch.setattr(time, "time", lambda: clock() + now)  # noqa: B023 (likewise)
-        now = seconds
-        with events(tmp_path, start) as board:
-            for step in range(start or 1, 5):
-                board.add_scalar("loss", process, step)
-    found = EventAccumulator(str(tmp_path)).Reload().Scalars("loss")
-    assert [(point.step, point.value) for point in found] == [(1, 9999), (2, 9999), (3, 10000), (4, 10000)]

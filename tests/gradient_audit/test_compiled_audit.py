@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from common.losses import generator_loss
 from common.models import mlp
-from common.run.options import GanOptions
+from common.options import GanOptions
 from gradient_audit import GradientAudit
 from scripts import gan_detach
 

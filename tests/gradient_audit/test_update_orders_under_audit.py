@@ -5,9 +5,9 @@ import torch
 from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, make_all
 from helpers import module_of
 
-from common.cyclegan_models import cyclegan_networks
-from common.images.pool import ImagePool
-from common.models import conditional, mlp
+from common.conditional import conditional
+from common.cyclegan_models import ImagePool, cyclegan_networks
+from common.models import mlp
 from gradient_audit import GradientAudit
 from scripts import cyclegan, gan_conditional, gan_one_stage
 

@@ -163,7 +163,7 @@ BROUGHT = {
 def test_any_optimizer_and_wrapper(order, name, one_process_group):
     if name == "compiled" and order in PENALTIES:
         pytest.skip("torch.compile computes no second derivative: test_refusals.py")
-    # Set as TrainingRun sets it for --compile: two of the orders go backward twice through one graph.
+    # Set as `Run.place` sets it for --compile: two of the orders go backward twice through one graph.
     with functorch_config.patch(donated_buffer=False):
         assert difference(order, networks(images), (1, 8, 8), **BROUGHT[name]) <= 1e-12
 

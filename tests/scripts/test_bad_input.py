@@ -5,14 +5,14 @@ import re
 import pytest
 from PIL import Image
 
-from common.images import downloads
+from common import data
 
 BAD_OPTIONS = {  # one of each kind
-    "gan_detach --dataset no/such/folder": "no/such/folder: neither mnist5k",
+    "gan_detach --dataset no/such/folder": "--dataset 'no/such/folder': neither mnist5k",
     "gan_detach --image-size 30": "--image-size: conv takes",
     "gan_detach --batch-size many": "--batch-size",
-    "gan_detach --lr nan": "--lr nan",
-    "gan_detach --betas 0.5 1.0": "--betas 0.5 1.0: should be less than 1",
+    "gan_detach --lr nan": "--lr=nan: must be from 1e-12 to 1e+06",
+    "gan_detach --betas 0.5 1.0": "--betas 0.5 1.0: must be from 0 to 0.999999",
     "gan_detach --device cuda:99": "--device cuda:99",
     "gan_detach --device meta": "--device meta",
     "gan_r3 --penalty-weight -1": "--penalty-weight",
@@ -42,11 +42,11 @@ def test_an_empty_name_is_not_the_current_folder(script, tmp_path, monkeypatch, 
 
 
 def test_a_refused_download_is_told_with_a_way_out(tmp_path, outcome, monkeypatch):
-    monkeypatch.setattr(downloads, "DOWNLOADS", tmp_path / "data")
-    monkeypatch.setattr(downloads.MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    monkeypatch.setattr(data, "DOWNLOADS", tmp_path / "data")
+    monkeypatch.setattr(data.MNIST, "mirrors", ["http://127.0.0.1:9/"])
     status, _, errors = outcome("gan_detach", "--dataset", "mnist", "--runs-dir", tmp_path / "runs")
     assert status == 2
-    assert re.fullmatch("error: --dataset mnist: .*--dataset mnist5k ships.*", errors.splitlines()[-1])
+    assert re.fullmatch("error: --dataset mnist: .*; mnist5k ships with the repository", errors.splitlines()[-1])
     assert not (tmp_path / "runs").exists()
 
 
@@ -58,7 +58,7 @@ def test_a_runs_folder_that_cannot_be_written_is_named(tmp_path, refusal):
         assert f"--runs-dir: {tmp_path / folder}" in line
 
 
-@pytest.mark.parametrize(("arguments", "named"), [("--output images.jpg", "images.jpg"), ("--count 0", "--count 0")])
+@pytest.mark.parametrize(("arguments", "named"), [("--output images.jpg", "images.jpg"), ("--count 0", "--count=0")])
 def test_sample_refuses_bad_outputs(arguments, named, tmp_path, refusal):
     assert named in refusal("sample", tmp_path, *arguments.split())
     assert "there is no folder nowhere" in refusal("sample", tmp_path, "--output", "nowhere/grid.png")

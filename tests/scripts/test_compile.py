@@ -10,7 +10,8 @@ from processes import python
 from torch._dynamo.testing import CompileCounterWithBackend
 
 from common.models import conv, mlp
-from common.run.compiled import compile_in_place
+from common.options import RunOptions
+from common.run import Run
 
 MLP = "--model mlp --image-size 8 --batch-size 4"
 DCGAN = "--model conv --batch-size 2"
@@ -38,7 +39,8 @@ def test_the_whole_of_a_network_is_compiled_and_its_copies_and_hooks_are_as_they
     images = torch.rand(2, 1, 28, 28)
     names, logits = [*discriminator.state_dict()], discriminator(images)
     discriminator.register_forward_hook(lambda *_: seen.append(1))
-    compile_in_place(discriminator)
+    run = Run("script.py", RunOptions(compile=True, device="cpu"))
+    run.place(discriminator)
     torch.testing.assert_close(discriminator(images), logits)
     assert (backend.frame_count, len(seen)) == (1, 1)
     copied = copy.deepcopy(discriminator)

@@ -1,6 +1,8 @@
 """Scripts as people make them from ours: other names, own options, fewer networks, other surroundings."""
 
 import importlib.util
+import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -53,59 +55,85 @@ def images_of(run, count=3):
     return np.load(output)["images"]
 
 
-@pytest.mark.parametrize("name", ["gan.v2", "2nd gan, größer"])
-def test_a_script_of_any_name_trains_resumes_and_is_sampled(name, tmp_path, copied):
-    script = copied(name)
-    call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
-    assert run_of(tmp_path).parent.name == name
-    call(script, "--resume", run_of(tmp_path), "--steps", 3)
-    assert saved(tmp_path / "runs")["step"] == 3
-    assert images_of(run_of(tmp_path)).shape == (3, 1, 8, 8)
-
-
-OWN_OPTIONS = '''
+OWN_MAIN = '''
 @dataclass(frozen=True)
-class Options(GanOptions):
+class Options(RunOptions, OptimizerOptions):
     """Options of this script."""
 
-    steps: int = 2
-    model: Literal["conv", "mlp", "mine"] = "mlp"
+    steps: int = 4
+    z_dim: Annotated[int, Range(2, 6)] = 4
     augment: bool = True
     tags: tuple[str, ...] = ()
     shift: int = -3
-    noise: Annotated[float, Ge(0), Lt(2)] = 0.0
     mask: Path | None = None
-    sizes: list[int] = field(default_factory=lambda: [1])
+    stop_at: Annotated[int, Range(0, 100)] | None = None
+
+
+def make_networks(image_shape, z_dim):
+    generator = torch.nn.Sequential(torch.nn.Linear(z_dim, 64), torch.nn.Tanh(), torch.nn.Unflatten(1, image_shape))
+    return generator, torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 1))
 
 
 SEEN = []
 
 
 def main(options: Options) -> None:
-    SEEN.append(options)
 '''
+STOP = """        if step == options.stop_at:
+            signal.raise_signal(signal.SIGINT)
+        run.log("""
 WITH_OWN_OPTIONS = [
-    ("def main(options: GanOptions) -> None:\n", OWN_OPTIONS),
+    ("def main(options: GanOptions) -> None:\n", OWN_MAIN),
+    ("    run = Run(", "    SEEN.append(options)\n    run = Run("),
+    ("load_images(options.dataset, options.image_size)", "torch.arange(4096).byte().view(64, 1, 8, 8)"),
+    ("MODELS[options.model](", "make_networks("),
+    ("        run.log(", STOP),
     ("launch(main, GanOptions)", "launch(main, Options)"),
-    ("import sys\n", "import sys\nfrom dataclasses import dataclass, field\n"),
-    ("from pathlib import Path\n", "from pathlib import Path\nfrom typing import Annotated, Literal\n"),
-    ("from common.run.options", "from annotated_types import Ge, Lt\nfrom common.run.options"),
+    ("import sys\n", "import signal\nimport sys\nfrom dataclasses import dataclass\nfrom typing import Annotated\n"),
+    ("import GanOptions, launch", "import OptimizerOptions, Range, RunOptions, launch"),
 ]
-OWN = "--no-augment --tags a b --shift 0 --noise 1.5 --sizes 7"
+OWN = "--device cpu --batch-size 4 --no-augment --tags a b --shift 0 --z-dim 5 --mask mask.png"
 
 
-def test_a_script_s_own_options_are_checked_and_come_back_as_they_were(tmp_path, copied, monkeypatch, refusal):
+def test_options_of_a_script_with_its_own_networks_are_checked_and_come_back(tmp_path, copied, monkeypatch, refusal):
     monkeypatch.chdir(tmp_path)
     script = copied("gan_mine", *WITH_OWN_OPTIONS)
-    call(script, *TINY, *OWN.split(), "--mask", "mask.png", "--runs-dir", "runs")
-    made_with = vars(script.SEEN[-1])
-    run = run_of(tmp_path)
-    assert f"--tags c: the run {run} has a b; leave the option out" in refusal(script, "--resume", run, "--tags", "c")
-    assert "--noise 2.0: should be less than 2" in refusal(script, "--resume", run, "--noise", 2)
-    call(script, "--resume", run, "--steps", 4)
-    changed = {"steps": 4, "resume": run} | {name: Path.cwd() / made_with[name] for name in ("mask", "runs_dir")}
-    assert vars(script.SEEN[-1]) == made_with | changed
-    assert (made_with["augment"], made_with["tags"]) == (False, ("a", "b"))
+    call(script, *OWN.split(), "--runs-dir", tmp_path / "runs")
+    before, run = vars(script.SEEN[-1]), run_of(tmp_path)
+    assert "--z-dim=7: must be from 2 to 6" in refusal(script, "--z-dim", 7)
+    assert "--model" in refusal(script, "--model", "mlp")  # it has no networks of ours, and no option that does nothing
+    assert f"--tags c: the run {run} has --tags a b; leave it out" in refusal(script, "--resume", run, "--tags", "c")
+    assert "--z-dim=7: must be from 2 to 6" in refusal(script, "--resume", run, "--z-dim", 7)
+    call(script, "--resume", run, "--steps", 6)
+    own = {name: before[name] for name in ("z_dim", "augment", "tags", "shift", "mask", "lr", "batch_size")}
+    assert (own["augment"], own["tags"], own["mask"]) == (False, ("a", "b"), Path("mask.png"))
+    assert vars(script.SEEN[-1]) == vars(script.SEEN[-1]) | own | {"steps": 6, "resume": run}
+    assert saved(tmp_path / "runs")["step"] == 6
+
+
+def test_every_command_in_the_last_lines_of_a_run_works_as_printed(tmp_path, copied, monkeypatch, outcome):
+    monkeypatch.chdir(tmp_path)
+    script = copied("2nd gan.v2, größer", *WITH_OWN_OPTIONS)
+    status, interrupted, _ = outcome(
+        script, *OWN.split(), "--runs-dir", tmp_path / "runs", "--stop-at", 2, "--sample-every", 1000
+    )
+    assert (status, saved(tmp_path / "runs")["step"]) == (130, 2)
+    assert run_of(tmp_path).parent.name == "2nd gan.v2, größer"
+    commands = dict(re.findall(r"^(Continue|TensorBoard): +(.+)", interrupted, re.M))
+    done = python(*shlex.split(commands["Continue"])[1:], folder=tmp_path)
+    assert (done.returncode, saved(tmp_path / "runs")["step"]) == (0, 4), done.stderr
+    assert f"TensorBoard: {commands['TensorBoard']}" in done.stdout
+    for printed, step in ((interrupted, 2), (done.stdout, 4)):
+        (picture,) = re.findall(r"^Samples: +(.+)", printed, re.M)
+        assert Path(picture) == run_of(tmp_path).relative_to(tmp_path) / "samples" / f"step-{step:06d}.png"
+        assert Path(picture).exists()
+    inspected = python(
+        "-m", "tensorboard.main", *shlex.split(commands["TensorBoard"])[1:], "--inspect", folder=tmp_path
+    )
+    assert "loss/discriminator" in inspected.stdout, inspected.stderr
+    output, networks = tmp_path / "images.npz", f"{script.__file__}:make_networks"
+    call("sample", run_of(tmp_path), "--networks", networks, "--count", 3, "--output", output, "--device", "cpu")
+    assert np.load(output)["images"].shape == (3, 1, 8, 8)
 
 
 STILL = """    next(discriminator.parameters()).requires_grad_(False)
@@ -128,8 +156,8 @@ def test_a_network_with_frozen_and_unused_parameters_resumes_to_the_same_bits(tm
 WITHOUT_AVERAGE = [
     ("    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))\n", ""),
     ("        average.update_parameters(generator)\n", ""),
-    ("samples=lambda: average(sample_z)", "samples=lambda: generator(sample_z)"),
-    ("        average=average,\n", ""),
+    ("lambda: average(sample_z)", "lambda: generator(sample_z)"),
+    (', "average": average}', "}"),
 ]
 
 
@@ -163,7 +191,7 @@ def test_a_renamed_cyclegan_is_sampled_and_translates(tmp_path, copied):
 
 
 def test_a_network_under_another_name_is_asked_for_by_name(tmp_path, copied, refusal):
-    script = copied("gan_mine", ("generator=generator,", "painter=generator,"), ("average=average", "a=average"))
+    script = copied("gan_mine", ('"generator": ', '"painter": '), ('"average": ', '"a": '))
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path / "runs")
     assert "holds no network called generator" in refusal("sample", run_of(tmp_path))
 

@@ -6,8 +6,7 @@ import itertools
 import pytest
 import torch
 
-from common.cyclegan_models import cyclegan_networks
-from common.images.pool import ImagePool
+from common.cyclegan_models import ImagePool, cyclegan_networks
 from scripts.cyclegan import train_step, translation_error
 
 LR = 2e-4

@@ -16,7 +16,7 @@ from processes import ended, logs, python, start_ranks, torchrun
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common import data
-from common.training_run import TrainingRun
+from common.run import Run
 
 MLP = {"model": "mlp", "image_size": 8}
 SCRIPTS = dict.fromkeys([*GANS, "gan_conditional"], MLP) | {
@@ -47,7 +47,7 @@ def train_everything(folder, domains):
     """
     compute_in_float64()
     kept, sent = {}, Counter()
-    keep, all_reduce = TrainingRun.keep, dist.all_reduce
+    keep, all_reduce = Run.keep, dist.all_reduce
 
     def watched_keep(run, **state):
         sent.clear()  # of what the processes exchanged when they connected
@@ -59,7 +59,7 @@ def train_everything(folder, domains):
         sent[tensor.numel() * tensor.element_size()] += 1
         all_reduce(tensor)
 
-    TrainingRun.keep, dist.all_reduce = watched_keep, counted_all_reduce
+    Run.keep, dist.all_reduce = watched_keep, counted_all_reduce
     for script, options in SCRIPTS.items():
         sent.clear()
         if script == "cyclegan":

@@ -3,17 +3,17 @@
 import os
 import re
 import signal
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 import torch
-from helpers import TRAINING, module_of
+from helpers import TRAINING, load, module_of
 
-from common.errors import BadInput
-from common.run.options import GanOptions
-from common.run.signals import Interrupted
-from common.training_run import TrainingRun
+from common.errors import BadInput, Interrupted
+from common.options import GanOptions, RunOptions
+from common.run import Run
 
 TINY = {"batch_size": 2, "device": "cpu", "image_size": 8, "log_every": 1, "sample_every": 1, "checkpoint_every": 1}
 IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
@@ -23,7 +23,7 @@ IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
 def test_the_step_alone_computes_in_the_precision_asked_for(script, tmp_path, monkeypatch):
     """Pictures and whatever else a main does between two steps are in float32."""
     module = module_of(script)
-    train_step, log, seen = module.train_step, TrainingRun.log, []
+    train_step, log, seen = module.train_step, Run.log, []
 
     def precision_here():
         enabled = torch.is_autocast_enabled("cpu")
@@ -39,7 +39,7 @@ def test_the_step_alone_computes_in_the_precision_asked_for(script, tmp_path, mo
 
     before = precision_here()
     monkeypatch.setattr(module, "train_step", watched_step)
-    monkeypatch.setattr(TrainingRun, "log", watched_log)
+    monkeypatch.setattr(Run, "log", watched_log)
     small = {"width": 2, "blocks": 1, "halvings": 1} if script == "cyclegan" else {"model": "mlp"}
     options = module.main.__annotations__["options"]
     module.main(options(**TINY, **small, steps=2, precision="bf16", runs_dir=tmp_path))
@@ -56,26 +56,23 @@ def test_pictures_are_made_in_eval_mode_and_each_module_gets_its_own_mode_back(t
         modes.append([module.training for module in network.modules()])
         return torch.zeros(1, 1, 8, 8)
 
-    run = TrainingRun("script.py", GanOptions(**TINY, steps=2, runs_dir=tmp_path))
-    run.show(picture=picture)
-    run.keep(network=network)
-    for step, _ in run.steps(IMAGES):
+    run = Run("script.py", GanOptions(**TINY, steps=2, runs_dir=tmp_path))
+    for step, _ in run.steps(IMAGES, state={"network": network}, pictures={"picture": picture}):
         assert (network.training, frozen.training, trained.training) == (True, False, True)
         run.log(step, {})
     assert modes == [[False] * 3] * 3
 
 
-def run_of(folder, steps=3):
-    """A run, given in Python as a reader would: the folder as a str."""
-    run = TrainingRun("script.py", GanOptions(batch_size=4, steps=steps, device="cpu", runs_dir=str(folder)))
-    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
-    return run
+def steps_of(folder, steps=3, state=None, **options):
+    """The loop of a run that needs nothing but `RunOptions`."""
+    run = Run("script.py", RunOptions(batch_size=4, steps=steps, device="cpu", runs_dir=folder, **options))
+    return run.steps(IMAGES, state=state or {}, pictures={"nothing": lambda: torch.zeros(1, 1, 8, 8)})
 
 
 def test_runs_leave_the_signal_handlers_as_they_were(tmp_path):
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]  # ignored in some shells
-    list(run_of(tmp_path).steps(IMAGES))
-    steps = run_of(tmp_path).steps(IMAGES)
+    list(steps_of(tmp_path))
+    steps = steps_of(tmp_path)
     next(steps)
     os.kill(os.getpid(), signal.SIGTERM)
     with pytest.raises(Interrupted):
@@ -85,22 +82,73 @@ def test_runs_leave_the_signal_handlers_as_they_were(tmp_path):
 
 def test_a_run_trains_in_a_thread(tmp_path):
     steps = []
-    thread = threading.Thread(target=lambda: steps.extend(step for step, _ in run_of(tmp_path).steps(IMAGES)))
+    thread = threading.Thread(target=lambda: steps.extend(step for step, _ in steps_of(tmp_path)))
     thread.start()
     thread.join()
     assert steps == [1, 2, 3]
 
 
-def test_an_optimizer_of_a_frozen_network_is_refused_by_name(tmp_path):
-    run, network = run_of(tmp_path), torch.nn.Linear(2, 3).requires_grad_(False)
-    run.keep(generator=network, optimizer_g=torch.optim.SGD(network.parameters()))
-    with pytest.raises(BadInput, match="optimizer_g: all of its parameters are frozen"):
-        next(run.steps(IMAGES))
+def test_a_generator_of_random_numbers_is_part_of_the_state(tmp_path):
+    def drawn(folder, steps, **options):
+        own = torch.Generator().manual_seed(3)
+        return [torch.rand(1, generator=own).item() for _ in steps_of(folder, steps, {"own": own}, **options)]
+
+    whole = drawn(tmp_path / "whole", 5)
+    first = drawn(tmp_path / "parts", 2)
+    (run,) = tmp_path.glob("parts/*/*")
+    assert first + drawn(tmp_path / "parts", 5, resume=run) == whole
 
 
-def test_the_command_that_is_printed_for_more_images_holds_in_the_current_folder(tmp_path, monkeypatch, capsys):
+class Unsaved:
+    """Has a state that `torch.load` refuses."""
+
+    def state_dict(self):
+        return {"path": Path("x")}
+
+
+@pytest.mark.parametrize("state", [{"own": 3}, {"own": Unsaved()}, {"step": torch.Generator()}])
+def test_what_no_checkpoint_can_hold_is_refused_by_name_before_the_first_step(state, tmp_path):
+    with pytest.raises(BadInput, match=f"state '{next(iter(state))}': cannot be in a checkpoint: "):
+        next(steps_of(tmp_path, state=state))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_is_added_to_the_folder_and_the_checkpoint_says_where_the_run_comes_from(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["script.py", "--name", "a b"])
+    list(steps_of(tmp_path, name="a b"))
+    (run,) = tmp_path.glob("script/*-a b")
+    checkpoint = load(run)
+    assert checkpoint["command"] == "python script.py --name 'a b'"
+    assert checkpoint["versions"].startswith(f"torch {torch.__version__}, Python 3.")
+    assert checkpoint["commit"] and checkpoint["device"] == "cpu"
+    assert checkpoint["options"] == checkpoint["options"] | {"name": "a b", "steps": 3}
+
+
+def test_a_checkpoint_that_another_process_replaces_before_the_lock_is_taken_is_refused(tmp_path, monkeypatch):
+    list(steps_of(tmp_path))
+    (run,) = tmp_path.glob("script/*")
+    enter_folder = Run.enter_folder
+
+    def late(self, opened):
+        (run / "checkpoint.pt").write_bytes((run / "checkpoint.pt").read_bytes())
+        enter_folder(self, opened)
+
+    monkeypatch.setattr(Run, "enter_folder", late)
+    with pytest.raises(BadInput, match="another process has just continued this run"):
+        next(steps_of(tmp_path, 9, resume=run))
+
+
+def test_under_an_audit_a_run_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRADIENT_AUDIT", "1")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    list(steps_of(tmp_path / "runs"))
+    assert [path.name for path in tmp_path.rglob("*")] == ["scratch"]
+
+
+def test_the_last_lines_work_as_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    list(run_of(tmp_path).steps(IMAGES))
-    script, run = re.search(r"^More images: python (\S+) (\S+)$", capsys.readouterr().out, re.MULTILINE).groups()
-    assert Path(script).is_file()
-    assert Path(run, "checkpoint.pt").is_file()
+    list(steps_of(tmp_path))
+    lines = dict(re.findall(r"^(\w+): +(.*)$", capsys.readouterr().out, re.MULTILINE))
+    assert Path(lines["Samples"]).is_file()
+    assert Path(lines["TensorBoard"].removeprefix("tensorboard --logdir ")).is_dir()

@@ -8,6 +8,7 @@ from helpers import module_of
 from torch import nn
 from torch._functorch import config as functorch_config
 
+from common import per_sample
 from common.cyclegan_models import patch_discriminator
 from common.models import mlp
 from common.per_sample import require_per_sample
@@ -21,20 +22,6 @@ class BatchDeviation(nn.Module):
 
     def forward(self, images):
         return images + images.std(0).mean()
-
-
-class OwnBatchNorm(nn.modules.batchnorm._BatchNorm):
-    """Batch normalisation that is of none of PyTorch's public classes."""
-
-    def _check_input_dim(self, features):
-        pass
-
-
-class FunctionalBatchNorm(nn.Module):
-    """Batch normalisation that is no layer."""
-
-    def forward(self, features):
-        return nn.functional.batch_norm(features, None, None, training=True)
 
 
 class OfTwoScales(nn.Sequential):
@@ -66,8 +53,6 @@ def train(script, discriminator):
 REFUSED = {
     "batch normalisation": (lambda: head(nn.ReLU(), nn.BatchNorm2d(4)), MIXED, SCRIPTS),
     "without running statistics": (lambda: head(nn.BatchNorm2d(4, track_running_stats=False)).eval(), MIXED),
-    "of a class of one's own": (lambda: head(OwnBatchNorm(4)), MIXED),
-    "by a function": (lambda: head(FunctionalBatchNorm()), MIXED),
     "a look across the batch": (lambda: head(BatchDeviation()), MIXED),
     "a logit for each patch": (lambda: patch_discriminator(1, 4, 2), r"\(3, 1\), but this one gives \(3, 1, 5, 5\)"),
     "one logit for all": (lambda: nn.Sequential(head(), nn.Flatten(0), nn.Linear(3, 1)), r"gives \(1,\) for 3"),
@@ -121,3 +106,13 @@ def test_the_look_for_dependence_changes_neither_the_discriminator_nor_the_rando
     assert torch.get_rng_state().equal(drawn)
     assert [m.training for m in discriminator.modules()] == modes
     assert all(value.equal(state[name]) for name, value in discriminator.state_dict().items())
+
+
+def test_a_discriminator_is_asked_at_its_calls_1_2_4_8_and_another_by_its_own_count(monkeypatch):
+    asked, batches = [], [torch.ones(2 + call, 1, 28, 28) for call in range(10)]
+    monkeypatch.setattr(per_sample, "check_per_sample", lambda discriminator, samples: asked.append(len(samples) - 2))
+    one, other = head(), head()
+    for discriminator, batch in [*((one, batch) for batch in batches[1:]), (other, batches[0])]:
+        require_per_sample(discriminator, batch)
+    assert asked == [1, 2, 4, 8, 0]
+    assert one.state_dict().keys() == other.state_dict().keys() == head().state_dict().keys()  # no checkpoint has it

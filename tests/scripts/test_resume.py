@@ -21,7 +21,7 @@ from helpers import GANS, call, load
 from processes import fork
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.training_run import TrainingRun
+from common.run import Run
 
 KILLED = -signal.SIGKILL  # the exit code
 EVERY = "--log-every 3 --sample-every 5 --checkpoint-every 4"
@@ -114,7 +114,7 @@ def assert_same_run(run, whole):
 
 def killed_after(step, wait):
     """Have this process killed `wait` times the length of a step after it has made as many steps as `step` says."""
-    log, began = TrainingRun.log, []
+    log, began = Run.log, []
 
     def counted(*arguments):
         began.append(time.perf_counter())
@@ -123,7 +123,7 @@ def killed_after(step, wait):
             threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
         log(*arguments)
 
-    TrainingRun.log = counted
+    Run.log = counted
 
 
 def kill_and_resume(script, arguments, steps, folder, kills=2):
@@ -220,14 +220,14 @@ def test_a_run_ended_by_a_signal_goes_on_to_the_same_end(number, tmp_path):
 
 
 def signalled_in_step_7(number):
-    log = TrainingRun.log
+    log = Run.log
 
     def signalled(run, step, values):
         if step == 7:
             os.kill(os.getpid(), number)
         log(run, step, values)
 
-    TrainingRun.log = signalled
+    Run.log = signalled
 
 
 def test_a_finished_run_given_more_steps_ends_as_one_that_had_them_from_the_start_though_it_is_killed(tmp_path):

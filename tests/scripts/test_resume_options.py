@@ -7,7 +7,7 @@ import torch
 from helpers import call, change, load
 from PIL import Image
 
-from common.run.options import GanOptions
+from common.options import GanOptions
 
 TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu", "--checkpoint-every", "2"]
 
@@ -23,10 +23,10 @@ def run(finished, tmp_path):
 
 
 CONTRADICTIONS = {
-    "--lr 0.1": "0.002; leave the option out",
-    "--betas 0.5 0.9": "0.0 0.999; leave the option out",
-    "--dataset mnist": "mnist5k; leave the option out",
-    "--steps 2": "3, which can only be raised",
+    "--lr=0.1": "--lr=0.002; leave it out",
+    "--betas 0.5 0.9": "--betas 0.0 0.999; leave it out",
+    "--dataset=mnist": "--dataset=mnist5k; leave it out",
+    "--steps=2": "3, which can only be raised",
 }
 
 
@@ -75,7 +75,7 @@ def test_a_run_whose_dataset_was_moved_is_told_where_it_is_once(tmp_path, refusa
     images = folder_of_images(tmp_path / "images")
     run = train_on(images, tmp_path)
     images.rename(tmp_path / "moved")
-    assert f"--dataset {images}" in refusal("gan_detach", "--resume", run, "--steps", 3)
+    assert f"--dataset '{images}'" in refusal("gan_detach", "--resume", run, "--steps", 3)
     resume(run, "--steps", 3, "--dataset", tmp_path / "moved")
     resume(run, "--steps", 4)
     assert load(run)["step"] == 4
@@ -86,15 +86,15 @@ def test_a_folder_of_other_images_is_refused(tmp_path, refusal):
     run = train_on(folder_of_images(tmp_path / "images"), tmp_path)
     other = folder_of_images(tmp_path / "other", count=5)
     line = refusal("gan_detach", "--resume", run, "--steps", 3, "--dataset", other)
-    assert f"--dataset {other}: holds images of shape [[5, 1, 8, 8]], but the run {run} was made with" in line
+    assert f"--resume {run}: the data_shapes are [[5, 1, 8, 8]], but were [[6, 1, 8, 8]]; use the same images" in line
     line = refusal("gan_detach", "--resume", run, "--steps", 3, "--dataset", "mnist5k")
-    assert f"--dataset mnist5k: the run {run} has {tmp_path / 'images'}; leave the option out" in line
+    assert f"--dataset=mnist5k: the run {run} has --dataset={tmp_path / 'images'}; leave it out" in line
     assert load(run)["step"] == 2
 
 
 def test_a_run_of_a_machine_with_another_device_goes_on_here(run, refusal):
     change(run, lambda c: c["options"].update(device="cuda:99"))
-    assert "--device cuda:99: not on this machine" in refusal("gan_detach", "--resume", run, "--steps", 4)
+    assert "--device cuda:99: cannot be used on this machine" in refusal("gan_detach", "--resume", run, "--steps", 4)
     resume(run, "--steps", 4, "--device", "cpu")
     assert load(run)["options"]["device"] == "cpu"
 

@@ -5,21 +5,21 @@ from functools import partial
 from processes import wait_until
 from test_resume import MLP, assert_same, finish, resume, start, train, weights
 
-from common.training_run import TrainingRun
+from common.run import Run
 
 MLP_OF_4 = f"{MLP} --steps 4"
 
 
 def waiting(folder):
     """Have this process say in `folder` that it has made a step, and wait there until it may go on."""
-    log = TrainingRun.log
+    log = Run.log
 
     def waiting_log(*arguments):
         (folder / "waits").touch()
         wait_until((folder / "go").exists)
         log(*arguments)
 
-    TrainingRun.log = waiting_log
+    Run.log = waiting_log
 
 
 def contents(run):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from helpers import load
 
-from common.training_run import TrainingRun
+from common.run import Run
 from scripts import gan_detach
 
 TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"
@@ -65,14 +65,14 @@ def test_what_is_not_finite_stops_the_run_and_is_in_no_checkpoint(
 
 
 def after_the_first_checkpoint(monkeypatch, event):
-    save = TrainingRun.save
+    save = Run.save
 
     def saved(self, step):
         save(self, step)
         if step == 4:
             event(self)
 
-    monkeypatch.setattr(TrainingRun, "save", saved)
+    monkeypatch.setattr(Run, "save", saved)
 
 
 def limit(size):

@@ -7,7 +7,8 @@ import torch
 from reference import step
 from test_any_networks import Z, adam, every_order, sgd, step_of, trained, weights
 
-from common.models import MODELS, conditional
+from common.conditional import conditional
+from common.models import MODELS
 from scripts import gan_conditional
 
 pytestmark = pytest.mark.numerics

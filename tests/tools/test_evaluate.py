@@ -6,14 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 from helpers import change
-from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch_fidelity import feature_extractor_inceptionv3
 
 from common.data import load_mnist5k, to_float, to_uint8
 from common.errors import BadInput
-from common.images import folder as image_folder
-from common.images.load import load_images
 from common.models import mlp
 from scripts.tools import evaluate
 from scripts.tools.digit_classifier import as_digits, digit_classifier, measure_digits
@@ -23,7 +20,6 @@ from scripts.tools.evaluate import (
     make_extractor,
     measure_distances,
     measure_overlap,
-    select_images,
 )
 from scripts.tools.finished_run import generate, load_generator
 
@@ -211,14 +207,6 @@ def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_p
     with pytest.raises(BadInput, match=r"--features inception: .*could not be downloaded.*hub/checkpoints.*digits"):
         evaluate.main(Options(run, features="inception"))
     assert not (run / "evaluation.json").exists()
-
-
-def test_a_streamed_folder_gives_the_images_that_were_picked(tmp_path, monkeypatch):
-    for number in range(150):
-        Image.new("L", (2, 2), number).save(tmp_path / f"{number:03}.png")
-    monkeypatch.setattr(image_folder, "MEMORY_LIMIT", 0)
-    order = torch.randperm(150)[:140]
-    assert select_images(load_images(str(tmp_path), 2), order)[:, 0, 0, 0].tolist() == order.tolist()
 
 
 def test_what_cannot_be_judged_is_refused_by_name(run):

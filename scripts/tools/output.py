@@ -1,0 +1,24 @@
+"""What the tools print and where they write."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.errors import BadInput
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table with its columns aligned."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [head, ["-" * width for width in widths], *rows]
+    return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)
+
+
+def check_new_file(path: Path, *suffixes: str) -> None:
+    """Raise BadInput, for the option --output, if `path` exists, cannot be made or has none of `suffixes`."""
+    if path.suffix not in suffixes:
+        raise BadInput(f"--output {path}: must end in {' or '.join(suffixes)}")
+    if not path.parent.is_dir():
+        raise BadInput(f"--output {path}: there is no folder {path.parent}; make it first")
+    if os.path.lexists(path):
+        raise BadInput(f"--output {path}: exists already; name a new file")
