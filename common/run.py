@@ -75,8 +75,8 @@ class Run:
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
-        rows = count * self.ranks.count
-        return self.ranks.local_rows(torch.randn(rows, z_dim, device=self.device, generator=self.generator))
+        shape = self.ranks.count, count, z_dim
+        return torch.randn(shape, device=self.device, generator=self.generator)[self.ranks.rank]
 
     def precision(self) -> torch.autocast:
         """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""
@@ -318,7 +318,9 @@ def pick_device(name: str | None) -> torch.device:
     if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     with refusing(f"--device {name}: cannot be used on this machine; --device cpu can"):
-        return torch.zeros(1, device=name).device
+        probe = torch.zeros(1, device=name)
+        probe.cpu()  # raises for `meta`, which holds no numbers
+        return probe.device
 
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Audit any training script, without a change to it; or explain a mistake, by its name or by an error message.
 
-The script runs as `__main__`, in its own folder, until every optimizer has stepped `--iterations` times. The output is
+The script runs as `__main__`, in the current folder, until every optimizer has stepped `--iterations` times; while it
+does, the environment variable GRADIENT_AUDIT is set, so that it can leave no files. The output is
 a table, with a row for each backward pass and a column for each network, and the findings: what is wrong, in doubt or
 wasted. If the script raises, the line that is the cause is named, and the mistake.
 

@@ -80,6 +80,7 @@ class StepLimit:
 def audit_script(script: Path, arguments: list[str], iterations: int, limit: int) -> tuple[GradientAudit, str, str]:
     """Run a script, given by its absolute path, under the audit; return this, how it ended, and its traceback or ""."""
     limits = StepLimit(iterations, limit)
+    os.environ["GRADIENT_AUDIT"] = "1"  # tells the script that it will be ended, so that it can leave no files
     audit = GradientAudit.of_provider(FoundNetworks(), limits)
     trace, ending = "", "The script ended by itself."
     try:
@@ -91,13 +92,14 @@ def audit_script(script: Path, arguments: list[str], iterations: int, limit: int
         if not isinstance(raised, SystemExit) or raised.code:
             trace = _traceback_of_script(raised)
             ending = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
+    finally:
+        del os.environ["GRADIENT_AUDIT"]
     return audit, ending, trace
 
 
 def run_as_main(script: Path, arguments: list[str]) -> None:
-    """Run the script as `python script arguments` in its folder would; of a notebook, the code cells in their order."""
+    """Run the script as `python script arguments` would; of a notebook, the code cells in their order."""
     sys.path[0], sys.argv = str(script.parent), [str(script), *arguments]  # not the folder that this package came from
-    os.chdir(script.parent)
     if script.suffix != ".ipynb":
         runpy.run_path(str(script), run_name="__main__")
         return

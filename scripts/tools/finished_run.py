@@ -96,13 +96,15 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
             return load_network(checkpoint, "generator", average, lambda: make(*given)[0])
         except (BadInput, ValueError) as error:
             hint = "" if options.networks else f"; if the run has networks of its own, {HINT}"
-            raise BadInput(f"{error}{hint}") from error
+            raise BadInput(f"{options.run}: {error}{hint}") from error
 
 
 def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
     """Return the generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `load_generator` does: its average, if any."""
     channels, name = checkpoint["data_shapes"][0][1], direction.replace("-", "_")
     with refusing(f"{run}: not a run of a CycleGAN"):
+        if checkpoint["options"]["blocks"] > 100:  # in a damaged file; so many would take all memory
+            raise ValueError(f"--blocks {checkpoint['options']['blocks']}: must be at most 100")
         make = partial(resnet_generator, channels, checkpoint["options"]["width"], checkpoint["options"]["blocks"])
         return load_network(checkpoint, name, f"average_{name}", make)
 

@@ -1,5 +1,6 @@
 """What is no checkpoint of a run is refused in one line, changes nothing, and nothing in it is executed."""
 
+import errno
 import io
 import os
 import pickle
@@ -154,13 +155,10 @@ WRONG_STATES = [
     ("optimizer_g", lambda c: [entry.pop("exp_avg_sq") for entry in c["optimizer_g"]["state"].values()]),
     ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].pop("exp_avg")),
     ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].update(exp_avg=torch.zeros(3))),
-    ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].update(step=3)),
     ("optimizer_g", lambda c: c["optimizer_g"]["state"].update({0: None})),
     ("optimizer_g", lambda c: c["optimizer_g"].update(param_groups=[3])),
     ("optimizer_d", lambda c: c["optimizer_d"]["param_groups"].append({"params": []})),
-    ("optimizer_d", lambda c: c["optimizer_d"]["param_groups"][0]["params"].pop()),
     ("optimizer_d", lambda c: c.update(optimizer_d=c["optimizer_g"])),
-    ("optimizer_d", lambda c: c["optimizer_d"]["state"][1].update(exp_avg=torch.zeros(1).expand(256))),
 ]
 
 
@@ -263,7 +261,11 @@ def test_a_file_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
 
 def test_a_write_that_fails_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):
     write_whole(tmp_path / "file", b"old")
-    monkeypatch.setattr(os, "fsync", lambda _: os.fdopen(-1))
-    with pytest.raises(OSError, match="file"):
+
+    def fail(_):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=str(tmp_path / "file")):
         write_whole(tmp_path / "file", b"new")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"old")]

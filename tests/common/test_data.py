@@ -153,7 +153,7 @@ def test_images_are_cropped_from_the_centre_and_turned_upright(tmp_path):
 
 
 def test_what_is_no_data_set_is_refused_by_name(tmp_path):
-    with pytest.raises(BadInput, match="mnst5k: neither mnist5k"):
+    with pytest.raises(BadInput, match="--dataset 'mnst5k': neither mnist5k"):
         load_images("mnst5k")
     with pytest.raises(BadInput, match="no images in it"):
         load_images(str(tmp_path))

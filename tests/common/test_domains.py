@@ -137,7 +137,9 @@ def test_images_loaded_at_the_size_to_train_at_are_still_flipped(tmp_path, monke
 
     monkeypatch.setattr(cyclegan, "train_step", watched)
     sizes = {"image_size": 16, "load_size": 16, "width": 2, "blocks": 1, "halvings": 1}
-    cyclegan.main(cyclegan.Options(dataset=str(folder), steps=2, device="cpu", runs_dir=tmp_path / "runs", **sizes))
+    cyclegan.main(
+        cyclegan.CycleGANOptions(dataset=str(folder), steps=2, device="cpu", runs_dir=tmp_path / "runs", **sizes)
+    )
     original = data.to_float(torch.from_numpy(np.array(ramp)))[None]
     flipped = [image.equal(original.flip(-1)) for image in seen]
     assert all(is_flipped or image.equal(original) for is_flipped, image in zip(flipped, seen, strict=True))

@@ -12,10 +12,6 @@ USES = {
 real, fake = torch.full((3, 1), 2.0), torch.full((3, 1), -1.0)
 assert torch.allclose(losses.discriminator_loss(real, fake), (torch.tensor([-2.0, -1.0]).exp().log1p()).mean())
 assert torch.allclose(losses.generator_loss(fake), torch.tensor(1.0).exp().log1p())
-linear = torch.nn.Linear(4, 1)
-real = torch.randn(3, 4, requires_grad=True)
-assert torch.allclose(losses.zero_centred_penalty(linear(real), real), linear.weight.square().sum())
-assert torch.allclose(losses.interpolation_penalty(linear, real, -real), (linear.weight.norm() - 1) ** 2)
 """,
     "models": """
 for make in models.MODELS.values():
@@ -32,6 +28,12 @@ else:
 a_to_b, b_to_a, of_a, of_b = cyclegan_models.cyclegan_networks((1, 12, 12), width=2, blocks=1, halvings=1)
 images = torch.zeros(2, 1, 12, 12)
 assert b_to_a(a_to_b(images)).shape == images.shape
+""",
+    "penalties": """
+linear = torch.nn.Linear(4, 1)
+real = torch.randn(3, 4, requires_grad=True)
+assert torch.allclose(penalties.zero_centred_penalty(linear(real), real), linear.weight.square().sum())
+assert torch.allclose(penalties.interpolation_penalty(linear, real, -real), (linear.weight.norm() - 1) ** 2)
 """,
     "optimizers": """
 network = torch.nn.Linear(1, 1)

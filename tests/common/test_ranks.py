@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.distributed as dist
-from helpers import module_of
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -15,24 +14,34 @@ from processes import ended, logs, start_ranks
 
 from common import data, image_files
 from common.data import batches, load_images
+from common.errors import BadInput
+from common.options import RunOptions
 from common.ranks import Ranks
 from common.run import Run, pick_device
 
+IMAGES = torch.zeros(8, 1, 8, 8, dtype=torch.uint8)
 
-@given(st.integers(1, 9), st.integers(0, 100))
-def test_the_shares_are_the_batch_cut_into_nearly_equal_parts(count, more):
-    whole = torch.arange(count + more)
-    shares = []
-    for rank in range(count):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(dist, "is_initialized", lambda: True)
-            patch.setattr(dist, "get_rank", lambda rank=rank: rank)
-            patch.setattr(dist, "get_world_size", lambda: count)
-            ranks = Ranks(len(whole))
-        shares.append(whole[ranks.rows])
-        assert ranks.part == len(shares[-1]) / len(whole)
-    assert torch.cat(shares).equal(whole)
-    assert {len(share) for share in shares} <= {len(whole) // count, -(-len(whole) // count)}
+
+def rank_of(rank, count, batch_size):
+    """The ranks as one of `count` processes sees them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dist, "is_initialized", lambda: True)
+        patch.setattr(dist, "get_rank", lambda: rank)
+        patch.setattr(dist, "get_world_size", lambda: count)
+        return Ranks(batch_size)
+
+
+@given(st.integers(1, 9), st.integers(1, 20))
+def test_the_local_rows_are_the_batch_cut_into_equal_parts(count, size):
+    batch = torch.arange(count * size)
+    parts = [batch[rank_of(rank, count, len(batch)).rows] for rank in range(count)]
+    assert torch.cat(parts).equal(batch)
+    assert {len(part) for part in parts} == {size}
+
+
+def test_a_batch_that_cannot_be_cut_into_equal_parts_is_refused():
+    with pytest.raises(BadInput, match="--batch-size 7: must be a multiple of the 2 processes"):
+        rank_of(0, 2, 7)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -59,13 +68,10 @@ def test_all_processes_start_with_the_weights_of_rank_0(tmp_path):
 
 
 def start_with_the_rank_as_weights(folder):
-    module = module_of("gan_detach")
-    run = Run("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    run = Run("script.py", RunOptions(batch_size=4, steps=1, runs_dir=folder))
     network = torch.nn.Linear(2, 3)
     torch.nn.init.constant_(network.weight, float(os.environ["RANK"]))
-    run.keep(network=network)
-    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
-    for _ in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
+    for _ in run.steps(IMAGES, state={"network": network}, pictures={}):
         assert (network.weight == 0).all()
 
 
@@ -84,45 +90,36 @@ def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_
 
 
 def draw_in_steps(folder):
-    module = module_of("gan_detach")
-    run = Run("script.py", module.GanOptions(batch_size=4, steps=3, runs_dir=folder))
-    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
-    drawn = [(run.noise(len(real)), torch.rand(2)) for _, real in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8))]
+    run = Run("script.py", RunOptions(batch_size=4, steps=3, runs_dir=folder))
+    drawn = [(run.noise(len(real), 8), torch.rand(2)) for _, real in run.steps(IMAGES, state={}, pictures={})]
     noise, own = (torch.stack(part) for part in zip(*drawn, strict=True))
     torch.save({"noise": noise, "own": own}, folder / f"drawn{run.ranks.rank}")
 
 
 def train_without_averaging(folder):
-    module = module_of("gan_detach")
-    run = Run("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
+    run = Run("script.py", RunOptions(batch_size=4, steps=1, runs_dir=folder))
     optimizer_g, optimizer_d = (torch.optim.SGD(torch.nn.Linear(2, 3).parameters()) for _ in range(2))
     optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
-    run.keep(optimizer_g=optimizer_g, optimizer_d=optimizer_d)
-    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
-    next(run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)))
+    optimizer_d.register_step_pre_hook(lambda *_: None)
+    optimizer_d.register_step_pre_hook(run.ranks.average_gradients)  # not the first
+    next(run.steps(IMAGES, state={"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}, pictures={}))
 
 
 def train_with_batch_norm(folder):
-    module = module_of("gan_detach")
-    run = Run("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
-    run.keep(generator=torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)))
-    next(run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)))
+    run = Run("script.py", RunOptions(batch_size=4, steps=1, runs_dir=folder))
+    network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    next(run.steps(IMAGES, state={"generator": network}, pictures={}))
 
 
-def ask_for_too_much_noise(folder):
-    module = module_of("gan_detach")
-    run = Run("script.py", module.GanOptions(batch_size=4, steps=1, runs_dir=folder))
-    run.show(nothing=lambda: torch.zeros(1, 1, 8, 8))
-    for _ in run.steps(torch.zeros(8, 1, 8, 8, dtype=torch.uint8)):
-        run.noise(4)
+def train_on_other_images(folder):
+    run = Run("script.py", RunOptions(batch_size=4, steps=1, runs_dir=folder))
+    next(run.steps(IMAGES[: 6 + int(os.environ["RANK"])], state={}, pictures={}))
 
 
 REFUSED = {
-    train_without_averaging: (
-        "BadInput: optimizer_d: its gradients are not averaged over the processes; before the loop, call"
-    ),
-    train_with_batch_norm: "BadInput: generator: its BatchNorm1d normalises over a part of the batch",
-    ask_for_too_much_noise: "ValueError: noise(4): this process has 2 images of the batch",
+    train_without_averaging: "optimizer_d: register run.ranks.average_gradients as its first step pre-hook",
+    train_with_batch_norm: "generator: batch normalisation sees a part of the batch",
+    train_on_other_images: "the processes have different options or images",
 }
 
 
@@ -154,6 +151,6 @@ def test_each_process_takes_the_cuda_device_of_its_number_or_is_refused(monkeypa
     monkeypatch.setenv("LOCAL_RANK", "98")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for name in (None, "cuda"):
-        with pytest.raises(Exception, match=r"--device cuda:98: not on this machine"):
+        with pytest.raises(Exception, match=r"--device cuda:98: cannot be used on this machine"):
             pick_device(name)
     assert pick_device("cpu").type == "cpu"

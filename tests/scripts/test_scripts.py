@@ -4,14 +4,12 @@ One process is started as a user starts it; the others are forked after torch an
 """
 
 import re
-import shlex
-import signal
 
 import numpy as np
 import pytest
 from helpers import TRAINING, load, path_of
 from PIL import Image
-from processes import PATIENCE, forked, program, python, wait_until
+from processes import forked, python
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from scripts.tools import sample
@@ -99,21 +97,3 @@ def test_a_folder_of_colour_images_trains_whatever_its_name(tmp_path):
     _, folder = train("gan_detach", tmp_path, "--dataset", images, "--image-size", 32)
     run("sample", folder, "--count", 2, "--output", "out.npz", folder=tmp_path)
     assert np.load(tmp_path / "out.npz")["images"].shape == (2, 3, 32, 32)
-
-
-def test_ctrl_c_ends_the_run_between_two_steps_with_its_checkpoint_written(tmp_path):
-    arguments = ["--model", "mlp", "--steps", 1000000, "--sample-every", 20, "--runs-dir", tmp_path]
-    with program(path_of("gan_detach"), *arguments, cwd=tmp_path) as process:
-        wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/step-000020.png")))
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 128 + signal.SIGINT, errors
-    assert "Traceback" not in errors
-    step = int(re.search(r"Interrupted after step (\d+)", output).group(1))
-    (folder,) = (tmp_path / "gan_detach").iterdir()
-    (command,) = re.findall(r"^Continue: +(.+)", output, re.MULTILINE)
-    assert shlex.split(command) == ["python", str(path_of("gan_detach")), "--resume", f"gan_detach/{folder.name}"]
-    checkpoint = load(folder)
-    assert checkpoint["step"] == step
-    assert {int(state["step"]) for state in checkpoint["optimizer_g"]["state"].values()} == {step}
-    assert (folder / "samples" / f"step-{step:06d}.png").exists()
