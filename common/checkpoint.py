@@ -38,7 +38,7 @@ def lock(folder: Path, opened: ExitStack) -> None:
         try:  # a soft lock would outlive a killed process
             opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
         except Timeout as error:
-            message = "another process is training this run; wait for it, or end it"
+            message = "another process is training this run; wait for it, or end it first"
             raise BadInput(f"{short_path(folder)}: {message}") from error
 
 

@@ -139,8 +139,9 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
         raise BadInput(f"--resume {run}: name the run's folder, not a file")
     if checkpoint["script"] != script:
         raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
-    before = stored_options(checkpoint, type(options)).to_store()
-    for name, value in options.to_store().items():
+    before, given = stored_options(checkpoint, type(options)).to_store(), options.to_store()
+    for name in checkpoint["options"]:  # one that the script has got since may have any value
+        value = given[name]
         is_moved = name == "dataset" and not {value, before[name]} & {*DATASETS}
         if name == "steps" and value < before[name]:
             raise BadInput(f"{typed(name, value)}: the run {run} has {before[name]}, which can only be raised")

@@ -113,7 +113,10 @@ class Run:
             while step < self.options.steps and not stopped:
                 step += 1
                 self.seed_step(len(datasets), step)
-                reals = [next(stream) for stream in streams]
+                try:
+                    reals = [next(stream) for stream in streams]
+                except BadInput as error:  # an image that is streamed
+                    raise Stopped(f"step {step}: {error}") from error
                 yield step, *(part for real in reals for part in (real if isinstance(real, tuple) else [real]))
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % self.options.log_every == 0:

@@ -93,7 +93,7 @@ def audit_script(script: Path, arguments: list[str], iterations: int, limit: int
             trace = _traceback_of_script(raised)
             ending = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
     finally:
-        del os.environ["GRADIENT_AUDIT"]
+        os.environ.pop("GRADIENT_AUDIT", None)  # the script may have removed it
     return audit, ending, trace
 
 

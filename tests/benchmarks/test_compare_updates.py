@@ -117,7 +117,7 @@ def test_own_networks_are_compared_and_an_order_that_cannot_train_them_says_why(
 
     call("compare_updates", *options, f"{file}:attentive")
     rows = json.loads((tmp_path / "figures.json").read_text())["rows"]
-    assert rows["simultaneous"]["flops"] > rows["simultaneous"]["needed"] == rows["one_stage"]["flops"]
+    assert rows["retain_graph"]["flops"] > rows["retain_graph"]["needed"] == rows["detach"]["flops"]
     (tmp_path / "figures.json").unlink()
     line = refusal("compare_updates", *options, f"{file}:wrong")
     assert "own.py:wrong: " in line
@@ -127,5 +127,5 @@ def test_own_networks_are_compared_and_an_order_that_cannot_train_them_says_why(
 def test_bad_options_are_refused_before_anything_is_measured(monkeypatch, tmp_path, refusal):
     monkeypatch.setattr(compare_updates, "images_and_networks", None)
     (tmp_path / "mine.json").touch()
-    for option in (f"--output {tmp_path / 'mine.json'}", "--output table.md", "--repeats 0"):
+    for option in (f"--output {tmp_path / 'mine.json'}", "--output table.md", "--repeats=0"):
         assert option in refusal("compare_updates", *option.split())

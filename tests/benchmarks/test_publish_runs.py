@@ -41,7 +41,7 @@ def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_fir
     assert "mistake/text_summary" in after.Tags()["tensors"]
     assert after.Tags()["images"] == ["images/samples"]
     assert [event.step for event in after.Images("images/samples")] == [1, 2, 3, 4, 5, 6, 7]
-    assert set(contents(tmp_path / "published")) == {"config.json", "events.out.tfevents.0"}
+    assert set(contents(tmp_path / "published")) == {"events.out.tfevents.0"}
 
 
 def first_groups(log_folder):
@@ -92,6 +92,6 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(finished, tmp_p
     after = contents(published)
     assert before.keys() == after.keys()
     for name in before:
-        is_published = name in ("config.json", "events.out.tfevents.0", "samples.png")
+        is_published = name in ("events.out.tfevents.0", "samples.png")
         assert (before[name] != after[name]) == is_published
     assert users.read_text() == "precious"

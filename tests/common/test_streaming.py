@@ -141,8 +141,8 @@ def test_a_run_whose_image_goes_bad_is_saved_and_goes_on_with_it_mended(
 
     status, printed = train(arguments(images, runs), monkeypatch, outcome)
     (run,) = (runs / "gan_detach").iterdir()
-    assert status == 2
-    assert last(printed).startswith(f"error: {bad} cannot be read as an image; mend or replace it: ")
+    assert status == 1
+    assert last(printed).startswith(f"error: step 3: {bad} cannot be read as an image; mend or replace it: ")
     assert saved(runs)["step"] == 2
 
     bad.unlink()

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import RUN_AUDIT, forked, program, python
+from processes import ROOT, RUN_AUDIT, forked, program, python
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
@@ -145,8 +145,9 @@ def test_the_in_place_error():
     assert done.returncode == 1
 
 
-def test_own_folder_own_arguments_own_module_called_common(tmp_path):
-    """The script runs as `__main__` in its folder, from wherever the audit was started, and ends by itself."""
+def test_current_folder_own_arguments_own_module_called_common(tmp_path):
+    """The script runs as `__main__` where the audit was started, imports from its own folder, and ends by itself."""
+    (tmp_path / "settings.txt").write_text("0.1")
     script = STRANGERS / "own_common" / "train.py"
     done = run(script, "--flag", "-x", "1", folder=tmp_path)
     assert "arguments: ['--flag', '-x', '1'] name: __main__" in done.stdout
@@ -154,6 +155,36 @@ def test_own_folder_own_arguments_own_module_called_common(tmp_path):
     assert (columns, cells) == (["net"], ["2x", "used"])
     assert "The script ended by itself." in done.stdout
     assert done.returncode == 0
+
+
+def test_an_audited_training_script_leaves_nothing(tmp_path):
+    runs, scratch = tmp_path / "runs", tmp_path / "scratch"
+    runs.mkdir()
+    scratch.mkdir()
+    options = [
+        "--steps",
+        "5",
+        "--model",
+        "mlp",
+        "--image-size",
+        "8",
+        "--batch-size",
+        "4",
+        "--device",
+        "cpu",
+        "--runs-dir",
+    ]
+    done = python(RUN_AUDIT, ROOT / "scripts" / "gan_detach.py", *options, runs, TMPDIR=str(scratch))
+    assert "Stopped after 3 steps of every optimizer." in done.stdout
+    assert done.returncode == 0
+    assert not [*runs.iterdir(), *scratch.glob("tmp*")]
+
+
+def test_a_script_can_tell_that_it_is_audited(tmp_path):
+    (tmp_path / "train.py").write_text("import os; print('told:', os.environ['GRADIENT_AUDIT']); os.environ.clear()")
+    done = forked(RUN_AUDIT, tmp_path / "train.py", folder=tmp_path)
+    assert "told: 1" in done.stdout
+    assert "No backward pass ran." in done.stdout
 
 
 @pytest.mark.tools

@@ -31,7 +31,6 @@ def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone
     whole, run = train("gan_detach", f"{MLP} --steps 9", tmp_path / "whole"), train("gan_detach", MLP_OF_4, ours)
     first = resume("gan_detach", ours, "--steps 9", partial(waiting, tmp_path))
     wait_until((tmp_path / "waits").exists)
-    (run / ".checkpoint.pt.1").touch()  # as the first has it while it writes
     before = contents(run)
     finish(start("gan_detach", f"--resume {run} --steps 9", theirs), theirs, 2)
     line = f"error: {run}: another process is training this run; wait for it, or end it first\n"
@@ -44,6 +43,7 @@ def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone
 
 def test_where_there_can_be_no_lock_a_run_is_resumed_without(tmp_path):
     run = train("gan_detach", MLP_OF_4, tmp_path)
+    (run / ".lock").unlink()
     (run / ".lock").mkdir()  # so that opening it fails, as on a file system that has no locks
     finish(resume("gan_detach", tmp_path, "--steps 9"), tmp_path)
     assert weights(run)[".step"] == 9

@@ -222,11 +222,11 @@ def test_what_cannot_be_judged_is_refused_by_name(run):
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, "--dataset no/such: neither mnist5k"),
+        ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, "--dataset 'no/such': neither mnist5k"),
         ({"a_to_b": {}}, "translates"),
         ({"average": {}}, "does not hold this network"),
         ({"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}}, "does not hold this network"),
-        ({"options": {}}, "not a checkpoint of these scripts"),
+        ({"options": {}}, "not a run of one generator"),
     ],
 )
 def test_a_run_that_cannot_be_judged_is_refused(entries, message, run):

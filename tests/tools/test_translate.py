@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
 from common.errors import BadInput
-from scripts.cyclegan import Options as Training
+from scripts.cyclegan import CycleGANOptions as Training
 from scripts.cyclegan import main as train
 from scripts.tools import translate as translate_module
 from scripts.tools.translate import Options, main, translate

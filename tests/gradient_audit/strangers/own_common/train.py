@@ -1,4 +1,4 @@
-"""Reads a file of its own folder, imports a module of its own called `common`, ends by itself after two steps."""
+"""Reads a file of the current folder, imports a module of its own called `common`, ends by itself after two steps."""
 
 import sys
 from pathlib import Path
