@@ -39,8 +39,6 @@ class Options:
         """Raise BadInput, naming the option, for a number that is not in the range of its annotation."""
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
-            if value == ():
-                raise BadInput(f"{flag(name)}: needs a value")
             for limits in ranges_in(kind):
                 for number in value if isinstance(value, tuple) else [value]:
                     if number is not None and not limits.low <= number <= limits.high:  # nan is in no range

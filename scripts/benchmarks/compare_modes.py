@@ -32,7 +32,7 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
-from common.errors import Stopped
+from common.errors import BadInput, Stopped
 from common.options import Count, Range, flag, launch
 from common.run import pick_device
 from scripts.benchmarks.harness import ComparisonOptions, conditions, spread, write_result
@@ -155,6 +155,8 @@ def report(result: dict) -> str:
 
 def main(options: Options) -> None:
     """Train, evaluate, and print the table."""
+    if not options.orders:
+        raise BadInput("--orders: needs a value")
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)

@@ -26,7 +26,7 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import Stopped
+from common.errors import BadInput, Stopped
 from common.options import Count, Options, launch
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
@@ -93,6 +93,8 @@ def contact_sheet(tiles: dict[str, Image.Image], columns: int) -> Image.Image:
 
 def main(options: PublishOptions) -> None:
     """Run the scripts one by one and publish each as it ends."""
+    if not options.scripts:
+        raise BadInput("--scripts: needs a value")
     arguments = [] if options.steps is None else ["--steps", options.steps]
     for script in tqdm(options.scripts, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as temporary:

@@ -5,7 +5,6 @@
 kills each script's process up to twice in each of ten runs: some minutes.
 """
 
-import io
 import itertools
 import os
 import random
@@ -81,17 +80,17 @@ def leaves(state, name=""):
 
 def weights(run):
     """Return all that a checkpoint holds of the training, by name."""
-    return dict(leaves(load(run) | {"options": None}))
+    return dict(leaves(load(run) | {"options": None, "command": None}))
 
 
 def curves(run):
-    """Return the points of TensorBoard's curves, but for the throughput; of its images and texts, the steps."""
+    """Return the points of TensorBoard's curves, but for the throughput, and its images; each start adds a text."""
     events = EventAccumulator(str(run), {"scalars": 0, "images": 0, "tensors": 0}).Reload()
     tags = events.Tags()
     values = {tag: [(p.step, p.value) for p in events.Scalars(tag)] for tag in tags["scalars"]}
     values["throughput/images_per_second"] = [step for step, _ in values["throughput/images_per_second"]]
     values |= {tag: [(p.step, p.encoded_image_string) for p in events.Images(tag)] for tag in tags["images"]}
-    return values | {tag: [p.step for p in events.Tensors(tag)] for tag in tags["tensors"]}
+    return values | {tag: [p.step for p in events.Tensors(tag)] for tag in tags["tensors"] if tag != "run/text_summary"}
 
 
 def pictures(run):
@@ -109,7 +108,7 @@ def assert_same_run(run, whole):
     assert_same(weights(run), weights(whole))
     assert_same(curves(run), curves(whole))
     assert_same(pictures(run), pictures(whole))
-    assert not list(run.rglob(".*"))
+    assert [path.name for path in run.rglob(".*")] == [".lock"]
 
 
 def killed_after(step, wait):
@@ -126,10 +125,10 @@ def killed_after(step, wait):
     Run.log = counted
 
 
-def kill_and_resume(script, arguments, steps, folder, kills=2):
+def kill_and_resume(script, arguments, steps, folder, draws, kills=2):
     """Train to the end in spite of as many SIGKILLs at random moments."""
     for killed in range(kills + 1):
-        sabotage = partial(killed_after, random.randint(1, steps // 2), 3 * random.random()) if killed < kills else None
+        sabotage = partial(killed_after, draws.randint(1, steps // 2), 3 * draws.random()) if killed < kills else None
         if run_of(folder) and (run_of(folder) / "checkpoint.pt").exists():
             process = resume(script, folder, sabotage=sabotage)
         else:
@@ -156,53 +155,37 @@ def test_a_run_killed_at_random_moments_ends_with_the_bits_of_one_never_stopped(
 ):
     arguments = f"{arguments} --steps {steps}"
     whole = train(script, arguments, tmp_path / "whole")
+    seed = random.randrange(2**32)
+    print(f"seed of the moments: {seed}")  # pytest shows it where the test fails
+    draws = random.Random(seed)
     for number in range(runs):
         folder = tmp_path / str(number)
-        kill_and_resume(script, arguments, steps, folder)
+        kill_and_resume(script, arguments, steps, folder, draws)
         assert_same_run(run_of(folder), whole)
 
 
-def killed_in_the_second(name, after):
-    """Have this process killed in the second call, for a checkpoint, of torch.save or Path.replace, or right after."""
-    owner = torch if name == "save" else Path
-    original, calls = getattr(owner, name), itertools.count(1)
+def killed_in_the_second_write():
+    """Have this process killed with half of its second checkpoint in the temporary file."""
+    fsync, calls = os.fsync, itertools.count(1)
 
-    def sabotaged(*arguments, **options):
-        if owner is Path and not arguments[0].name.startswith(".checkpoint"):
-            return original(*arguments, **options)
-        second = next(calls) == 2
-        if second and not after:
-            if owner is torch:  # half of the file gets written
-                buffer = io.BytesIO()
-                original(arguments[0], buffer)
-                arguments[1].write(buffer.getvalue()[: buffer.tell() // 2])
-                arguments[1].flush()
+    def sabotaged(file):
+        is_checkpoint = Path(f"/proc/self/fd/{file}").readlink().name == ".checkpoint.pt.unfinished"
+        if is_checkpoint and next(calls) == 2:
+            os.ftruncate(file, os.fstat(file).st_size // 2)
             os.kill(os.getpid(), signal.SIGKILL)
-        result = original(*arguments, **options)
-        if second:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
+        fsync(file)
 
-    setattr(owner, name, sabotaged)
+    os.fsync = sabotaged
 
 
-KILLED_IN_A_WRITE = {  # and the step of the checkpoint that is left
-    "in the middle of the file": ("save", False, 4),
-    "before the file is flushed": ("save", True, 4),
-    "before the rename": ("replace", False, 4),
-    "after the rename": ("replace", True, 8),
-}
-
-
-@pytest.mark.parametrize(("name", "after", "step"), KILLED_IN_A_WRITE.values(), ids=KILLED_IN_A_WRITE)
-def test_a_kill_inside_a_checkpoint_write_leaves_the_old_one_or_the_new_one_whole(name, after, step, tmp_path):
+def test_a_kill_inside_a_checkpoint_write_leaves_the_old_one_whole(tmp_path):
     arguments = f"{MLP} --steps 11"
     whole = train("gan_detach", arguments, tmp_path / "whole")
     killed = tmp_path / "killed"
-    finish(start("gan_detach", arguments, killed, partial(killed_in_the_second, name, after)), killed, KILLED)
+    finish(start("gan_detach", arguments, killed, killed_in_the_second_write), killed, KILLED)
     run = run_of(killed)
-    assert weights(run)[".step"] == step
-    assert len(list(run.glob(".checkpoint.pt.*"))) == (step == 4)  # gone after resuming: `assert_same_run`
+    assert weights(run)[".step"] == 4
+    assert (run / ".checkpoint.pt.unfinished").exists()  # gone after resuming: `assert_same_run`
     finish(resume("gan_detach", killed), killed)
     assert_same_run(run, whole)
 
@@ -233,7 +216,7 @@ def signalled_in_step_7(number):
 def test_a_finished_run_given_more_steps_ends_as_one_that_had_them_from_the_start_though_it_is_killed(tmp_path):
     raised = tmp_path / "raised"
     run = train("gan_resample", f"{MLP} --steps 7", raised)
-    finish(resume("gan_resample", raised, "--steps 14", partial(killed_in_the_second, "save", True)), raised, KILLED)
+    finish(resume("gan_resample", raised, "--steps 14", killed_in_the_second_write), raised, KILLED)
     finish(resume("gan_resample", raised), raised)
     whole = train("gan_resample", f"{MLP} --steps 14", tmp_path / "whole")
     assert_same(weights(run), weights(whole))
