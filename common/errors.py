@@ -24,4 +24,5 @@ def refusing(subject: object, kind: type | tuple = Exception) -> Iterator[None]:
     except BadInput:
         raise
     except kind as error:
-        raise BadInput(f"{subject}: {str(error) or type(error).__name__}") from error
+        cause = " ".join(str(error).split()) or type(error).__name__
+        raise BadInput(f"{subject}: {cause}") from error

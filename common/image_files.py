@@ -89,7 +89,7 @@ def image_paths(folder: Path) -> list[str]:
     found = [(parent, name) for parent, _, names in walk for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
     paths = [f"{parent}/{name}" for parent, name in found if not name.startswith("._")]  # macOS's notes on a file
     if not paths:
-        raise BadInput(f"--dataset {folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
+        raise BadInput(f"{folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
     return sorted(paths)
 
 

@@ -192,4 +192,4 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
 
 def one_line(message: str) -> str:
     """Return the message as one line: names in it may hold line breaks and bytes that are not text."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(message.split()))
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)

@@ -106,7 +106,10 @@ def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
         if checkpoint["options"]["blocks"] > 100:  # in a damaged file; so many would take all memory
             raise ValueError(f"--blocks {checkpoint['options']['blocks']}: must be at most 100")
         make = partial(resnet_generator, channels, checkpoint["options"]["width"], checkpoint["options"]["blocks"])
-        return load_network(checkpoint, name, f"average_{name}", make)
+        try:
+            return load_network(checkpoint, name, f"average_{name}", make)
+        except BadInput as error:
+            raise BadInput(f"{run}: {error}") from error
 
 
 def load_network(checkpoint: dict, name: str, average: str | None, make: Callable[[], nn.Module]) -> nn.Module:

@@ -117,7 +117,7 @@ def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(name, l
     Image.new("L", (2, 2)).save(images / "good.png")
     (images / name).write_bytes(BAD_AT_THE_START[name])
     line = refusal("gan_detach", "--dataset", images, "--model", "mlp", "--runs-dir", runs)
-    assert line.startswith(f"error: {images}/{name} cannot be read as an image; ".replace("\n", " "))
+    assert line.startswith(f"error: {images}/{name} cannot be read as an image; ".replace("\n", "\\n"))
     assert not runs.exists()
 
 

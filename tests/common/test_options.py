@@ -70,7 +70,7 @@ def test_a_run_takes_no_options_of_networks_and_data():
 
 
 def test_an_error_is_one_line_whatever_is_in_it():
-    assert one_line("a\nb\x1b[1m\udcff c\t d") == r"a b\x1b[1m\udcff c d"
+    assert one_line("a\nb\x1b[1m\udcff c\t d") == r"a\nb\x1b[1m\udcff c\t d"
 
 
 @pytest.mark.parametrize("arguments", ["publish_runs --scripts --steps 2", "compare_modes --orders"])

@@ -90,7 +90,7 @@ def test_bad_input_is_refused_by_name_before_anything_is_written(run, images, tm
     for options, named in (
         (Options(other, images, output), "a run of gan_detach.py"),
         (Options(run, tmp_path / "missing", output), "missing: no image, and no folder"),
-        (Options(run, tmp_path / "empty", output), "empty: no image, and no folder"),
+        (Options(run, tmp_path / "empty", output), "empty: no images in it"),
         (Options(run, images / "notes.txt", output), "notes.txt: no image, and no folder"),
     ):
         with pytest.raises(BadInput, match=named):
