@@ -89,7 +89,8 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
     with refusing(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
-        checkpoint = {"file": identity(path)} | torch.load(path, map_location="cpu", weights_only=True)
+        file = identity(path)
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True) | {"file": file}
         numbers = [checkpoint["step"], *(number for shape in checkpoint["data_shapes"] for number in shape)]
         facts = (checkpoint["script"], str), (checkpoint["options"], dict), *((number, int) for number in numbers)
         if not all(type(fact) is kind for fact, kind in facts) or min(numbers[1:]) < 1 or len(numbers) % 4 != 1:

@@ -174,7 +174,9 @@ class Run:
                 raise BadInput(f"--resume {run}: {message}")
         with refusing(f"{run}: does not hold a step of {self.options.steps}, or the sums of the curves"):
             range(1, self.options.steps + 1).index(checkpoint["step"])
-            self.sums = {name: (float(total), int(count)) for name, (total, count) in checkpoint["sums"].items()}
+            self.sums = {str(name): (float(total), int(count)) for name, (total, count) in checkpoint["sums"].items()}
+            if any(count < 1 for _, count in self.sums.values()):
+                raise ValueError("a sum of no steps")
         for name, part in self.state.items():
             with refusing(f"{run}: does not hold this {name}"):
                 files.load_state(part, checkpoint[name])

@@ -10,7 +10,7 @@ WHY = """DDP averages G's gradients in the first backward pass after G's forward
 retain_graph=True that is D's loss, whose gradient is cleared, and G steps on one that was not averaged: the processes
 diverge without an error. The first number is what DDP averages, the second what G steps on."""
 CURE = """D's loss on fake.detach(), as in gan_detach.py. Or all-reduce the gradients in a pre-hook of
-optimizer.step(), as common/run/ranks.py does."""
+optimizer.step(), as common/ranks.py does."""
 WRONG_RETURNS = ([[0.49]], [[-0.91]])
 RIGHT_RETURNS = ([[-0.91]], [[-0.91]])
 

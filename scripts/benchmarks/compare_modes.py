@@ -50,6 +50,7 @@ STARTED = "samples/step-000000.png"  # written right before the first step
 WITH_NETWORKS = f"""
 import functools, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
+from common.models import MODELS
 from scripts.tools.finished_run import make_own_networks
 _, networks, model, *sys.argv = sys.argv
 MODELS[model] = functools.partial(make_own_networks, networks)

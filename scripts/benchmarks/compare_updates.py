@@ -11,8 +11,8 @@ run. Figures are medians over the turns, with the smallest and the largest in br
     python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
 
 FLOPs are those of all matrix products and convolutions of a step (`step_cost.py`). "Wasted" is the share that the
-cheapest order with the same update does without. A count of an exact penalty is of the double backward as PyTorch
-computes it, with bigger filters than it needs.
+cheapest order with the same update does without. It is "-" for an exact penalty: what its double backward needs is not
+known, since PyTorch computes it with bigger filters than that.
 """
 
 import copy
@@ -113,12 +113,14 @@ def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z)
 class Order:
     """An update order: its step, and a name for the update that it makes, which it may share with other orders.
 
-    period: steps after which the order repeats itself.
+    period: steps after which the order repeats itself. is_exact: whether it differentiates a penalty by a double
+    backward.
     """
 
     train_step: Callable
     update: str
     period: int = 1
+    is_exact: bool = False
 
 
 def in_turn(*train_steps: Callable) -> Callable:
@@ -143,11 +145,11 @@ ORDERS = {
     "simultaneous": Order(gan_simultaneous.train_step, "simultaneous"),
     "one_stage": Order(gan_one_stage.train_step, "simultaneous"),
     "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), "critic", period=5),
-    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), "wgan_gp", period=5),
+    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), "wgan_gp", period=5, is_exact=True),
     "r3, no penalty": Order(PLAIN_R3, "relativistic"),
-    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), "r3, every 5th", period=5),
+    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), "r3, every 5th", period=5, is_exact=True),
     "r3, approximate": Order(APPROXIMATE_R3, "r3, approximate"),
-    "r3": Order(gan_r3.train_step, "r3"),
+    "r3": Order(gan_r3.train_step, "r3", is_exact=True),
 }
 
 
@@ -179,7 +181,7 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
         raise BadInput(f"--networks {options.networks}: {refusals[BASELINE]['why']}")
     for name, figures in counts.items():
         same = (counts[other]["flops"] for other in counts if ORDERS[other].update == ORDERS[name].update)
-        figures["needed"] = min(same)
+        figures["needed"] = None if ORDERS[name].is_exact else min(same)
     contenders = {name: gan_contender(ORDERS[name].train_step, networks) for name in counts}
     for contender in tqdm(contenders.values(), "first steps", leave=False):
         repeat_step(contender, batch, STEPS_PER_TURN)  # the first ones are slow
@@ -237,7 +239,7 @@ COMPARISONS = {
 COLUMNS = {"ms": lambda row: spread(row["ms"]), "speed": lambda row: spread(row["speed"])}
 COUNTED = {
     "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
-    "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}",
+    "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "-",
     "wasted gradients": lambda row: row["wasted"] or "-",
 }
 

@@ -204,8 +204,7 @@ class GalleryOptions(Options):
 def audit_findings(mistake: Mistake, script: Path) -> str:
     """Return the kinds of what the audit finds in three steps of `script`, or a dash."""
     report = script.with_suffix(".json")
-    command = [sys.executable, "-m", "gradient_audit", "--output", report, script]
-    command += ["--runs-dir", script.parent / "audited", *mistake.arguments]
+    command = [sys.executable, "-m", "gradient_audit", "--output", report, script, *mistake.arguments]
     subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     findings = json.loads(report.read_text())["findings"]
     return ", ".join(dict.fromkeys(finding["kind"] for finding in findings)) or "-"

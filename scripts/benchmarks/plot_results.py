@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
+from common.options import Options as BaseOptions
 from common.options import launch
 
 GREY = "#7a818b"  # text and axes
@@ -48,7 +49,7 @@ STYLE = {
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(BaseOptions):
     """Options of the pictures."""
 
     folder: Path = ROOT / "runs" / "figures"
@@ -60,9 +61,9 @@ def draw_cost(result: dict, figure: Figure) -> None:
     orders = result["rows"]
     left, right = figure.subplots(1, 2, sharey=True)
     for name, order in orders.items():
-        needed, wasted = order["needed"] / 1e9, (order["flops"] - order["needed"]) / 1e9
-        left.barh(name, needed, color=BLUE, height=0.7)
-        left.barh(name, wasted, left=needed, color=RED, height=0.7)
+        needed = order["needed"] or order["flops"]  # None where it is not known
+        left.barh(name, needed / 1e9, color=BLUE, height=0.7)
+        left.barh(name, (order["flops"] - needed) / 1e9, left=needed / 1e9, color=RED, height=0.7)
         right.barh(name, median(order["ms"]), color=BLUE, height=0.7)
         right.plot([min(order["ms"]), max(order["ms"])], [name, name], color=ORANGE, linewidth=1.5)
     left.invert_yaxis()

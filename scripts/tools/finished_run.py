@@ -101,8 +101,9 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
 
 def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
     """Return the generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `load_generator` does: its average, if any."""
-    channels, name = checkpoint["data_shapes"][0][1], direction.replace("-", "_")
+    name = direction.replace("-", "_")
     with refusing(f"{run}: not a run of a CycleGAN"):
+        channels = checkpoint["data_shapes"][0][1]
         if checkpoint["options"]["blocks"] > 100:  # in a damaged file; so many would take all memory
             raise ValueError(f"--blocks {checkpoint['options']['blocks']}: must be at most 100")
         make = partial(resnet_generator, channels, checkpoint["options"]["width"], checkpoint["options"]["blocks"])

@@ -28,13 +28,14 @@ from common.checkpoint import load_checkpoint, short_path, write_whole
 from common.data import to_float, to_uint8
 from common.errors import BadInput, Stopped
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
+from common.options import Options as BaseOptions
 from common.options import launch, one_line
 from common.run import pick_device
 from scripts.tools.finished_run import is_cyclegan, load_translator
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(BaseOptions):
     """Options of the translation."""
 
     run: tyro.conf.Positional[Path]

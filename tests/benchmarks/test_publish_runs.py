@@ -1,6 +1,8 @@
 """A published run shows what the run showed, but for the pictures of step 0, and replaces nothing else."""
 
+import os
 import shutil
+import tempfile
 
 import numpy as np
 import pytest
@@ -95,3 +97,6 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(finished, tmp_p
         is_published = name in ("events.out.tfevents.0", "samples.png")
         assert (before[name] != after[name]) == is_published
     assert users.read_text() == "precious"
+    events = after["events.out.tfevents.0"]
+    assert b"python scripts/gan_detach.py --runs-dir runs --steps 2" in events
+    assert not [path for path in (publish_runs.ROOT, tempfile.gettempdir()) if os.fsencode(path) in events]

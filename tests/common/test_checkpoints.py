@@ -106,6 +106,7 @@ WRONG_OPTIONS = {
     "with --3, which this script does not have": lambda c: c["options"].update({3: 3}),
     "more images": lambda c: c["data_shapes"][0].__setitem__(0, 3999),
     "step": lambda c: c.update(step=-1),
+    "sums of the curves": lambda c: c.update(sums={"a": (1.0, 0)}),
     "step ": lambda c: c.update(step=4),
 }
 

@@ -128,6 +128,7 @@ def test_images_that_are_there_are_kept(run, images, tmp_path):
     [
         lambda c: c["options"].update(blocks=10**9),
         lambda c: c["options"].pop("width"),
+        lambda c: c.update(data_shapes=[[1], [1], [8], [8]]),
         lambda c: c.update(average_a_to_b=c["a_to_b"]),
     ],
 )
