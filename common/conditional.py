@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from common.data import TORCHVISION, load_images, load_mnist5k, load_torchvision, selected
+from common.data import TORCHVISION, images_of, load_images, load_mnist5k, load_torchvision, resized, selected
 from common.errors import BadInput
 from common.image_files import StreamedImages, image_paths
 from common.models import MODELS
@@ -55,12 +55,13 @@ def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledI
     """
     if dataset == "stacked-digits":
         raise BadInput(f"--dataset {dataset}: has no class labels; name another data set, or a folder of folders")
+    if dataset in TORCHVISION:
+        data = load_torchvision(dataset)
+        images = resized(images_of(data), image_size)
+        return LabeledImages(images, torch.as_tensor(data.targets), tuple(data.classes))
     images = load_images(dataset, image_size)
     if dataset == "mnist5k":
         return LabeledImages(images, load_mnist5k()[1], tuple("0123456789"))
-    if dataset in TORCHVISION:
-        data = load_torchvision(dataset)
-        return LabeledImages(images, torch.as_tensor(data.targets), tuple(data.classes))
     places = [Path(path).relative_to(dataset).parts for path in image_paths(Path(dataset))]
     for place in places:
         if len(place) < 2:

@@ -39,8 +39,7 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
     if dataset == "stacked-digits":
         return resized(load_stacked_digits()[0], image_size)
     if dataset in TORCHVISION:
-        images = torch.as_tensor(load_torchvision(dataset).data)
-        return resized(images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous(), image_size)
+        return resized(images_of(load_torchvision(dataset)), image_size)
     if dataset and Path(dataset).is_dir():  # Path("") is the current folder
         return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
     raise BadInput(f"--dataset {dataset!r}: neither {', '.join(DATASETS)} nor a folder; name one of those")
@@ -55,6 +54,12 @@ def load_torchvision(dataset: str) -> MNIST | CIFAR10:
     except (OSError, RuntimeError) as error:
         message = f"the download into {DOWNLOADS} failed ({str(error).splitlines()[0]})"
         raise BadInput(f"--dataset {dataset}: {message}; mnist5k ships with the repository") from error
+
+
+def images_of(data: MNIST | CIFAR10) -> Tensor:
+    """Return the images of a torchvision data set as uint8 (N, C, H, W)."""
+    images = torch.as_tensor(data.data)
+    return images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
 
 
 def resized(images: Tensor, size: int | None) -> Tensor:

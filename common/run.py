@@ -206,7 +206,7 @@ class Run:
     def seed_step(self, datasets: int, step: int) -> None:
         """Make all random numbers of a step a function of (seed, step), and those that it draws itself of the rank."""
         # Not torch.manual_seed: where CUDA is idle, that takes half a millisecond and keeps a stack trace each time.
-        for generator in self.own_generators:
+        for generator in self.own_generators if self.ranks.count > 1 else ():
             generator.manual_seed(seed_for(self.options.seed, datasets, step, 1 + self.ranks.rank))
         for generator in self.generators:
             generator.manual_seed(seed_for(self.options.seed, datasets, step))
