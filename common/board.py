@@ -1,8 +1,6 @@
-"""What TensorBoard shows of a run: the names of its curves, their charts, its pictures."""
+"""What TensorBoard shows of a run: the names of its curves, and its pictures."""
 
 import io
-import re
-from collections.abc import Iterable
 
 from torch import Tensor
 from torchvision.transforms.v2.functional import to_pil_image
@@ -19,12 +17,6 @@ TAGS = {
 def tag_of(name: str) -> str:
     """Return the TensorBoard tag of a result: from TAGS, `loss/cycle` for `cycle_loss`, else the name itself."""
     return TAGS.get(name) or (f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name)
-
-
-def charts(tags: Iterable[str]) -> dict[str, dict[str, list]]:
-    """Return the layout of TensorBoard's custom scalars: one chart for all tags that differ only after the last `/`."""
-    groups = dict.fromkeys(tag.rpartition("/")[0] for tag in tags if "/" in tag)
-    return {"training": {group: ["Multiline", [f"^{re.escape(group)}/[^/]+$"]] for group in groups}}
 
 
 def grid(images: Tensor, columns: int) -> Tensor:

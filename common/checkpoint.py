@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from torch import Tensor
-from torch.optim import Adam, AdamW, Optimizer
+from torch.optim import Adam, AdamW
 
 from common.errors import BadInput, refusing
 
@@ -65,12 +64,6 @@ def as_bytes(state: Any) -> bytes:
     return file.getvalue()
 
 
-def identity(path: Path) -> list[int]:
-    """Return what tells a checkpoint's file, or that in a run's folder, from the one that replaces it."""
-    status = (path / "checkpoint.pt" if path.is_dir() else path).stat()
-    return [status.st_ino, status.st_mtime_ns]
-
-
 def short_path(path: Path) -> Path:
     """Return `path` relative to the current folder if it is inside it, else absolute."""
     path, here = path.resolve(), Path.cwd()
@@ -80,8 +73,8 @@ def short_path(path: Path) -> Path:
 def load_checkpoint(run: Path) -> dict[str, Any]:
     """Return what `Run.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
 
-    Nothing in it is executed. `script` is a str, `step` an int, `options` a dict and `data_shapes` a list of shapes
-    (N, C, H, W); `file` is its `identity`; the rest is still to be checked. Raises BadInput for what is no checkpoint.
+    Nothing in it is executed. `script` is a str, `step` a positive int, `options` a dict, `data_shapes` a list, and
+    `written` the file's time; what they hold is still to be checked. Raises BadInput for what is no checkpoint.
     """
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
@@ -89,11 +82,10 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
     with refusing(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
-        file = identity(path)
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True) | {"file": file}
-        numbers = [checkpoint["step"], *(number for shape in checkpoint["data_shapes"] for number in shape)]
-        facts = (checkpoint["script"], str), (checkpoint["options"], dict), *((number, int) for number in numbers)
-        if not all(type(fact) is kind for fact, kind in facts) or min(numbers[1:]) < 1 or len(numbers) % 4 != 1:
+        written = {"written": path.stat().st_mtime_ns}
+        checkpoint = written | torch.load(path, map_location="cpu", weights_only=True)
+        facts = {"script": str, "step": int, "options": dict, "data_shapes": list}
+        if any(type(checkpoint[name]) is not kind for name, kind in facts.items()) or checkpoint["step"] < 1:
             raise ValueError("it lacks what a run saves")
     return checkpoint
 
@@ -106,14 +98,9 @@ def state_of(part: Any) -> Any:
 def load_state(part: Any, state: Any) -> None:
     """Load what `state_of` returned; raises an error of any type if it does not fit.
 
-    Of an optimizer its numbers are loaded, not its flags. The fused form of Adam takes the parameter's shape and memory
-    layout for granted, so its tensors are checked and copied.
+    Fused Adam takes the parameter's shape and memory layout for granted, so its tensors are checked and copied.
     """
-    if isinstance(part, Optimizer):
-        groups = zip(part.state_dict()["param_groups"], state["param_groups"], strict=True)
-        numbers = [own | {k: v for k, v in saved.items() if type(v) in (int, float, tuple)} for own, saved in groups]
-        part.load_state_dict({"state": state["state"], "param_groups": numbers})
-    elif hasattr(part, "load_state_dict"):
+    if hasattr(part, "load_state_dict"):
         part.load_state_dict(state)
     else:
         part.set_state(state)
@@ -123,10 +110,3 @@ def load_state(part: Any, state: Any) -> None:
             if entry[name].shape != own.shape:
                 raise ValueError(f"{name} has the shape {tuple(entry[name].shape)}, not {tuple(own.shape)}")
             entry[name] = own.copy_(entry[name])
-
-
-def all_finite(state: Any) -> bool:
-    """Return whether every number in a state is finite."""
-    if isinstance(state, dict | list | tuple):
-        return all(map(all_finite, state.values() if isinstance(state, dict) else state))
-    return bool(torch.as_tensor(state).isfinite().all()) if isinstance(state, Tensor | float) else True

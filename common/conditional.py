@@ -1,17 +1,15 @@
 """Labels: data sets whose images have a class, and networks that are told it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import tee
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from common.data import TORCHVISION, images_of, load_images, load_mnist5k, load_torchvision, resized, selected
+from common.data import TORCHVISION, Images, images_of, load_images, load_mnist5k, load_torchvision, resized
 from common.errors import BadInput
-from common.image_files import StreamedImages, image_paths
+from common.image_files import image_paths
 from common.models import MODELS
 
 
@@ -22,30 +20,13 @@ class LabeledImages:
     images: what `load_images` returns, N of them. labels: int64 (N,), indices into `classes`, the names.
     """
 
-    images: Tensor | StreamedImages
+    images: Images
     labels: Tensor
     classes: tuple[str, ...]
 
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, rows: slice) -> "LabeledImages":
-        return replace(self, images=self.images[rows], labels=self.labels[rows])
-
-    @property
-    def shape(self) -> torch.Size:
-        """The shape of the images, (N, C, H, W)."""
-        return self.images.shape
-
     def to(self, device: torch.device) -> "LabeledImages":
         """Return the data set on `device`."""
-        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
-
-    def batches(self, order: Iterator[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the images and the labels of each tensor of indices in `order`, which may be endless."""
-        order, same_order = tee(order)
-        images = selected(self.images, order) if isinstance(self.images, Tensor) else self.images.batches(order)
-        return zip(images, selected(self.labels, same_order), strict=True)
+        return LabeledImages(self.images.to(device), self.labels.to(device), self.classes)
 
 
 def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledImages:
@@ -63,10 +44,8 @@ def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledI
     if dataset == "mnist5k":
         return LabeledImages(images, load_mnist5k()[1], tuple("0123456789"))
     places = [Path(path).relative_to(dataset).parts for path in image_paths(Path(dataset))]
-    for place in places:
-        if len(place) < 2:
-            message = f"{place[0]} has no class; labels take a folder of images for each class"
-            raise BadInput(f"--dataset {dataset}: {message}")
+    if stray := [place[0] for place in places if len(place) < 2]:
+        raise BadInput(f"--dataset {dataset}: {stray[0]} has no class; labels take a folder of images for each class")
     classes = sorted({place[0] for place in places})
     labels = [classes.index(place[0]) for place in places]
     return LabeledImages(images, torch.tensor(labels), tuple(classes))

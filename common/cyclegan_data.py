@@ -10,13 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common.data import load_images, load_mnist5k, resized
+from common.data import Images, load_images, load_mnist5k, resized
 from common.errors import BadInput
 from common.image_files import StreamedImages, load_folder
-
-JUDGED = 1000  # the error is measured on at most so many images
-
-Images = Tensor | StreamedImages
 
 
 @dataclass(frozen=True)
@@ -36,32 +32,22 @@ class Domains:
         return replace(self, **moved)
 
 
-def load_domains(dataset: str, image_size: int | None = None, load_size: int | None = None) -> Domains:
+def load_domains(dataset: str, image_size: int | None = None) -> Domains:
     """Return the domains in the folders trainA, trainB, testA and testB of `dataset`, or two made from `dataset`.
 
-    image_size: pixels a side to train at; None is 256 for the four folders, and as in `load_images` for other data.
-    load_size: pixels a side to crop from, for the four folders alone; None is 286/256 of image_size. Raises BadInput.
+    image_size: pixels a side to train at; None is 256 for the four folders, and as in `load_images` for other data. The
+    four are RGB, those to train on bigger, to crop from; they are also the test's if there are no others.
     """
-    if dataset and Path(dataset, "trainA").is_dir():
-        return load_four_folders(Path(dataset), image_size or 256, load_size)
-    if load_size:
-        raise BadInput(f"--load-size {load_size}: is for a --dataset with trainA and trainB in it; leave it out")
-    return make_domains(dataset, image_size)
-
-
-def load_four_folders(folder: Path, image_size: int, load_size: int | None) -> Domains:
-    """Return the domains in `folder`, all RGB if one is; without testA or testB, the training images are the test's."""
-    load_size = load_size or round(image_size * 286 / 256)  # as published
-    if load_size < image_size:
-        raise BadInput(f"--load-size {load_size}: must be at least the image size, {image_size}")
+    folder = Path(dataset)
+    if not dataset or not (folder / "trainA").is_dir():
+        return make_domains(dataset, image_size)
+    size = image_size or 256
     trained = [folder / "trainA", folder / "trainB"]
-    held_out = [folder / "testA", folder / "testB"]
-    tested = [path if path.is_dir() else instead for path, instead in zip(held_out, trained, strict=True)]
-    parts = [(path, load_size) for path in trained] + [(path, image_size) for path in tested]
-    loaded = [load_folder(*part) for part in parts]
-    if len({images.shape[1] for images in loaded}) > 1:
-        loaded = [load_folder(*part, "RGB") for part in parts]
-    return Domains(*loaded, truth=None, augmented=True)
+    tested = [folder / "testA", folder / "testB"]
+    tested = [path if path.is_dir() else instead for path, instead in zip(tested, trained, strict=True)]
+    bigger = round(size * 286 / 256)  # as published
+    parts = [(path, bigger) for path in trained] + [(path, size) for path in tested]
+    return Domains(*[load_folder(*part, "RGB") for part in parts], truth=None, augmented=True)
 
 
 def make_domains(dataset: str, image_size: int | None) -> Domains:
@@ -78,7 +64,7 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
     else:
         tenth = torch.arange(len(images)) % 10 == 0
         held_out, images = images[tenth], images[~tenth]
-    held_out = held_out[:JUDGED]
+    held_out = held_out[:1000]  # enough to measure the error
     truth = outlines(held_out)
     return Domains(images[0::2], outlines(images[1::2]), held_out, truth, truth, augmented=False)
 

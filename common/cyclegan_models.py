@@ -3,7 +3,6 @@
 Zhu et al., "Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017), appendix 7.2.
 """
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -88,13 +87,10 @@ class ImagePool:
     keeps the pool that one process would keep.
     """
 
-    def __init__(
-        self, size: int = 50, ranks: Any = None, shape: Sequence | None = None, generator: torch.Generator | None = None
-    ):
+    def __init__(self, size: int = 50, ranks: Any = None, generator: torch.Generator | None = None):
         # ranks: its `all_rows` and `local_rows` gather the fakes of all processes and return this one's; None is this
-        # process alone. shape: (C, H, W) that the images of a loaded state must have; None allows any. generator: of
-        # random numbers on the CPU, the same on all ranks; None is torch's own.
-        self.size, self.ranks, self.shape, self.generator = size, ranks, shape, generator
+        # process alone. generator: of random numbers on the CPU, the same on all ranks; None is torch's own.
+        self.size, self.ranks, self.generator = size, ranks, generator
         self.images: list[Tensor] = []
 
     def exchange(self, fakes: Tensor) -> Tensor:
@@ -120,9 +116,7 @@ class ImagePool:
         return {"images": torch.stack([image.cpu() for image in self.images]) if self.images else torch.empty(0)}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Load the images of a `state_dict`; raises ValueError for more than `size`, or for another shape."""
-        images = state["images"]
-        shape = tuple(self.shape or images.shape[1:])
-        if len(images) > self.size or (len(images) and (images.ndim != 4 or images.shape[1:] != shape)):
-            raise ValueError(f"{tuple(images.shape)} for a pool of {self.size} images of {shape}")
-        self.images = list(images)
+        """Load the images of a `state_dict`; raises ValueError for more than `size`."""
+        if len(state["images"]) > self.size:
+            raise ValueError(f"{len(state['images'])} images for a pool of {self.size}")
+        self.images = list(state["images"])

@@ -16,19 +16,18 @@ from torch import Tensor
 from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
-from common.errors import BadInput
+from common.errors import BadInput, refusing
 from common.image_files import StreamedImages, load_folder
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
 DATASETS = ("mnist5k", "stacked-digits", *TORCHVISION)  # by name; any other value is the path of a folder
-FOLDER_IMAGE_SIZE = 64
 STACKED = 60_000  # images of stacked-digits
-Images = Any  # a uint8 tensor (N, C, H, W), or with its length, shape, slices and `to`, StreamedImages or LabeledImages
+Images = Tensor | StreamedImages  # uint8 (N, C, H, W)
 
 
-def load_images(dataset: str, image_size: int | None = None) -> Tensor | StreamedImages:
+def load_images(dataset: str, image_size: int | None = None) -> Images:
     """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3; a big folder as a stream.
 
     dataset: one of DATASETS, or a path to a folder of images. image_size: pixels a side; None keeps a data set's own
@@ -41,19 +40,17 @@ def load_images(dataset: str, image_size: int | None = None) -> Tensor | Streame
     if dataset in TORCHVISION:
         return resized(images_of(load_torchvision(dataset)), image_size)
     if dataset and Path(dataset).is_dir():  # Path("") is the current folder
-        return load_folder(Path(dataset), image_size or FOLDER_IMAGE_SIZE)
+        return load_folder(Path(dataset), image_size or 64)
     raise BadInput(f"--dataset {dataset!r}: neither {', '.join(DATASETS)} nor a folder; name one of those")
 
 
 def load_torchvision(dataset: str) -> MNIST | CIFAR10:
     """Return a torchvision data set, downloaded once by all processes of a machine; raises BadInput if that fails."""
-    try:
+    message = f"cannot be downloaded into {DOWNLOADS}; mnist5k ships with the repository"
+    with refusing(f"--dataset {dataset}: {message}", (OSError, RuntimeError)):
         DOWNLOADS.mkdir(exist_ok=True)
         with FileLock(DOWNLOADS / ".lock"):
             return TORCHVISION[dataset](DOWNLOADS, train=True, download=True)
-    except (OSError, RuntimeError) as error:
-        message = f"the download into {DOWNLOADS} failed ({str(error).splitlines()[0]})"
-        raise BadInput(f"--dataset {dataset}: {message}; mnist5k ships with the repository") from error
 
 
 def images_of(data: MNIST | CIFAR10) -> Tensor:
@@ -98,14 +95,19 @@ def to_uint8(images: Tensor) -> Tensor:
     return images.add(1).mul(127.5).round().clamp(0, 255).byte()
 
 
-def batches(images: Images, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator:
+def batches(data: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator:
     """Yield each step's batch, as floats in [-1, 1] on the images' device, without end; if labeled, with its labels.
 
-    rows: the slice of every batch to yield; no other image is read. Raises BadInput for what cannot be read.
+    data: uint8 images (N, C, H, W), a tensor or a stream, or LabeledImages. rows: the slice of every batch to yield; no
+    other image is read. Raises BadInput for what cannot be read.
     """
-    order = (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
-    for batch in selected(images, order) if isinstance(images, Tensor) else images.batches(order):
-        yield (to_float(batch[0]), *batch[1:]) if isinstance(batch, tuple) else to_float(batch)
+    images, labels = getattr(data, "images", data), getattr(data, "labels", None)
+
+    def order() -> Iterator[Tensor]:
+        return (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
+
+    reals = map(to_float, selected(images, order()) if isinstance(images, Tensor) else images.batches(order()))
+    yield from reals if labels is None else zip(reals, selected(labels, order()), strict=True)
 
 
 def selected(values: Tensor, order: Iterator[Tensor]) -> Iterator[Tensor]:

@@ -1,10 +1,10 @@
 """Image files: found in a folder, read as uint8 tensors, or streamed where they do not fit into memory."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from glob import glob
 from pathlib import Path
 
 import numpy as np
@@ -68,9 +68,8 @@ class StreamedImages:
 def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
-    Sorted by path. Up to MEMORY_LIMIT they are read into a tensor; a bigger folder is streamed. mode: `L` for C 1,
-    `RGB` for C 3; None makes C 1 if all are greyscale by their headers. Raises BadInput, naming the path, for an empty
-    folder or a file that cannot be read, which a stream may meet later.
+    Sorted by path; more than MEMORY_LIMIT are streamed. mode: `L` for C 1, `RGB` for C 3; None makes C 1 if all are
+    greyscale. Raises BadInput for no images and for a file that cannot be read, which a stream may meet later.
     """
     paths = image_paths(folder)
     mode = mode or max(map(header_mode, tqdm(paths, "checking images", leave=False, delay=1)))
@@ -81,13 +80,8 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
 
 def image_paths(folder: Path) -> list[str]:
     """Return the sorted paths of the image files below `folder`, by suffix; raises BadInput for none."""
-
-    def refuse(error: OSError) -> None:
-        raise BadInput(f"{error.filename} cannot be listed ({error.strerror}); make it readable") from error
-
-    walk = os.walk(folder, onerror=refuse, followlinks=True)
-    found = [(parent, name) for parent, _, names in walk for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
-    paths = [f"{parent}/{name}" for parent, name in found if not name.startswith("._")]  # macOS's notes on a file
+    names = glob("**/*", root_dir=folder, recursive=True)  # noqa: PTH207 (Path.glob follows no links)
+    paths = [f"{folder}/{name}" for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
     if not paths:
         raise BadInput(f"{folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
     return sorted(paths)
@@ -96,9 +90,8 @@ def image_paths(folder: Path) -> list[str]:
 def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
-    16 bits are scaled to 8; CMYK is converted without a colour profile. image_size: None keeps the image's own size,
-    (C, H, W). mode: `L` for C 1, `RGB` for C 3; None keeps greyscale images greyscale and makes all others RGB. Raises
-    BadInput, naming the path, for a file that cannot be read.
+    16 bits are scaled to 8; CMYK is converted without a colour profile. image_size: None keeps the image's own (H, W).
+    mode: `L` for C 1, `RGB` for C 3; None takes `mode_of`. Raises BadInput for a file that cannot be read.
     """
     with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
         image = on_white(ImageOps.exif_transpose(file)).convert(mode or mode_of(file))

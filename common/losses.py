@@ -1,9 +1,7 @@
 """GAN losses on logits of any shape; there are no label tensors, which could have the wrong shape.
 
 Cross-entropy: Goodfellow et al., "Generative Adversarial Networks" (2014), section 3. Least squares: Mao et al., "Least
-Squares Generative Adversarial Networks" (2017), with CycleGAN's targets, 1 for real and 0 for fake. Hinge: Lim and Ye,
-"Geometric GAN" (2017). Relativistic: Jolicoeur-Martineau (2019), without its output function, as in Huang et al., "The
-GAN is dead; long live the GAN!" (2024).
+Squares Generative Adversarial Networks" (2017), with CycleGAN's targets, 1 for real and 0 for fake.
 """
 
 import torch
@@ -34,27 +32,6 @@ def least_squares_generator_loss(fake_logits: Tensor) -> Tensor:
     return (at_least_float32(fake_logits) - 1).square().mean()
 
 
-def hinge_discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
-    """Mean of the two halves, `(relu(1 - D(x)) + relu(1 + D(G(z)))) / 2`; logits of any shape in, a 0-d tensor out."""
-    real_logits, fake_logits = at_least_float32(real_logits), at_least_float32(fake_logits)
-    return (F.relu(1 - real_logits).mean() + F.relu(1 + fake_logits).mean()) / 2
-
-
-def hinge_generator_loss(fake_logits: Tensor) -> Tensor:
-    """`-D(G(z))`; logits of any shape in, a 0-d tensor out."""
-    return -at_least_float32(fake_logits).mean()
-
-
 def at_least_float32(logits: Tensor) -> Tensor:
     """Return bfloat16 and float16 logits, as autocast makes them, in float32, and all others as they are."""
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
-
-
-def relativistic_loss(higher: Tensor, lower: Tensor) -> Tensor:
-    """`softplus(lower - higher)`, pair by pair, mean; logits of any one shape in, a 0-d tensor out.
-
-    (real, fake) for D, (fake, real) for G. Raises ValueError for two shapes: (N, 1) and (N,) would make N * N pairs.
-    """
-    if higher.shape != lower.shape:
-        raise ValueError(f"relativistic_loss pairs logits, but got {tuple(higher.shape)} and {tuple(lower.shape)}")
-    return F.softplus(at_least_float32(lower) - at_least_float32(higher)).mean()

@@ -31,7 +31,7 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tupl
 
     - no batch normalisation: group normalisation in G (Wu and He, 2018), so no layer mixes samples;
     - D begins with squares of 2x2 pixels as channels, and both networks have a hidden linear layer: cheaper;
-    - a residual block in G at its smallest size (He et al., 2016);
+    - G has a residual block at its smallest size (He et al., 2016);
     - G's hidden layers have a mean of zero, tanh and no first biases: else what all fakes have in common dominates;
     - G clips its noise at 0.15: fewer samples between the classes, less variety (Brock et al., 2019, appendix E);
     - G's first weights are orthogonal (Saxe et al., 2014) and large, so they change slowly (van Laarhoven, 2017).

@@ -15,21 +15,15 @@ def fused_adam(parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float
     would give a wrong gradient without an error.
     """
     optimizer = torch.optim.Adam(parameters, lr=lr, betas=betas, fused=True)
+
+    def increment_versions(*_: object) -> None:
+        weights = (weight for group in optimizer.param_groups for weight in group["params"])
+        increment_version([weight for weight in weights if weight.grad is not None])
+
     optimizer.register_step_post_hook(increment_versions)
     return optimizer
 
 
-def increment_versions(optimizer: torch.optim.Optimizer, *_: object) -> None:
-    """Increment the version of every weight that `optimizer` has stepped; a step post-hook."""
-    weights = (weight for group in optimizer.param_groups for weight in group["params"])
-    increment_version([weight for weight in weights if weight.grad is not None])
-
-
 def linear_decay(steps: int, start: int) -> Callable[[int], float]:
-    """Return the learning rate's factor as a function of the steps done: 1 up to `start`, then linearly down to 0.
-
-    A function of the step, so that a resumed run may get more steps. Raises ValueError if `start` is above `steps`.
-    """
-    if start > steps:
-        raise ValueError(f"there are {steps} steps; choose fewer")
+    """Return the learning rate's factor after so many steps: 1 up to `start`, then linearly down to 0 at `steps`."""
     return lambda done: min(1.0, (steps - done) / max(1, steps - start))

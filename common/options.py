@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
@@ -52,27 +52,14 @@ def ranges_in(kind: Any) -> Iterator[Range]:
 
 
 @dataclass(frozen=True)
-class DataOptions(Options):
-    """What to train on."""
+class TrainingOptions(Options):
+    """What to train on, what, and how."""
 
     dataset: str = "mnist5k"  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
     image_size: Pixels | None = None  # Pixels a side. None: the data set's own size, 64 for a folder.
-
-
-@dataclass(frozen=True)
-class NetworkOptions(Options):
-    """What to train: networks of `common/models.py`. A script with networks of its own does without."""
-
-    model: Literal["conv", "wide", "mlp"] = "conv"
-    """Convolutional networks, the same with twice the channels, or fully connected ones."""
+    model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional, the same with twice the channels, fully connected.
     z_dim: Annotated[int, Range(1, 2**16)] = 8
     """Length of the noise vector that the generator starts from; more for data with more variety."""
-
-
-@dataclass(frozen=True)
-class OptimizerOptions(Options):
-    """How to train."""
-
     lr: Rate = 2e-3  # Adam's learning rate, for G. Colour pictures of 64 pixels need 5e-4, also for D.
     lr_d: Rate | None = None  # Adam's learning rate, for D. None: a third of G's.
     betas: tuple[Decay, Decay] = (0.0, 0.999)  # Adam's decay rates of the gradient's mean and of its square.
@@ -87,9 +74,7 @@ class RunOptions(Options):
     steps: Count = 1550  # Steps to train, each one update of every network.
     seed: Seed = 0  # Fixes the initial weights, the noise and the order of the images.
     device: str | None = None  # cpu, cuda, cuda:1, ... None: CUDA where it is available.
-    precision: Literal["fp32", "bf16"] = "fp32"
-    """bf16 computes in bfloat16 by autocast; weights and losses stay in float32."""
-    compile: bool = False  # Compile the networks: half a minute of waiting for faster steps.
+    precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
     runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"
     """Where the run's folder <script>/<date-time> is made."""
     name: str | None = None  # Added to the name of that folder.
@@ -109,12 +94,12 @@ class RunOptions(Options):
 
 
 @dataclass(frozen=True)
-class GanOptions(RunOptions, OptimizerOptions, NetworkOptions, DataOptions):  # --help begins with the last base
-    """Options of the scripts with one generator and one discriminator."""
+class GanOptions(RunOptions, TrainingOptions):  # --help begins with the last base
+    """Options of the scripts with one generator and one discriminator of `common/models.py`."""
 
 
 # What may change when a run is resumed, beside a higher --steps and another folder of the same images.
-CHANGEABLE = ("device", "compile", "log_every", "sample_every", "checkpoint_every")
+CHANGEABLE = ("device", "log_every", "sample_every", "checkpoint_every")
 
 
 def stored_options(checkpoint: dict, kind: type[RunOptions], *words: str) -> RunOptions:
@@ -122,11 +107,14 @@ def stored_options(checkpoint: dict, kind: type[RunOptions], *words: str) -> Run
 
     Raises BadInput for an option that `kind` does not have: the run would continue without it.
     """
-    stored = checkpoint["options"]
-    for name in stored.keys() - {field.name for field in fields(kind)}:
-        message = f"made by {checkpoint['script']}.py with {flag(str(name))}, which this script does not have"
-        raise BadInput(f"--resume: {message}; take the version that made it")
-    stored_words = [word for name, value in stored.items() for word in as_words(name, value)]
+    stored_words = []
+    for name, value in checkpoint["options"].items():
+        if name not in kind.__dataclass_fields__:
+            message = (
+                f"made by {checkpoint['script']}.py with {typed(str(name), value)}, which this script does not have"
+            )
+            raise BadInput(f"--resume: {message}; take the version that made it")
+        stored_words += as_words(name, value)
     return tyro.cli(kind, args=[*stored_words, *words])
 
 
@@ -147,16 +135,12 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
             raise BadInput(f"{typed(name, value)}: the run {run} has {typed(name, before[name])}; leave it out")
 
 
-def flag(name: str) -> str:
-    """Return an option's name as one writes it on the command line."""
-    return f"--{name.replace('_', '-')}"
-
-
 def as_words(name: str, value: object) -> list[str]:
     """Return an option as the words of a command line."""
+    flag = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
     if isinstance(value, bool):
-        return [flag(name) if value else flag(f"no_{name}")]
-    return [flag(name), *map(str, value)] if isinstance(value, list | tuple) else [f"{flag(name)}={value}"]
+        return [flag]
+    return [flag, *map(str, value)] if isinstance(value, list | tuple) else [f"{flag}={value}"]
 
 
 def typed(name: str, value: object) -> str:
@@ -168,8 +152,7 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
     """Parse the command line into options of this kind and call `main` with them.
 
     With `--resume`, the options left out are those of the run. What ends a run early ends the process with one line on
-    stderr: status 2 for `BadInput`, 1 for `Stopped` and an OSError. After a signal the status is 128 plus
-    its number.
+    stderr: status 2 for `BadInput`, 1 for `Stopped` and an OSError; after a signal with status 128 plus its number.
     """
     description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
     try:

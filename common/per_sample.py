@@ -31,8 +31,7 @@ def check_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
     with torch.enable_grad(), torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
         logits = torch.func.functional_call(network, buffers, samples)
         if not isinstance(logits, Tensor) or logits.shape[:1] != samples.shape[:1]:
-            kind = tuple(logits.shape) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
-            raise ValueError(f"the discriminator must give logits (N, ...) for N samples, not {kind}")
+            raise ValueError("the discriminator must give logits (N, ...) for N samples")
         (gradient,) = grad(logits[0].sum(), samples, allow_unused=True)
     if gradient is not None and gradient[1:].any():
         raise ValueError(

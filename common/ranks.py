@@ -1,10 +1,10 @@
 """Data-parallel training under torchrun, where each process is a rank."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from common.errors import BadInput, Stopped
@@ -13,8 +13,9 @@ from common.errors import BadInput, Stopped
 class Ranks:
     """The processes of a run, seen from one of them; with a single process, no method has an effect.
 
-    Every rank holds all weights and computes on its rows of the global batch, as many as the others. A loss is a mean
-    over samples and no layer mixes samples, so the gradient of the global batch is the mean of the ranks' gradients.
+    Every rank holds all weights, which one seed makes alike, and computes on its rows of the global batch. A loss is a
+    mean over samples, no layer mixes samples and all ranks have as many, so the gradient of the global batch is the
+    mean of the ranks' gradients.
     """
 
     def __init__(self, batch_size: int):
@@ -63,12 +64,6 @@ class Ranks:
         if self.count > 1:
             collective(dist.all_gather_object, values, value)
         return values
-
-    def broadcast_weights(self, networks: Iterable[nn.Module]) -> None:
-        """Give every rank the weights of rank 0: one seed need not give the same bits on two processor types."""
-        for network in networks if self.count > 1 else ():
-            for tensor in network.state_dict().values():
-                collective(dist.broadcast, tensor, 0)
 
 
 def collective(operation: Callable[..., object], *arguments: object) -> None:

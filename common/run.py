@@ -1,6 +1,5 @@
-"""The bookkeeping of a training run, which is the same in all scripts.
+"""The bookkeeping of a training run: device, seed, TensorBoard, progress bar, checkpoints, a clean end on Ctrl-C.
 
-Device and seed, TensorBoard, the progress bar, sample grids, checkpoints and resuming, and a clean end on Ctrl-C.
 Networks, optimizers, the step and everything else that changes the weights are in the scripts.
 """
 
@@ -12,71 +11,47 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch._functorch import config as functorch_config
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
+from torch.utils._pytree import tree_leaves
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common import checkpoint as files
-from common.board import charts, grid, png, tag_of
+from common.board import grid, png, tag_of
 from common.checkpoint import short_path, state_of, write_whole
 from common.data import Images, batches, seed_for, to_uint8
 from common.errors import BadInput, Interrupted, Stopped, refusing
 from common.options import RunOptions, check_resumable
 from common.ranks import Ranks
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 class Run:
     """One run of a training script: a loop over `steps`, which calls `log`."""
 
     def __init__(self, script: str, options: RunOptions):
-        """Find the other processes, pick the device and seed torch; runs are in a folder of the script's name.
-
-        Raises BadInput for options that cannot work, or that differ from those of the run to resume.
-        """
+        """Find the other processes, pick the device and seed torch; raises BadInput for options that cannot work."""
         self.options, self.path, self.script = options, Path(script), Path(script).stem
         if options.resume:
             self.checkpoint = vars(options).pop("checkpoint", None) or files.load_checkpoint(options.resume)
             check_resumable(self.script, options, self.checkpoint)
         self.ranks, self.device = Ranks(options.batch_size), pick_device(options.device)
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
-        self.measured: dict[str, float] = {}
         torch.manual_seed(options.seed)
-        self.own_generators = [torch.default_generator]  # what a step itself draws from
+        self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
         if self.device.type == "cuda":
             torch.set_float32_matmul_precision("high")  # TF32
-            torch.cuda.set_device(self.device.index or 0)
-            self.own_generators.append(torch.cuda.default_generators[self.device.index or 0])
-        self.generators = self.own_generators  # what all ranks draw from alike, for the global batch
-        if self.ranks.count > 1:
-            self.generators = [torch.Generator(own.device) for own in self.own_generators]
-        self.cpu_generator, self.generator = self.generators[0], self.generators[-1]  # on the CPU, on the run's device
-
-    def place(self, network: nn.Module) -> nn.Module:
-        """Move a network to the run's device, compile it in place if `--compile` says so, and return it."""
-        network.to(self.device)
-        if self.options.compile:
-            # A compiled backward pass reuses its buffers and refuses retain_graph=True, unless this is off.
-            functorch_config.donated_buffer = False
-            # As `network.compile()`, which in some versions of PyTorch leaves an nn.Sequential as it is, without a word
-            # (https://github.com/pytorch/pytorch/issues/150915).
-            network._compiled_call_impl = torch.compile(lambda *samples: network._call_impl(*samples))
-        return network
+            torch.cuda.set_device(self.device)
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
-        shape = self.ranks.count, count, z_dim
-        return torch.randn(shape, device=self.device, generator=self.generator)[self.ranks.rank]
+        z = torch.randn(self.ranks.count, count, z_dim, generator=self.generator)[self.ranks.rank]
+        return z.to(self.device, non_blocking=True)
 
     def precision(self) -> torch.autocast:
         """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""
@@ -105,9 +80,8 @@ class Run:
                 return self.print_results(step)
             streams = []
             for number, images in enumerate(datasets):
-                seed = seed_for(self.options.seed, number)
-                stream = batches(images, self.options.batch_size, seed, step, self.ranks.rows)
-                streams.append(opened.enter_context(closing(stream)))  # ends the threads that read its images
+                part = self.options.batch_size, seed_for(self.options.seed, number), step, self.ranks.rows
+                streams.append(opened.enter_context(closing(batches(images, *part))))  # ends the threads that read
             self.open_board(step, opened)
             stopped = 0
             while step < self.options.steps and not stopped:
@@ -128,16 +102,17 @@ class Run:
 
     def check(self, datasets: tuple[Images, ...]) -> None:
         """Raise BadInput for what a run cannot train on or save, or what several ranks cannot train as one process."""
-        for images in datasets:
+        parts = [getattr(data, "images", data) for data in datasets]  # without labels
+        for images in parts:
             if isinstance(images, Tensor) and (images.dtype != torch.uint8 or images.ndim != 4):
                 raise BadInput(f"data are uint8 images (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
-        shapes = [list(images.shape) for images in datasets]
-        classes = [list(images.classes) for images in datasets if hasattr(images, "classes")]
+        shapes = [list(images.shape) for images in parts]
+        classes = [list(data.classes) for data in datasets if hasattr(data, "classes")]
         facts = {"script": self.script, "options": self.options.to_store(), "data_shapes": shapes, "classes": classes}
         self.facts = facts | origin(self.path, self.device)
         for name, part in self.state.items():
             with refusing(f"state {name!r}: cannot be in a checkpoint"):
-                if name in {*self.facts, "step", "sums", "file"}:
+                if name in {*self.facts, "step", "sums", "written"}:
                     raise ValueError("the name is taken; choose another")
                 torch.load(io.BytesIO(files.as_bytes(state_of(part))), weights_only=True)
         if self.ranks.count == 1:
@@ -145,12 +120,9 @@ class Run:
         if any(other != [facts, self.device.type] for other in self.ranks.gather([facts, self.device.type])):
             raise BadInput("the processes have different options or images; start all with the same command")
         for name, part in self.state.items():
-            hooks = [*part._optimizer_step_pre_hooks.values()] if isinstance(part, Optimizer) else None
-            if hooks is not None and hooks[:1] != [self.ranks.average_gradients]:
+            hooks = [*getattr(part, "_optimizer_step_pre_hooks", {}).values()]
+            if isinstance(part, Optimizer) and hooks[:1] != [self.ranks.average_gradients]:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
-            for layer in part.modules() if isinstance(part, nn.Module) else ():
-                if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm) and layer.training:
-                    raise BadInput(f"{name}: batch normalisation sees a part of the batch; take GroupNorm")
 
     def enter_folder(self, opened: ExitStack) -> None:
         """Make the folder of a new run, or take that of the run to resume, and lock it until `opened` ends."""
@@ -166,17 +138,15 @@ class Run:
         """Load the checkpoint's state and return its step; raises BadInput if it does not fit."""
         run, checkpoint = self.options.resume, self.checkpoint
         del self.checkpoint  # so that its memory is free once the state is loaded
-        if checkpoint["file"] != files.identity(run):
+        if checkpoint["written"] != (run / "checkpoint.pt").stat().st_mtime_ns:
             raise BadInput(f"--resume {run}: another process has just continued this run; resume it again")
         for name in ("data_shapes", "classes"):
             if checkpoint.get(name) != self.facts[name]:
                 message = f"the {name} are {self.facts[name]}, but were {checkpoint.get(name)}; use the same images"
                 raise BadInput(f"--resume {run}: {message}")
-        with refusing(f"{run}: does not hold a step of {self.options.steps}, or the sums of the curves"):
-            range(1, self.options.steps + 1).index(checkpoint["step"])
-            self.sums = {str(name): (float(total), int(count)) for name, (total, count) in checkpoint["sums"].items()}
-            if any(count < 1 for _, count in self.sums.values()):
-                raise ValueError("a sum of no steps")
+        with refusing(f"{run}: does not hold the sums of the curves"):
+            sums = checkpoint["sums"].items()
+            self.sums = {str(name): (float(total), max(1, int(count))) for name, (total, count) in sums}
         for name, part in self.state.items():
             with refusing(f"{run}: does not hold this {name}"):
                 files.load_state(part, checkpoint[name])
@@ -184,10 +154,8 @@ class Run:
 
     def open_board(self, step: int, opened: ExitStack) -> None:
         """Open TensorBoard and the progress bar, and write what a run shows before its next step."""
-        self.ranks.broadcast_weights(part for part in self.state.values() if isinstance(part, nn.Module))
         progress = {"initial": step, "total": self.options.steps, "unit": "step", "dynamic_ncols": True}
         self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not self.ranks.leads))
-        self.logged_at = time.perf_counter(), step
         if self.ranks.leads:
             # TensorBoard ignores what an earlier process logged about steps after the checkpoint.
             self.board = opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
@@ -205,11 +173,11 @@ class Run:
 
     def seed_step(self, datasets: int, step: int) -> None:
         """Make all random numbers of a step a function of (seed, step), and those that it draws itself of the rank."""
-        # Not torch.manual_seed: where CUDA is idle, that takes half a millisecond and keeps a stack trace each time.
-        for generator in self.own_generators if self.ranks.count > 1 else ():
-            generator.manual_seed(seed_for(self.options.seed, datasets, step, 1 + self.ranks.rank))
-        for generator in self.generators:
-            generator.manual_seed(seed_for(self.options.seed, datasets, step))
+        self.generator.manual_seed(seed_for(self.options.seed, datasets, step))
+        own = seed_for(self.options.seed, datasets, step, 1 + self.ranks.rank)
+        torch.default_generator.manual_seed(own)  # torch.manual_seed takes half a millisecond where CUDA is idle
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(own)
 
     def log(self, step: int, results: dict[str, Tensor | float]) -> None:
         """Add the results of a step, by name: numbers, or tensors of one element, which stay on the device.
@@ -218,9 +186,7 @@ class Run:
         """
         for name, value in results.items():
             if isinstance(value, Tensor):
-                if value.numel() != 1:
-                    raise Stopped(f"step {step}: {name!r} is no number, but a tensor of shape {tuple(value.shape)}")
-                value = value.detach().reshape(()).to(torch.get_default_dtype())
+                value = value.detach().reshape(()).float()
             total, count = self.sums.get(name, (0.0, 0))
             self.sums[name] = total + value, count + 1
 
@@ -243,23 +209,16 @@ class Run:
         means = {name: total / count for name, (total, count) in self.totals(step).items()}
         if not self.ranks.leads:
             return
-        now, (then, before) = time.perf_counter(), self.logged_at
-        self.logged_at = now, step
-        speed = (step - before) * self.options.batch_size / (now - then)
         for name, mean in means.items():
             self.board.add_scalar(tag_of(name), mean, step)
-        if step == 1:
-            self.board.add_custom_scalars(charts([*map(tag_of, means), *self.measures]))
-        self.board.add_scalar("throughput/images_per_second", speed, step)
         losses = " ".join(f"{name} {mean:.3f}" for name, mean in means.items() if name.endswith("loss"))
-        self.bar.set_postfix_str(f"{losses}, {speed:,.0f} images/s", refresh=False)
+        self.bar.set_postfix_str(losses, refresh=False)
 
     def totals(self, step: int) -> dict[str, tuple[float, int]]:
         """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number."""
-        dtype = torch.get_default_dtype()
-        tensors = [torch.as_tensor(total, dtype=dtype, device=self.device) for total, _ in self.sums.values()]
-        numbers = self.ranks.mean(torch.stack(tensors)).tolist() if tensors else []
-        totals = {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
+        totals = {}
+        for name, (total, count) in self.sums.items():
+            totals[name] = self.ranks.mean(torch.as_tensor(total, device=self.device).clone()).item(), count
         require_finite(step, totals)
         return totals
 
@@ -273,13 +232,13 @@ class Run:
             network.eval()
         with torch.no_grad():
             drawn = {name: to_uint8(make()) for name, make in self.pictures.items() if callable(make)}
-            self.measured = {name: float(measure()) for name, measure in self.measures.items()}
+            measured = {name: float(measure()) for name, measure in self.measures.items()}
         for module in training:
             module.training = True
         for name, images in drawn.items():
             # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
             self.board.add_image(f"images/{name}", grid(images, self.columns), step)
-        for name, number in self.measured.items():
+        for name, number in measured.items():
             self.board.add_scalar(name, number, step)
         if drawn:
             (self.folder / "samples").mkdir(exist_ok=True)
@@ -304,8 +263,6 @@ class Run:
         if step < self.options.steps:
             torchrun = f"torchrun --standalone --nproc-per-node={self.ranks.count}"
             print(f"Continue:    {'python' if self.ranks.count == 1 else torchrun} {script} --resume {folder}")
-        for name, number in self.measured.items():
-            print(f"{name}: {number:.4f}")
         print(f"Samples:     {short_path(self.folder)}/samples/step-{step:06d}.png")
         print(f"TensorBoard: tensorboard --logdir {parent}")
 
@@ -313,7 +270,8 @@ class Run:
 def require_finite(step: int, values: dict) -> None:
     """Raise Stopped, naming the value, if a number in it is not finite."""
     for name, value in values.items():
-        if not files.all_finite(value):
+        numbers = [torch.as_tensor(leaf) for leaf in tree_leaves(value) if isinstance(leaf, Tensor | float)]
+        if not all(number.isfinite().all() for number in numbers):
             raise Stopped(f"step {step}: {name} is not finite, so no checkpoint is written; try a lower --lr")
 
 
@@ -330,14 +288,12 @@ def pick_device(name: str | None) -> torch.device:
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:
     """Return where a run comes from: its command line, with no path of this machine but those typed, and the code."""
-    path = script.resolve()
-    git = ["git", "-C", str(path.parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    git = ["git", "-C", str(script.resolve().parent), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:  # no git
         commit = ""
-    shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
-    command = shlex.join(["python", str(shown), *sys.argv[1:]])
+    command = shlex.join(["python", str(short_path(script)), *sys.argv[1:]])
     versions = f"torch {torch.__version__}, Python {platform.python_version()}"
     return {"command": command, "commit": commit or "none", "versions": versions, "device": str(device)}
 

@@ -111,17 +111,18 @@ def main() -> int:
         if options.script is not None:
             return audit(options)
         _accept_all_letters()
+        status = 0
         if options.error is not None:
-            return explain(sys.stdin.read() if options.error == "-" else options.error)
-        if options.list:
+            status = explain(sys.stdin.read() if options.error == "-" else options.error)
+        elif options.list:
             print(mistakes.listing())
-            return 0
-        try:
-            mistake = mistakes.load(options.mistake)
-        except ValueError as error:
-            refuse(f"--mistake {options.mistake}: {error}")
-        print(mistakes.describe(mistake), end="")
-        return 0
+        else:
+            try:
+                print(mistakes.describe(mistakes.load(options.mistake)), end="")
+            except ValueError as error:
+                refuse(f"--mistake {options.mistake}: {error}")
+        sys.stdout.flush()
+        return status
     except BrokenPipeError:  # the reader of stdout has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
         return 128 + 13

@@ -101,7 +101,6 @@ class CycleOptions(Options):
 
     dataset: str = "mnist5k"  # A folder with trainA, trainB, testA and testB in it; or a data set of the GAN scripts.
     image_size: Pixels | None = None  # Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own.
-    load_size: Pixels | None = None  # Pixels a side before crop and flip of trainA and trainB. None: 286/256 of those.
     width: Annotated[int, Range(1, 1024)] = 16  # Channels of the networks where they are narrowest. 64 as published.
     blocks: Annotated[int, Range(1, 100)] = 1
     """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""
@@ -127,12 +126,11 @@ def main(options: CycleGANOptions) -> None:
     """Train all four networks."""
     run = Run(__file__, options)
     decay_from = options.steps // 2 if options.decay_from is None else options.decay_from
-    with refusing(f"--decay-from {decay_from}", ValueError):
-        rate = linear_decay(options.steps, decay_from)
-    domains = load_domains(options.dataset, options.image_size, options.load_size).to(run.device)
+    rate = linear_decay(options.steps, decay_from)
+    domains = load_domains(options.dataset, options.image_size).to(run.device)
     with refusing("--image-size or --halvings", ValueError):
         networks = cyclegan_networks(domains.test_a.shape[1:], options.width, options.blocks, options.halvings)
-    a_to_b, b_to_a, discriminator_a, discriminator_b = (run.place(network) for network in networks)
+    a_to_b, b_to_a, discriminator_a, discriminator_b = (network.to(run.device) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
     optimizer_g = fused_adam(generators, options.lr, options.betas)
@@ -142,8 +140,7 @@ def main(options: CycleGANOptions) -> None:
     average_ab, average_ba = (
         AveragedModel(g, multi_avg_fn=get_ema_multi_avg_fn(options.ema)) for g in (a_to_b, b_to_a)
     )
-    shape, generator = domains.test_a.shape[1:], run.cpu_generator
-    pool_a, pool_b = (ImagePool(ranks=run.ranks, shape=shape, generator=generator) for _ in "ab")
+    pool_a, pool_b = (ImagePool(ranks=run.ranks, generator=run.generator) for _ in "ab")
 
     a, b = next(batches(domains.test_a, 8, options.seed)), next(batches(domains.test_b, 8, options.seed + 1))
     pictures = {
@@ -171,7 +168,7 @@ def main(options: CycleGANOptions) -> None:
     players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, pool_a, pool_b
     weights = options.cycle_weight, options.identity_weight
     for step, *reals in run.steps(domains.a, domains.b, state=state, pictures=pictures, measures=measures):
-        draws = torch.rand(options.batch_size, 2, 3, device=run.device, generator=run.generator)
+        draws = torch.rand(options.batch_size, 2, 3, generator=run.generator).to(run.device, non_blocking=True)
         draws = run.ranks.local_rows(draws).unbind(1)
         if domains.augmented:
             reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]

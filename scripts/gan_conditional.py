@@ -65,10 +65,10 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels,
 def main(options: GanOptions) -> None:
     """Train both networks in this update order."""
     run = Run(__file__, options)
-    images = load_labeled_images(options.dataset, options.image_size).to(run.device)
+    data = load_labeled_images(options.dataset, options.image_size).to(run.device)
     with refusing("--image-size", ValueError):
-        networks = conditional(options.model, tuple(images.shape[1:]), options.z_dim, len(images.classes))
-    generator, discriminator = (run.place(network) for network in networks)
+        networks = conditional(options.model, tuple(data.images.shape[1:]), options.z_dim, len(data.classes))
+    generator, discriminator = (network.to(run.device) for network in networks)
     lr_d = options.lr_d or options.lr / 3
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
@@ -77,13 +77,13 @@ def main(options: GanOptions) -> None:
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     # A column for each class, the same noise along a row.
-    sample_z = torch.randn(8, options.z_dim, device=run.device).repeat_interleave(len(images.classes), dim=0)
-    sample_labels = torch.arange(len(images.classes), device=run.device).repeat(8)
-    real, _ = next(batches(images, len(sample_z), options.seed))
+    sample_z = torch.randn(8, options.z_dim, device=run.device).repeat_interleave(len(data.classes), dim=0)
+    sample_labels = torch.arange(len(data.classes), device=run.device).repeat(8)
+    real, _ = next(batches(data, len(sample_z), options.seed))
     pictures = {"real": real, "samples": lambda: average(sample_z, sample_labels)}
     state = {"generator": generator, "discriminator": discriminator, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
-    for step, real, labels in run.steps(images, state=state, pictures=pictures, columns=len(images.classes)):
+    for step, real, labels in run.steps(data, state=state, pictures=pictures, columns=len(data.classes)):
         with run.precision():
             z = run.noise(len(real), options.z_dim)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels, z)

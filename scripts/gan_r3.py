@@ -10,9 +10,8 @@ Huang et al., "The GAN is dead; long live the GAN! A Modern Baseline GAN" (NeurI
             │               └─ |dD/dG(z)|^2         as for x
             └─ D ── beside D(x) ──── g_loss     backward: through D without its weights, then G; G steps
 
-`--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020), `--penalty
-approximate` from D's logits at noisy samples, without a second derivative, so that `--compile` compiles D, too (Lin et
-al. 2025). With `--decay-from` the learning rates fall at the end, which makes the samples clearer.
+`--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020). With
+`--decay-from` the learning rates fall at the end, which makes the samples clearer.
 
     python scripts/gan_r3.py
 """
@@ -20,7 +19,7 @@ al. 2025). With `--decay-from` the learning rates fall at the end, which makes t
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -29,11 +28,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 
 from common.data import batches, load_images
 from common.errors import refusing
-from common.losses import at_least_float32, relativistic_loss
 from common.models import MODELS
 from common.optimizers import fused_adam, linear_decay
 from common.options import BatchSize, Count, GanOptions, Range, Rate, Weight, launch
-from common.penalties import approximate_penalty, zero_centred_penalty
+from common.penalties import at_least_float32, relativistic_loss, zero_centred_penalty
 from common.per_sample import require_per_sample
 from common.run import Run
 
@@ -47,36 +45,28 @@ class Options(GanOptions):
     lr: Rate = 4e-3
     penalty_weight: Weight = 0.1  # Weight of the penalties: half of it each, and none with 0.
     penalty_every: Count = 1  # Steps from one penalty to the next, which has as many times the weight.
-    penalty: Literal["exact", "approximate"] = "exact"
-    """Of D's gradient, differentiated once more, or from its logits at noisy samples."""
     decay_from: Annotated[int, Range(0, 10**9)] = 0
     """Steps before both learning rates fall linearly to zero; 0: they do not fall."""
 
 
-def train_step(
-    generator, discriminator, optimizer_g, optimizer_d, real, z, penalty_weight=1.0, penalty="exact", noise=(None, None)
-):
+def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, penalty_weight=1.0):
     """One update of each network.
 
     real: N samples of any shape, (N, C, H, W) in [-1, 1] for images. z: what G makes N fakes from, (N, z_dim).
-    penalty_weight: at least 0; with 0 no penalty is computed. penalty: `exact` or `approximate`. noise: of the
-    approximate one, for real and for fake samples; None draws it. Returns 0-d tensors, detached, still on the device:
-    both losses, the mean logits of real and of fake samples and, with a penalty, its two parts without their weight.
-    Raises ValueError unless D judges each sample by itself.
+    penalty_weight: at least 0; with 0 no penalty is computed. Returns 0-d tensors, detached, still on the device: both
+    losses, the mean logits of real and of fake samples and, with a penalty, its two parts without their weight. Raises
+    ValueError unless D judges each sample by itself.
     """
     require_per_sample(discriminator, real)
     fake = generator(z)
 
-    # D: max log sigmoid(D(x) - D(G(z))). Leaves that require a gradient are what an exact penalty is taken at.
-    exact, penalties = penalty_weight != 0 and penalty == "exact", {}
-    real_leaf, fake_leaf = (samples.detach().requires_grad_(exact) for samples in (real, fake))
+    # D: max log sigmoid(D(x) - D(G(z))). Leaves that require a gradient are what a penalty is taken at.
+    real_leaf, fake_leaf = (samples.detach().requires_grad_(penalty_weight != 0) for samples in (real, fake))
     real_logits, fake_logits = discriminator(real_leaf), discriminator(fake_leaf)
-    if exact:
+    penalties = {}
+    if penalty_weight != 0:
         penalties["penalty/real"] = zero_centred_penalty(real_logits, real_leaf)
         penalties["penalty/fake"] = zero_centred_penalty(fake_logits, fake_leaf)
-    elif penalty_weight != 0:
-        penalties["penalty/real"] = approximate_penalty(discriminator, real_leaf, real_logits, noise=noise[0])
-        penalties["penalty/fake"] = approximate_penalty(discriminator, fake_leaf, fake_logits, noise=noise[1])
     d_loss = relativistic_loss(real_logits, fake_logits) + penalty_weight / 2 * sum(penalties.values())
     optimizer_d.zero_grad()
     d_loss.backward(inputs=[p for p in discriminator.parameters() if p.requires_grad])  # and not for the two leaves
@@ -97,13 +87,11 @@ def train_step(
 def main(options: Options) -> None:
     """Train both networks in this update order."""
     run = Run(__file__, options)
-    with refusing(f"--decay-from {options.decay_from}", ValueError):
-        rate = linear_decay(options.steps, options.decay_from or options.steps)
+    rate = linear_decay(options.steps, options.decay_from or options.steps)
     images = load_images(options.dataset, options.image_size).to(run.device)
     with refusing("--image-size", ValueError):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
-    generator = run.place(networks[0])  # `place` also compiles, which a second derivative of D does not bear
-    discriminator = networks[1].to(run.device) if options.penalty == "exact" else run.place(networks[1])
+    generator, discriminator = (network.to(run.device) for network in networks)
     lr_d = options.lr_d or options.lr / 3
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
@@ -121,7 +109,7 @@ def main(options: Options) -> None:
         weight = 0.0 if step % options.penalty_every else options.penalty_every * options.penalty_weight
         with run.precision():
             z = run.noise(len(real), options.z_dim)
-            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, weight, options.penalty)
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, weight)
         run.log(step, results)
         average.update_parameters(generator)
 

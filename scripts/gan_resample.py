@@ -67,7 +67,7 @@ def main(options: GanOptions) -> None:
     images = load_images(options.dataset, options.image_size).to(run.device)
     with refusing("--image-size", ValueError):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
-    generator, discriminator = (run.place(network) for network in networks)
+    generator, discriminator = (network.to(run.device) for network in networks)
     lr_d = options.lr_d or options.lr / 3
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)

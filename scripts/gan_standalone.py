@@ -13,7 +13,6 @@
 """
 
 import argparse
-import io
 import os
 import signal
 import sys
@@ -23,19 +22,21 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from PIL import Image  # torchvision brings it
+from PIL import Image, ImageOps  # torchvision brings it
 from torch import nn
 from torch.nn.functional import logsigmoid
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.tensorboard import SummaryWriter
 from torchvision.datasets import MNIST
 from torchvision.datasets.folder import IMG_EXTENSIONS
-from torchvision.transforms.v2.functional import center_crop, pil_to_tensor, resize
+from torchvision.transforms.v2.functional import pil_to_tensor, resize
 from torchvision.utils import make_grid, save_image
 from tqdm import tqdm
 
-SCRIPT = "gan_standalone"
 ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are its own: write yours into the list
+Z_DIM = 8  # length of the noise vector; more for data with more variety
+LR_G, LR_D, BETAS = 2e-3, 2e-3 / 3, (0.0, 0.999)  # of Adam
+EMA = 0.995  # decay per step of the averaged G that samples are from
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -66,11 +67,6 @@ class Residual(nn.Sequential):
         return features + super().forward(features)
 
 
-def norm(channels):
-    """Return group normalisation: each sample by itself, unlike batch normalisation."""
-    return nn.GroupNorm(max(1, channels // 16), channels)
-
-
 def networks(image_shape, z_dim, width=16):
     """Return G, noise (N, z_dim) to images (N, C, S, S) in [-1, 1], and D, images to logits (N, 1)."""
     channels, _, side = image_shape
@@ -89,10 +85,11 @@ def networks(image_shape, z_dim, width=16):
     nn.init.orthogonal_(up[1].weight, gain=17)  # each noise value has its own effect; large, so it learns slowly
     up += [nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
     up += [nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or 8x8
-    up += [norm(last), nn.Tanh()]
-    up += [Residual(nn.Conv2d(last, half, 3, 1, 1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, 1, 1))]
+    up += [nn.GroupNorm(last // 16, last), nn.Tanh()]  # each sample by itself, unlike batch normalisation
+    block = [nn.Conv2d(last, half, 3, 1, 1), nn.GroupNorm(half // 16, half), nn.Tanh(), nn.Conv2d(half, last, 3, 1, 1)]
+    up += [Residual(*block)]
     for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):  # twice the size, (C, S, S) in the end
-        up += [norm(wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
+        up += [nn.GroupNorm(wide // 16, wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
     up += [nn.Hardtanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
@@ -102,7 +99,7 @@ def load_images(dataset, size):
     if dataset == "mnist":
         with refusing("--dataset mnist: cannot be downloaded into data/, or read from there"):
             images = MNIST("data", download=True).data[:, None]
-        return torch.cat([resize(part, [size or 28, size or 28]) for part in images.split(1000)])
+        return resize(images, [size or 28, size or 28])
     paths = sorted(path for path in Path(dataset).rglob("[!.]*") if path.suffix.lower() in IMG_EXTENSIONS)
     if not paths:
         refuse(f"--dataset {dataset}: neither mnist nor a folder with images")
@@ -116,8 +113,7 @@ def read_image(path, size):
             raise ValueError("it has more")
         if image.has_transparency_data:
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-        pixels = pil_to_tensor(image.convert("RGB"))
-        return center_crop(resize(pixels, [size]), [size, size])
+        return pil_to_tensor(ImageOps.fit(image.convert("RGB"), (size, size)))
 
 
 def refuse(message, status=2):
@@ -135,13 +131,6 @@ def refusing(subject, status=2):
         refuse(f"{subject} ({error})", status)
 
 
-def count(text):
-    """Return a whole number of at least 1; argparse refuses what raises ValueError."""
-    if int(text) < 1:
-        raise ValueError
-    return int(text)
-
-
 def parse():
     """Return the options, and the checkpoint of the run to go on with, whose options are the defaults then."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -149,31 +138,18 @@ def parse():
     add = parser.add_argument
     add("--dataset", default="mnist", help="mnist, downloaded into data/, or a folder of images")
     add("--image-size", type=int, choices=[28, 32, 56, 64, 112, 128, 224, 256], help="default: 28, 64 for a folder")
-    add("--z-dim", type=count, default=8, help="length of the noise vector; more for data with more variety")
-    add("--batch-size", type=count, default=48, help="images per step")
-    add("--steps", type=count, default=1550, help="steps to train, each one update of both networks")
-    add("--lr", type=float, default=2e-3, help="Adam's learning rate for G; D has a third of it")
-    add("--ema", type=float, default=0.995, help="decay per step of the averaged G that samples are from")
+    add("--batch-size", type=int, default=48, help="images per step")
+    add("--steps", type=int, default=1550, help="steps to train, each one update of both networks")
     add("--seed", type=int, default=0, help="fixes the initial weights, the noise and the choice of images")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, cuda:1, ...")
-    add("--runs-dir", default="runs", help="where the run's folder is made")
-    add("--log-every", type=count, default=50, help="steps between two points of the curves")
-    add("--sample-every", type=count, default=250, help="steps between two sample grids, each with a checkpoint")
-    add("--resume", type=Path, help="folder of a run to go on with, by its own options; --steps may be raised")
+    add("--sample-every", type=int, default=250, help="steps between two sample grids, each with a checkpoint")
+    add("--resume", type=Path, help="folder of a run to go on with, by its own options where none are given")
     options, checkpoint = parser.parse_args(ARGUMENTS), None
     if options.resume:
         with refusing(f"--resume {options.resume}: holds no checkpoint of this script"):
             checkpoint = torch.load(options.resume / "checkpoint.pt", map_location="cpu", weights_only=True)
-            if checkpoint["script"] != SCRIPT:
-                raise ValueError(f"it was made by {checkpoint['script']}.py")
-            stored = {name: value for name, value in checkpoint["options"].items() if value is not None}
-            parser.set_defaults(**stored)
+            parser.set_defaults(**{name: value for name, value in checkpoint["options"].items() if value is not None})
         options = parser.parse_args(ARGUMENTS)
-        for name, value in vars(options).items():
-            if value != stored.get(name) and name not in ("steps", "device", "log_every", "sample_every", "resume"):
-                refuse(f"--{name.replace('_', '-')}: the run has {stored.get(name)}; leave the option out")
-    with refusing(f"--device {options.device}: cannot be used"):
-        torch.zeros(1, device=options.device).item()
     return options, checkpoint
 
 
@@ -181,20 +157,21 @@ def main():
     """Train both networks."""
     options, checkpoint = parse()
     torch.manual_seed(options.seed)
-    images = load_images(options.dataset, options.image_size).to(options.device)
-    generator, discriminator = (n.to(options.device) for n in networks(images.shape[1:], options.z_dim))
-    with refusing(f"--lr {options.lr} --ema {options.ema}: cannot be used"):
-        optimizer_g = torch.optim.Adam(generator.parameters(), lr=options.lr, betas=(0.0, 0.999))
-        optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=options.lr / 3, betas=(0.0, 0.999))
-        average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema)).requires_grad_(False)
+    images = load_images(options.dataset, options.image_size)
+    with refusing(f"--device {options.device}: cannot be used"):
+        images = images.to(options.device)
+    generator, discriminator = (n.to(options.device) for n in networks(images.shape[1:], Z_DIM))
+    optimizer_g = torch.optim.Adam(generator.parameters(), lr=LR_G, betas=BETAS)
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=LR_D, betas=BETAS)
+    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     draws = torch.Generator().manual_seed(options.seed)  # of the images and the noise of every step
-    sample_z = torch.randn(64, options.z_dim, generator=draws).to(options.device)
+    sample_z = torch.randn(64, Z_DIM, generator=draws).to(options.device)
     parts = {"generator": generator, "discriminator": discriminator, "average": average}
     parts |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
-    facts = {"script": SCRIPT, "options": vars(options) | {"device": None, "resume": None}}
-    facts["data_shapes"] = [list(images.shape)]
+    facts = {"script": "gan_standalone", "data_shapes": [list(images.shape)]}
+    facts["options"] = vars(options) | {"device": None, "resume": None, "z_dim": Z_DIM}
 
-    start, folder = 0, Path(options.runs_dir, SCRIPT, f"{datetime.now():%Y%m%d-%H%M%S}")
+    start, folder = 0, Path("runs", "gan_standalone", f"{datetime.now():%Y%m%d-%H%M%S}")
     if checkpoint:
         folder = options.resume
         with refusing(f"--resume {folder}: the checkpoint does not fit"):
@@ -206,48 +183,44 @@ def main():
                 part.load_state_dict(checkpoint[name])
     (folder / "samples").mkdir(parents=True, exist_ok=bool(checkpoint))
 
-    signals = []  # those that have asked the run to end; it does so after the step
-
-    def stop(number, frame):
-        signals.append(number)
-        signal.signal(number, handlers[number])  # a second one does not wait
-
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in handlers:
-        signal.signal(number, stop)
+    interrupts = []  # Ctrl-C ends the run after the step
+    handler = signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
     with SummaryWriter(folder, purge_step=start + 1) as board:
         for step in tqdm(range(start + 1, options.steps + 1), initial=start, total=options.steps):
             rows = torch.randint(len(images), (options.batch_size,), generator=draws).to(options.device)
-            z = torch.randn(options.batch_size, options.z_dim, generator=draws).to(options.device)
+            z = torch.randn(options.batch_size, Z_DIM, generator=draws).to(options.device)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, images[rows] / 127.5 - 1, z)
             average.update_parameters(generator)
 
-            last = bool(signals) or step == options.steps
-            if step % options.log_every == 0 or last:
+            last = bool(interrupts) or step == options.steps
+            if step % 50 == 0 or last:
                 for name, value in results.items():
                     board.add_scalar(name, value, step)
             if step % options.sample_every == 0 or last:
-                if not all(p.isfinite().all() for n in (generator, discriminator, average) for p in n.parameters()):
-                    refuse(f"step {step}: a weight is not finite; the last checkpoint is kept; try a lower --lr", 1)
                 grid = make_grid(average(sample_z), normalize=True, value_range=(-1, 1))
                 board.add_image("samples", grid, step)
                 save_image(grid, folder / "samples" / f"step-{step:06d}.png")
                 states = {name: part.state_dict() for name, part in parts.items()}
-                content = io.BytesIO()
-                torch.save(facts | states | {"step": step, "draws": draws.get_state()}, content)
-                unfinished = folder / ".checkpoint.pt"
-                with refusing(f"{folder}: no checkpoint is written", 1), unfinished.open("wb") as file:
-                    file.write(content.getbuffer())
-                    file.flush()
-                    os.fsync(file.fileno())
-                unfinished.replace(folder / "checkpoint.pt")  # whole, or not at all
+                save(folder, facts | states | {"step": step, "draws": draws.get_state()})
             if last:
                 break
     print(f"Samples and checkpoint: {folder}; curves: tensorboard --logdir {folder.parent}")
-    for number, handler in handlers.items():  # a notebook goes on with its own
-        signal.signal(number, handler)
-    if signals:
-        sys.exit(128 + signals[0])
+    signal.signal(signal.SIGINT, handler)  # a notebook goes on with its own
+    if interrupts:
+        sys.exit(130)
+
+
+def save(folder, checkpoint):
+    """Write the checkpoint, whole or not at all; one with weights that are not finite leaves the last one."""
+    weights = [weight for name in ("generator", "discriminator", "average") for weight in checkpoint[name].values()]
+    if not all(weight.isfinite().all() for weight in weights):
+        refuse(f"step {checkpoint['step']}: a weight is not finite; the last checkpoint is kept; try lower rates", 1)
+    unfinished = folder / ".checkpoint.pt"
+    with refusing(f"{folder}: no checkpoint is written", 1), unfinished.open("wb") as file:
+        torch.save(checkpoint, file)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(folder / "checkpoint.pt")
 
 
 if __name__ == "__main__":
@@ -255,5 +228,5 @@ if __name__ == "__main__":
         main()
     except OSError as error:  # a file that cannot be written
         refuse(error, 1)
-    except KeyboardInterrupt:  # outside of the steps, or the second one
-        sys.exit(128 + signal.SIGINT)
+    except KeyboardInterrupt:  # outside of the steps
+        sys.exit(130)

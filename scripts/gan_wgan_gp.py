@@ -11,7 +11,7 @@ images. Each step trains D, every fifth G. Gulrajani et al., "Improved Training 
             │                 (|dD/dy| - 1)^2        backward: through that graph, to D's weights; D steps
             └─ D ──────────────────────── g_loss     backward: through D without its weights, then G; G steps
 
-`--steps` counts D's. `--compile` compiles G alone: torch.compile computes no second derivative.
+`--steps` counts D's.
 
     python scripts/gan_wgan_gp.py
 """
@@ -92,7 +92,7 @@ def main(options: Options) -> None:
     images = load_images(options.dataset, options.image_size).to(run.device)
     with refusing("--image-size", ValueError):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
-    generator, discriminator = run.place(networks[0]), networks[1].to(run.device)  # D is never compiled
+    generator, discriminator = (network.to(run.device) for network in networks)
     lr_d = options.lr_d or options.lr / 3
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
@@ -106,7 +106,7 @@ def main(options: Options) -> None:
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real in run.steps(images, state=state, pictures=pictures):
         train_generator = step % options.critic_steps == 0
-        mix = run.ranks.local_rows(torch.rand(options.batch_size, device=run.device, generator=run.generator))
+        mix = run.ranks.local_rows(torch.rand(options.batch_size, generator=run.generator))
         inputs = real, run.noise(len(real), options.z_dim), train_generator, options.penalty_weight, mix
         with run.precision():
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, *inputs)

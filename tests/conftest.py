@@ -20,7 +20,7 @@ settings.load_profile("house")
 
 @pytest.fixture(autouse=True)
 def compilation():
-    """Leave no compiled code, and the setting that `--compile` changes as it was."""
+    """Leave no compiled code, and the setting of compiled backward passes as it was."""
     before = functorch_config.donated_buffer
     yield
     functorch_config.donated_buffer = before

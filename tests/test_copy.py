@@ -43,28 +43,22 @@ def test_accumulated_gradients_are_those_of_the_whole_batch():
     assert_same_weights(parts, others)
 
 
-@pytest.fixture
-def hinge(monkeypatch):
-    """A function that returns the step of an update order, its import of losses replaced by that of the docs."""
+def hinge(order):
+    """Return the step of an update order, its import of losses replaced by that of the docs."""
     line = "from common.losses import discriminator_loss, generator_loss\n"
-
-    def hinge(order):
-        text = path_of(f"gan_{order}").read_text()
-        text = text.replace("import at_least_float32, disc", "import at_least_float32\nfrom common.losses import disc")
-        assert line in text
-        names = {"__file__": str(path_of(f"gan_{order}")), "__name__": order}
-        exec(text.replace(line, HINGE), names)
-        return names["train_step"]
-
-    return hinge
+    text = path_of(f"gan_{order}").read_text()
+    text = text.replace("import at_least_float32, disc", "import at_least_float32\nfrom common.losses import disc")
+    assert line in text
+    names = {"__file__": str(path_of(f"gan_{order}")), "__name__": order}
+    exec(text.replace(line, HINGE), names)
+    return names["train_step"]
 
 
 @pytest.mark.numerics
-def test_the_hinge_loss_by_hand_and_in_a_step(hinge):
+def test_the_hinge_loss_by_hand_and_in_a_step():
     discriminator, generator = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
-    with torch.no_grad():
-        discriminator.weight.fill_(2.0)
-        generator.weight.fill_(1.0)
+    torch.nn.init.constant_(discriminator.weight, 2.0)
+    torch.nn.init.constant_(generator.weight, 1.0)
     optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for network in (generator, discriminator)]
     real, z = torch.tensor([[0.25], [3.0]]), torch.tensor([[1.0], [-1.0]])
     # D: logits 0.5 and 6 of real, 2 and -2 of fake: half of the means of 0.5 and 0, and of 3 and 0. Its gradient
@@ -77,7 +71,7 @@ def test_the_hinge_loss_by_hand_and_in_a_step(hinge):
 
 
 @pytest.mark.numerics
-def test_one_stage_takes_the_hinge_loss_also_beyond_the_margin(hinge):
+def test_one_stage_takes_the_hinge_loss_also_beyond_the_margin():
     """There no derivative of D's loss is left at a fake, and G's must still arrive."""
     parts, others = make_all(), make_all()
     for generator, discriminator, *optimizers in (parts, others):

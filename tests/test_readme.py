@@ -4,7 +4,7 @@ import re
 
 import pytest
 from helpers import ROOT, call
-from processes import python
+from processes import RUN_AUDIT, forked
 
 from gradient_audit.mistakes import load, match
 
@@ -57,4 +57,4 @@ def test_options_of_the_commands_are_in_the_help(script, capsys):
 def test_the_example_of_the_audit_is_what_it_prints():
     example = re.search(r"^\$ python -m gradient_audit (\S+)\n(.+?)\n\.\.\.$", PAGES[0].read_text(), re.M | re.S)
     script, printed = example.groups()
-    assert printed in python("-m", "gradient_audit", script, folder=ROOT).stdout
+    assert printed in forked(RUN_AUDIT, script, folder=ROOT).stdout

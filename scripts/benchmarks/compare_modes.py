@@ -7,7 +7,7 @@ machine meets them all. With another `--dataset` it is the quality of single ima
 recall; of digits the share of confident ones and that of the rarest, too.
 
     python scripts/benchmarks/compare_modes.py --z-dim 64
-    python scripts/benchmarks/compare_modes.py --dataset mnist5k --orders detach wgan_gp r3 r3_lazy r3_approximate
+    python scripts/benchmarks/compare_modes.py --dataset mnist5k --orders detach wgan_gp r3 r3_lazy
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
     python scripts/benchmarks/compare_modes.py --dataset mnist5k --seconds None --seeds 10
     python scripts/benchmarks/compare_modes.py --dataset my_images --networks my_gan.py:make_networks
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.errors import BadInput, Stopped
-from common.options import Count, Range, flag, launch
+from common.options import Count, Range, as_words, launch
 from common.run import pick_device
 from scripts.benchmarks.harness import ComparisonOptions, conditions, spread, write_result
 from scripts.tools import evaluate
@@ -41,7 +41,7 @@ from scripts.tools.output import check_new_file, table
 
 PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
 ORDERS = {order: [f"gan_{order}"] for order in PLAIN}
-ORDERS |= {"r3_lazy": ["gan_r3", "--penalty-every", "5"], "r3_approximate": ["gan_r3", "--penalty", "approximate"]}
+ORDERS["r3_lazy"] = ["gan_r3", "--penalty-every", "5"]
 COLUMNS = {  # how a figure is written
     "stacked-digits": {"modes": ",.0f", "reverse_kl": ".3f", "confident": ".1%"},
     "others": {"fid": ".2f", "precision": ".1%", "recall": ".1%", "confident": ".1%", "rarest": ".1%"},
@@ -65,7 +65,7 @@ class Options(ComparisonOptions):
     dataset: str = "stacked-digits"
     """stacked-digits, mnist5k, mnist, fashion-mnist, cifar10, or a folder of images."""
     orders: tuple[Literal[tuple(ORDERS)], ...] = tuple(ORDERS)
-    """The scripts, without gan_; r3_lazy is gan_r3.py --penalty-every 5, r3_approximate --penalty approximate."""
+    """The scripts, without gan_; r3_lazy is gan_r3.py --penalty-every 5."""
     seconds: Annotated[float, Range(0.01, 1e6)] | None = 40.0
     """Training time of each run, from its first step on. None: whole runs, of each script's own number of steps."""
     seeds: Count = 3
@@ -94,7 +94,7 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     command += ["--steps", str(10**9)] if options.seconds else []
     command += ["--checkpoint-every", str(options.evaluate_every or 10**9)]
     for name in ("device", "image_size"):
-        command += [flag(name), str(getattr(options, name))] if getattr(options, name) else []
+        command += as_words(name, getattr(options, name))
 
     started: list[Path] = []
     with tempfile.TemporaryFile("w+") as output:

@@ -133,7 +133,6 @@ CRITIC, BOTH = (partial(gan_wgan_gp.train_step, train_generator=trained) for tra
 PLAIN_CRITIC, PLAIN_BOTH = (partial(step, penalty_weight=0.0) for step in (CRITIC, BOTH))
 PLAIN_R3 = partial(gan_r3.train_step, penalty_weight=0.0)
 LAZY_R3 = partial(gan_r3.train_step, penalty_weight=5.0)
-APPROXIMATE_R3 = partial(gan_r3.train_step, penalty="approximate")
 
 BASELINE = "detach, textbook"
 ORDERS = {
@@ -148,7 +147,6 @@ ORDERS = {
     "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), "wgan_gp", period=5, is_exact=True),
     "r3, no penalty": Order(PLAIN_R3, "relativistic"),
     "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), "r3, every 5th", period=5, is_exact=True),
-    "r3, approximate": Order(APPROXIMATE_R3, "r3, approximate"),
     "r3": Order(gan_r3.train_step, "r3", is_exact=True),
 }
 

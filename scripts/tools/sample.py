@@ -62,7 +62,7 @@ def translate_test_images(checkpoint: dict, options: Options, device: torch.devi
     generator = finished_run.load_translator(checkpoint, options.run, "a-to-b")
     with refusing(f"{options.run}: not a run of cyclegan.py"):
         stored = checkpoint["options"]
-        test_a = load_domains(stored["dataset"], stored["image_size"], stored.get("load_size")).test_a
+        test_a = load_domains(stored["dataset"], stored["image_size"]).test_a
     return generate(generator, device, next(batches(test_a, min(options.count or 64, len(test_a)), options.seed)))
 
 

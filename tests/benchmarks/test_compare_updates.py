@@ -1,39 +1,65 @@
 """The comparison counts what a step costs, measures like with like, and reports it."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
 from helpers import call
 from PIL import Image
 
-from common.models import MODELS
+from common.models import mlp
 from scripts.benchmarks import compare_updates
-from scripts.benchmarks.compare_updates import (
-    COMPARISONS,
-    ORDERS,
-    count,
-    gan_contender,
-    repeat_step,
-)
+from scripts.benchmarks.compare_updates import ORDERS, count, gan_contender, repeat_step
+from scripts.benchmarks.harness import seconds_in_turns, timings
 from scripts.benchmarks.step_cost import count_flops
 
-CPU = torch.device("cpu")
+pytestmark = pytest.mark.usefixtures("few_objects")
 
 
-def networks_and_batch(model="mlp", size=28, batch_size=3):
+def networks_and_batch():
     torch.manual_seed(0)
-    batch = torch.rand(batch_size, 1, size, size) * 2 - 1, torch.randn(batch_size, 8)
-    return MODELS[model]((1, size, size), 8), batch
+    return mlp((1, 28, 28), 8), (torch.rand(3, 1, 28, 28) * 2 - 1, torch.randn(3, 8))
 
 
-def test_an_order_repeats_its_cost_after_a_period():
+@pytest.fixture
+def compared(tmp_path, monkeypatch):
+    """A function that makes a comparison with one short turn, and returns what it has written."""
+    monkeypatch.setattr(compare_updates, "STEPS_PER_TURN", 1)
+
+    def compared(*options):
+        output = tmp_path / "figures.json"
+        call("compare_updates", "--batch-size", 3, "--repeats", 1, "--device", "cpu", "--output", output, *options)
+        return json.loads(output.read_text())
+
+    return compared
+
+
+def test_contenders_take_turns_on_the_same_arguments_and_the_first_calls_are_not_timed(monkeypatch):
+    calls, clock = [], iter(range(1000))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    contenders = {name: lambda value, name=name: calls.append(name + value) for name in "abc"}
+    seconds = seconds_in_turns(contenders, [["1", "2", "3"], ["4", "5", "6"]], torch.device("cpu"))
+    assert "".join(calls) == "a1a2a3b1b2b3c1c2c3" + "b4b5b6c4c5c6a4a5a6"
+    assert seconds == {name: [0.5, 0.5] for name in "abc"}  # the clock ticks once for two timed calls
+
+
+def test_a_speed_is_that_of_the_same_turn():
+    """The machine is half as fast in the second turn, and the contender is twice as fast as the baseline in both."""
+    rows = timings({"baseline": [2.0, 4.0], "contender": [1.0, 2.0]}, "baseline")
+    assert rows == {
+        "baseline": {"ms": [2000, 4000], "speed": [1, 1]},
+        "contender": {"ms": [1000, 2000], "speed": [2, 2]},
+    }
+
+
+def test_an_order_costs_what_is_counted_in_each_later_period():
     networks, batch = networks_and_batch()
     for order in ORDERS.values():
         made = gan_contender(order.train_step, networks)
         repeat_step(made, batch, 16)  # some orders check D at steps 1, 2, 4, 8 and 16
-        first, second = (sum(count_flops(lambda: repeat_step(made, batch, order.period))) for _ in range(2))  # noqa: B023
-        assert first == second > 0
+        later = sum(count_flops(partial(repeat_step, made, batch, order.period)))
+        assert count(order, networks, batch)["flops"] == round(later / order.period) > 0
 
 
 def test_a_step_of_fully_connected_networks_costs_what_one_counts_by_hand():
@@ -49,25 +75,14 @@ def test_a_step_of_fully_connected_networks_costs_what_one_counts_by_hand():
     assert sum(count_flops(lambda: made.step(*batch))) == 2 * 3 * (forward_g + d_loss + g_loss)
 
 
-def test_only_retain_graph_and_the_textbook_compute_gradients_that_no_optimizer_uses():
-    counts = {name: count(order, *networks_and_batch()) for name, order in ORDERS.items()}
-    wasted = {name: figures["wasted"] for name, figures in counts.items() if figures["wasted"]}
-    assert wasted == {
-        "retain_graph": "G by `d_loss.backward(retain_graph=True)`, D by `g_loss.backward()`",
-        "detach, textbook": "D by `g_loss.backward()`",
-    }
-
-
-@pytest.mark.parametrize("what", COMPARISONS)
-def test_every_comparison_prints_its_rows_and_writes_them(what, tmp_path, capsys):
-    output = tmp_path / "figures.json"
-    options = f"--what {what} --model mlp --batch-size 2 --repeats 1 --device cpu --output {output}"
-    call("compare_updates", *options.split())
-    printed, result = capsys.readouterr().out, json.loads(output.read_text())
+@pytest.mark.parametrize("what", compare_updates.COMPARISONS)
+def test_every_comparison_prints_its_rows_and_writes_them(what, compared, capsys):
+    result = compared("--what", what, "--model", "mlp")
+    printed, rows = capsys.readouterr().out, result["rows"]
     assert printed.strip().endswith(compare_updates.report(result))
     assert "output" not in result["options"]  # a path of this machine
-    assert result["rows"][COMPARISONS[what][2]]["speed"] == [1]
-    for name, row in result["rows"].items():
+    assert rows[compare_updates.COMPARISONS[what][2]]["speed"] == [1]
+    for name, row in rows.items():
         assert f"| {name} " in printed
         assert row["ms"][0] > 0
         if what == "orders" and ORDERS[name].is_exact:
@@ -75,6 +90,11 @@ def test_every_comparison_prints_its_rows_and_writes_them(what, tmp_path, capsys
             assert f"| {row['flops'] / 1e9:.3f}  | -  " in printed
         else:
             assert row.get("flops", 1) >= row.get("needed", 1) > 0
+    if what == "orders":
+        assert {name: row["wasted"] for name, row in rows.items() if row["wasted"]} == {
+            "retain_graph": "G by `d_loss.backward(retain_graph=True)`, D by `g_loss.backward()`",
+            "detach, textbook": "D by `g_loss.backward()`",
+        }
 
 
 OWN = """
@@ -84,46 +104,27 @@ def make_networks(shape, z_dim):
     generator = nn.Sequential(nn.Linear(z_dim, 48), nn.BatchNorm1d(48), nn.Unflatten(1, (3, 4, 4)))
     return generator, nn.Sequential(nn.Flatten(), nn.Linear(48, 5), nn.BatchNorm1d(5), nn.Linear(5, 1))
 
-def attentive(shape, z_dim):
-    class Attention(nn.Module):
-        def forward(self, x):
-            return (x @ x.mT @ x).flatten(1)
-
-    return make_networks(shape, z_dim)[0], nn.Sequential(nn.Flatten(2), Attention(), nn.Linear(48, 1))
-
 def wrong(shape, z_dim):
     return make_networks(shape, z_dim)[0], nn.Linear(7, 1)
 """
 
 
-@pytest.fixture
-def own(tmp_path):
-    """What compares one's own networks on one's own images."""
-    (tmp_path / "own.py").write_text(OWN)
+def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared, tmp_path, capsys, refusal):
     for number in range(4):
         Image.new("RGB", (5, 5), (60 * number, 0, 0)).save(tmp_path / f"{number}.png")
-    sizes = f"--dataset {tmp_path} --image-size 4 --batch-size 3 --repeats 1 --device cpu"
-    return [*sizes.split(), "--output", tmp_path / "figures.json", "--networks", f"{tmp_path / 'own.py'}"]
-
-
-def test_own_networks_are_compared_and_an_order_that_cannot_train_them_says_why(own, tmp_path, capsys, refusal):
-    *options, file = own
-    call("compare_updates", *options, f"{file}:make_networks")
-    rows = json.loads((tmp_path / "figures.json").read_text())["rows"]
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    options = "--dataset", tmp_path, "--image-size", 4, "--networks"
+    rows = compared(*options, f"{own}:make_networks")["rows"]
     refused = {"one_stage", *(name for name in ORDERS if name.startswith(("wgan_gp", "r3")))}
     assert {name for name, row in rows.items() if "why" in row} == refused
     assert "depends on the other samples of the batch" in rows["one_stage"]["why"]
-    assert rows["detach"]["flops"] == rows["detach"]["needed"] == rows["retain_graph"]["needed"] > 0
+    assert rows["retain_graph"]["flops"] > rows["retain_graph"]["needed"] == rows["detach"]["flops"] > 0
     assert rows["generator_first"]["needed"] == rows["simultaneous"]["needed"]
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| one_stage"))
     assert rows["one_stage"]["why"] in line
-    (tmp_path / "figures.json").unlink()
 
-    call("compare_updates", *options, f"{file}:attentive")
-    rows = json.loads((tmp_path / "figures.json").read_text())["rows"]
-    assert rows["retain_graph"]["flops"] > rows["retain_graph"]["needed"] == rows["detach"]["flops"]
-    (tmp_path / "figures.json").unlink()
-    line = refusal("compare_updates", *options, f"{file}:wrong")
+    line = refusal("compare_updates", *options, f"{own}:wrong", "--batch-size", 3, "--device", "cpu")
     assert "own.py:wrong: " in line
     assert "mat1 and mat2 shapes" in line
 

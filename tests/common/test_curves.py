@@ -56,14 +56,6 @@ def test_every_number_is_a_curve_and_every_loss_stands_beside_the_bar(tmp_path, 
     assert "penalty" not in printed
 
 
-@pytest.mark.parametrize("shape", [(4, 1, 8, 8), (0,)])
-def test_a_tensor_of_several_numbers_is_refused_in_one_line(shape, tmp_path, monkeypatch, outcome):
-    status, _, printed = train({"images": torch.zeros(shape)}, tmp_path, monkeypatch, outcome)
-    assert status == 1
-    told = f"error: step 1: 'images' is no number, but a tensor of shape {shape}"
-    assert printed.splitlines()[-1] == told
-
-
 def test_a_number_of_the_users_own_that_is_not_finite_stops_the_run_by_its_name(tmp_path, monkeypatch, outcome):
     status, _, printed = train({"penalty": float("nan")}, tmp_path, monkeypatch, outcome)
     assert status == 1

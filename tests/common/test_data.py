@@ -130,11 +130,6 @@ def test_a_folder_is_searched_recursively_in_the_order_of_its_paths(tmp_path):
     assert load_images(str(tmp_path)).shape == (3, 3, 64, 64)
 
 
-def test_a_folder_of_greyscale_images_has_one_channel(tmp_path):
-    save(tmp_path / "a.png", "L", 7)
-    assert load_images(str(tmp_path), 28).shape == (1, 1, 28, 28)
-
-
 def test_images_are_cropped_from_the_centre_and_turned_upright(tmp_path):
     image = Image.new("L", (60, 20), 0)
     image.paste(255, (20, 0, 40, 20))

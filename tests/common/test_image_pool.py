@@ -73,15 +73,5 @@ def test_a_pool_goes_on_from_its_state(held):
 def test_a_state_of_more_images_than_the_pool_has_room_for_is_refused():
     pool = ImagePool(5)
     pool.exchange(numbered(0, 5))
-    with pytest.raises(ValueError, match=r"\(5, 1, 2, 2\) for a pool of 4"):
+    with pytest.raises(ValueError, match="5 images for a pool of 4"):
         ImagePool(4).load_state_dict(pool.state_dict())
-
-
-def test_a_state_of_images_of_another_shape_is_refused():
-    pool = ImagePool(5)
-    pool.exchange(numbered(0, 3))
-    ImagePool(5, shape=(1, 2, 2)).load_state_dict(pool.state_dict())
-    for shape in ((3, 2, 2), (1, 4, 2), (1, 2, 4)):
-        with pytest.raises(ValueError, match=r"\(3, 1, 2, 2\) for a pool of 5"):
-            ImagePool(5, shape=shape).load_state_dict(pool.state_dict())
-    ImagePool(5, shape=(3, 2, 2)).load_state_dict(ImagePool(5).state_dict())  # an empty one

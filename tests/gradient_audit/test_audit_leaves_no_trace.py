@@ -57,11 +57,9 @@ def test_the_audit_keeps_no_gradient_alive():
 
 
 def test_the_audit_keeps_no_network_alive_after_the_end():
-    generator, discriminator, *_ = parts = make_all()
-    audit = audit_of(textbook_detach, *parts)
-    parameter = weakref.ref(generator[0].weight)
+    audit = audit_of(textbook_detach)
+    parameter = weakref.ref(audit.networks["generator"][0].weight)
     audit.networks.clear()
-    del generator, discriminator, _, parts
     gc.collect()
     assert parameter() is None
 

@@ -6,8 +6,8 @@ user starts it.
 
 import inspect
 import json
+import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,15 +16,15 @@ from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit import GradientAudit
-from gradient_audit import __main__ as command
 from gradient_audit.networks import FoundNetworks
 
 STRANGERS = Path(__file__).parent / "strangers"
-LIBRARIES = Path(__file__).parent / "museum" / "site-packages"
+MUSEUM = Path(__file__).parent / "museum"
+LIBRARIES = MUSEUM / "site-packages"
 
 
-def run(*arguments, folder=None):
-    return forked(RUN_AUDIT, *arguments, folder=folder)
+def run(*arguments, **options):
+    return forked(RUN_AUDIT, *arguments, **options)
 
 
 def table(done, script):
@@ -54,61 +54,18 @@ def write(tmp_path):
 # Strangers' scripts.
 
 
-@pytest.mark.parametrize(
-    ("script", "columns", "rows", "kinds"),
-    [
-        (
-            "at_import_time.py",
-            ["generator", "discriminator"],
-            [("g_loss.backward()", "3x", "used", "wasted"), ("d_loss.backward()", "3x", "-", "used")],
-            ["wasted"],
-        ),
-        (
-            "trainer_class.py",  # networks have the names by which the trainer knows them; a copy is no column
-            ["self.G", "self.nets['D']"],
-            [("loss.backward()", "3x", "-", "used"), ("loss.backward()", "3x", "used", "wasted")],
-            ["wasted", "graph"],
-        ),
-        (
-            "gradient_penalty.py",
-            ["generator", "critic"],
-            [
-                ("(gradients,) = autograd.grad(critic(mixed).sum(), mixed, create_graph=True)", "6x", "-", "read"),
-                ("scaler.scale(loss_c).backward()", "6x", "-", "used"),
-                ("scaler.scale(loss_g).backward()", "3x", "used", "-"),
-            ],
-            ["graph"],
-        ),
-        (
-            "unfrozen.py",
-            ["gan.generator", "gan.discriminator"],
-            [("d_loss.backward()", "3x", "-", "used"), ("g_loss.backward()", "3x", "used", "used")],
-            ["mixed"],
-        ),
-    ],
-)
-def test_a_stranger_has_its_table_and_findings_and_is_stopped(script, columns, rows, kinds):
-    done = run(STRANGERS / script)
-    assert table(done, STRANGERS / script) == (columns, rows)
-    assert findings(done) == kinds
+def test_networks_have_the_names_by_which_a_trainer_knows_them_and_it_cannot_go_on_after_the_end():
+    script = STRANGERS / "trainer_class.py"
+    done = run(script)
+    assert table(done, script) == (
+        ["self.G", "self.nets['D']"],  # a copy is no column
+        [("loss.backward()", "3x", "-", "used"), ("loss.backward()", "3x", "used", "wasted")],
+    )
+    assert findings(done) == ["wasted", "graph"]
     assert "Stopped after 3 steps of every optimizer." in done.stdout
     assert "skipping a batch" not in done.stdout  # an `except Exception` does not catch what stops the script
     assert not done.stderr
-    assert done.returncode == ("mixed" in kinds)  # waste and questions are not wrong
-
-
-def test_options_before_the_script_are_the_audits_and_those_after_it_the_scripts():
-    script = STRANGERS / "main_with_options.py"
-    done = run("--iterations", 2, script, "--iterations", 1000, "--n-critic", 4)
-    assert table(done, script) == (
-        ["netG", "netD"],
-        [
-            ("netD(torch.randn(8, 4)).mean().backward()", "8x", "-", "used"),
-            ("netD(netG(torch.randn(8, 8)).detach()).mean().mul(-1).backward()", "8x", "-", "used"),
-            ("netD(netG(torch.randn(8, 8))).mean().backward()", "2x", "used", "-"),
-        ],
-    )
-    assert findings(done) == ["graph"]  # samples for D are drawn with a graph
+    assert done.returncode == 0  # waste is not wrong
 
 
 @pytest.mark.tools
@@ -127,103 +84,106 @@ def test_three_optimizers_and_loader_workers(start_method):
     assert not done.stderr
 
 
-def test_the_in_place_error():
-    """What was seen until then, the script's own error, and the mistake behind it."""
-    script = STRANGERS / "in_place_error.py"
-    done = run(script)
-    assert table(done, script) == (
-        ["G", "D"],
-        [("D_loss.backward(retain_graph=True)", "1x", "wasted", "used"), ("G_loss.backward()", "1x", "-", "-")],
-    )
-    assert findings(done) == ["overwritten", "wasted"]  # G's optimizer never stepped, but there is one
-    assert "needs `D.2.weight`" in done.stdout
-    assert "raised |" in re.sub(" +", " ", done.stdout)
-    assert "The script raised RuntimeError: one of the variables needed for gradient computation" in done.stdout
-    assert "This is the mistake" in done.stdout
-    assert "Traceback" in done.stderr
-    assert not re.search(r"/gradient_audit/\w+\.py", done.stderr)  # no frame of the audit
-    assert done.returncode == 1
-
-
-def test_current_folder_own_arguments_own_module_called_common(tmp_path):
-    """The script runs as `__main__` where the audit was started, imports from its own folder, and ends by itself."""
-    (tmp_path / "settings.txt").write_text("0.1")
-    script = STRANGERS / "own_common" / "train.py"
-    done = run(script, "--flag", "-x", "1", folder=tmp_path)
-    assert "arguments: ['--flag', '-x', '1'] name: __main__" in done.stdout
-    columns, ((_, *cells),) = table(done, script)
-    assert (columns, cells) == (["net"], ["2x", "used"])
-    assert "The script ended by itself." in done.stdout
-    assert done.returncode == 0
-
-
-def test_an_audited_training_script_leaves_nothing(tmp_path):
-    runs, scratch = tmp_path / "runs", tmp_path / "scratch"
-    runs.mkdir()
-    scratch.mkdir()
-    options = [
-        "--steps",
-        "5",
-        "--model",
-        "mlp",
-        "--image-size",
-        "8",
-        "--batch-size",
-        "4",
-        "--device",
-        "cpu",
-        "--runs-dir",
-    ]
-    done = python(RUN_AUDIT, ROOT / "scripts" / "gan_detach.py", *options, runs, TMPDIR=str(scratch))
-    assert "Stopped after 3 steps of every optimizer." in done.stdout
-    assert done.returncode == 0
-    assert not [*runs.iterdir(), *scratch.glob("tmp*")]
-
-
-def test_a_script_can_tell_that_it_is_audited(tmp_path):
-    (tmp_path / "train.py").write_text("import os; print('told:', os.environ['GRADIENT_AUDIT']); os.environ.clear()")
-    done = forked(RUN_AUDIT, tmp_path / "train.py", folder=tmp_path)
-    assert "told: 1" in done.stdout
-    assert "No backward pass ran." in done.stdout
+COMPILED = """
+import torch
+G, D = torch.nn.Linear(4, 2), torch.nn.Linear(2, 1)
+optimizer_g, optimizer_d = (torch.optim.Adam(network.parameters()) for network in (G, D))
+def train_step():
+    optimizer_d.zero_grad()
+    D(torch.randn(16, 2)).tanh().mean().backward()
+    optimizer_d.step()
+    optimizer_g.zero_grad()
+    D(G(torch.randn(16, 4))).mean().backward()
+    optimizer_g.step()
+def compile(part, **options):
+    return torch.compile(part, backend="aot_eager", **options)
+"""
+CHANGES = {
+    "networks": "G, D = (compile(network, fullgraph=True) for network in (G, D))",  # no call of the audit's inside
+    "step": "train_step = compile(train_step)",
+    "optimizers": "optimizer_g.step, optimizer_d.step = compile(optimizer_g.step), compile(optimizer_d.step)",
+}
 
 
 @pytest.mark.tools
-@pytest.mark.parametrize("form", ["networks", "step", "optimizers"])
-def test_compiled_scripts(form):
-    """Also `fullgraph=True`, which bears no call of the audit's inside the graph. Compilation makes no networks."""
-    script = STRANGERS / "compiled.py"
-    done = run(script, form, "endless")
-    rows = [("d_loss.backward()", "3x", "-", "used"), ("g_loss.backward()", "3x", "used", "wasted")]
+@pytest.mark.parametrize("form", CHANGES)
+def test_compiled_scripts_are_audited_and_stopped_and_compilation_makes_no_networks(write, form):
+    script = write(f"{COMPILED}{CHANGES[form]}\nfor _ in range(9):\n    train_step()\n")
+    done = run(script)
+    rows = [
+        ("D(torch.randn(16, 2)).tanh().mean().backward()", "3x", "-", "used"),
+        ("D(G(torch.randn(16, 4))).mean().backward()", "3x", "used", "wasted"),
+    ]
     assert table(done, script) == (["G", "D"], rows)
     assert "Stopped after 3 steps" in done.stdout
     assert done.returncode == 0
 
 
-# What scripts may contain, and how they end.
-
-
-def test_copied_networks_are_found_and_printed_on_a_terminal_that_has_ascii_alone(write):
+def test_current_folder_own_module_called_common_and_own_arguments_also_of_the_audits_names(write, tmp_path):
+    (tmp_path / "common.py").write_text("import torch\nnet = torch.nn.Linear(3, 1)\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "rate").write_text("0.1")
     script = write("""
-import copy, torch; 输入 = torch.randn(1, 2, 4)
-first = torch.nn.TransformerEncoderLayer(4, 1, 4)
-second = copy.deepcopy(first)
-optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+import sys, torch
+from common import net
+print("arguments:", sys.argv[1:], "name:", __name__)
+optimizer = torch.optim.SGD(net.parameters(), lr=float(open("rate").read()))
 for _ in range(9):
     optimizer.zero_grad()
-    second(first(输入)).square().sum().backward()
+    net(torch.randn(5, 3)).square().mean().backward()
     optimizer.step()
 """)
-    done = python(RUN_AUDIT, script, PYTHONIOENCODING="ascii")
-    assert table(done, script) == (
-        ["first", "second"],
-        [("second(first(输入)).square().sum().backward()", "3x", "used", "used")],
-    )
+    done = run("--iterations", 2, script, "--iterations", 1000, "-x", "--strict", folder=tmp_path / "elsewhere")
+    assert "arguments: ['--iterations', '1000', '-x', '--strict'] name: __main__" in done.stdout
+    assert "note: --iterations, --strict goes to the script" in done.stderr
+    assert table(done, script) == (["net"], [("net(torch.randn(5, 3)).square().mean().backward()", "2x", "used")])
+    assert "Stopped after 2 steps of every optimizer." in done.stdout
     assert done.returncode == 0
 
 
-def test_objects_that_must_not_be_printed_or_asked(write):
-    script = write("""
-import torch
+def test_the_in_place_error():
+    """What was seen until then, the script's own error, and the mistake behind it."""
+    script = MUSEUM / "bugs" / "sine_gan_step_between.py"
+    done = run(script)
+    rows = [("D_loss.backward(retain_graph=True)", "1x", "wasted", "used"), ("G_loss.backward()", "1x", "-", "-")]
+    assert table(done, script) == (["G", "D"], rows)
+    assert findings(done) == ["overwritten", "wasted"]  # G's optimizer never stepped, but there is one
+    assert "raised |" in re.sub(" +", " ", done.stdout)
+    assert "The script raised RuntimeError: one of the variables needed for gradient computation" in done.stdout
+    assert "Traceback" in done.stderr
+    assert not re.search(r"/gradient_audit/\w+\.py", done.stderr)  # no frame of the audit
+    assert done.returncode == 1
+
+
+def test_an_audited_training_script_leaves_nothing(tmp_path):
+    options = "--steps 5 --model mlp --image-size 8 --batch-size 4 --device cpu --runs-dir"
+    for folder in ("runs", "scratch"):
+        (tmp_path / folder).mkdir()
+    script = ROOT / "scripts" / "gan_detach.py"
+    done = run(script, *options.split(), tmp_path / "runs", TMPDIR=str(tmp_path / "scratch"))
+    assert "Stopped after 3 steps of every optimizer." in done.stdout
+    assert done.returncode == 0
+    assert not [*tmp_path.glob("runs/*"), *tmp_path.glob("scratch/tmp*")]
+
+
+# What scripts may contain, and how they end.
+
+AWKWARD = {
+    "copied networks, and letters that the terminal lacks": (
+        ["first", "second"],
+        "second(first(输入))",
+        """
+import copy, sys; sys.stdout.reconfigure(encoding="ascii")
+输入 = torch.randn(1, 2, 4)
+first = torch.nn.TransformerEncoderLayer(4, 1, 4)
+second = copy.deepcopy(first)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+""",
+    ),
+    "objects that must not be printed or asked": (
+        ["net"],
+        "net(torch.ones(1, 2))",
+        """
 class Key:
     def __repr__(self): raise RuntimeError("printed")
 class Hostile:
@@ -231,19 +191,13 @@ class Hostile:
 net = torch.nn.Linear(2, 1)
 things, hostile = {Key(): net, 1: net}, Hostile()
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
-for _ in range(5):
-    optimizer.zero_grad()
-    net(torch.ones(1, 2)).sum().backward()
-    optimizer.step()
-""")
-    done = run(script)
-    assert table(done, script) == (["net"], [("net(torch.ones(1, 2)).sum().backward()", "3x", "used")])
-    assert done.returncode == 0
-
-
-def test_what_a_script_drops_is_not_kept_in_memory_and_a_network_used_in_part_gives_way_to_the_part(write):
-    script = write("""
-import torch, weakref
+""",
+    ),
+    "what is dropped is not kept in memory, and a network used in part gives way to the part": (
+        ["net", "part"],
+        "net(part(torch.ones(1, 2)))",
+        """
+import weakref
 from torch import nn
 dropped = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 9))
 rest = weakref.ref(dropped[1])
@@ -253,16 +207,18 @@ assert rest() is None
 kept = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 7))
 part = nn.Sequential(kept[0])
 optimizer = torch.optim.SGD([*net.parameters(), *part.parameters()], 0.1)
-for _ in range(5):
-    optimizer.zero_grad()
-    net(part(torch.ones(1, 2))).sum().backward()
-    optimizer.step()
-""")
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("columns", "call", "setup"), AWKWARD.values(), ids=AWKWARD)
+def test_awkward_scripts_are_audited_like_others(write, columns, call, setup):
+    line = f"{call}.square().sum().backward()"
+    loop = f"for _ in range(5):\n    optimizer.zero_grad()\n    {line}\n    optimizer.step()\n"
+    script = write(f"import torch\n{setup}{loop}")
     done = run(script)
-    assert table(done, script) == (
-        ["net", "part"],
-        [("net(part(torch.ones(1, 2))).sum().backward()", "3x", "used", "used")],
-    )
+    assert table(done, script) == (columns, [(line, "3x", *["used"] * len(columns))])
     assert not findings(done)
     assert done.returncode == 0
 
@@ -272,6 +228,22 @@ import torch
 net = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 """
+
+
+def test_a_script_that_trains_in_a_thread_is_watched_there(write):
+    script = f"""{NETWORK}
+import threading
+def train():
+    for _ in range(5):
+        net(torch.ones(3, 2)).sum().backward()
+        optimizer.step()
+thread = threading.Thread(target=train)
+thread.start()
+thread.join()
+"""
+    done = run(write(script))
+    assert done.returncode == 1
+    assert "stepped on gradients older than its own last step" in done.stdout  # no zero_grad()
 
 
 def test_what_is_replaced_to_see_networks_and_optimizers_made_is_put_back():
@@ -300,7 +272,11 @@ optimizer.step()
 @pytest.mark.parametrize(
     ("script", "status", "words"),
     [
-        ("import sys; sys.exit(0)", 0, "No backward pass ran.\n\nThe script ended by itself."),
+        (
+            "import os, sys; print('told:', os.environ['GRADIENT_AUDIT']); os.environ.clear(); sys.exit(0)",
+            0,
+            "told: 1\n\nNo backward pass ran.\n\nThe script ended by itself.",
+        ),
         ("import no_such_module", 1, "The script raised ModuleNotFoundError: No module named 'no_such_module'"),
         (
             f"{NETWORK}\nnet.weight.register_hook(lambda grad: 1 / 0)\nnet(torch.ones(1, 2)).sum().backward()\n",
@@ -335,7 +311,7 @@ while True:
     assert ending in run("--limit", 7, write(script)).stdout
 
 
-# Options and reports.
+# Reports.
 
 QUESTION = """
 import torch
@@ -363,36 +339,19 @@ def test_strict_makes_questions_fail_and_the_report_is_a_file(write, tmp_path):
     assert (tmp_path / "report.md").read_text() in done.stdout.lstrip()
 
 
-def test_a_reader_that_leaves_early_gets_no_traceback_and_the_report_is_saved(write, tmp_path):
+@pytest.mark.parametrize("what", ["the list of mistakes", "the report, which is saved"])
+def test_a_reader_that_leaves_early_gets_no_traceback(write, tmp_path, what):
     output, script = tmp_path / "report.json", write(QUESTION)
-    with program(RUN_AUDIT, "--output", output, script) as process:
+    arguments = ["--list"] if "list" in what else ["--output", output, script]
+    with program(RUN_AUDIT, *arguments, env=os.environ | {"PYTHONUNBUFFERED": ""}) as process:
         process.stdout.close()  # as `| head -0` does
         assert process.stderr.read() == ""
         assert process.wait() == 128 + 13  # SIGPIPE
-    assert json.loads(output.read_text())["script"] == str(script)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nothing.py"], "there is no file nothing.py"),
-        (["--iterations", "0", __file__], "--iterations"),
-        (["--iterations", "three", __file__], "--iterations"),
-        (["--output", "report.pdf", __file__], "must end in"),
-        (["--output", "nowhere/report.md", __file__], "there is no folder"),
-    ],
-)
-def test_bad_input_is_refused_in_one_line_before_the_script_runs(arguments, words, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["gradient_audit", *arguments])
-    with pytest.raises(SystemExit) as exit:
-        command.main()
-    assert exit.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert words in line
+    assert "list" in what or json.loads(output.read_text())["script"] == str(script)
 
 
 def test_ownerless_parameters_are_told_with_the_lines_that_made_the_network_and_the_optimizer():
-    script = LIBRARIES.parent / "bugs" / "optimizer_before_layers.py"
+    script = MUSEUM / "bugs" / "optimizer_before_layers.py"
     lines = script.read_text().splitlines()
     places = [f"{script.name}:{lines.index(line) + 1}" for line in lines if line.startswith(("model =", "optimizer ="))]
     assert f"are held by no optimizer. [{', '.join(places)}]" in run(script).stdout
@@ -422,28 +381,3 @@ def test_a_notebook_is_its_code_cells_and_its_places_name_them(tmp_path):
     assert f"python -m gradient_audit --output {tmp_path / 'report.html'} {tmp_path / 'loop.ipynb'}" in page
     skipped = re.findall(r"note: loop\.ipynb\[(\d)\]: (.*) is skipped", done.stderr)
     assert skipped == [("1", "%matplotlib inline"), ("1", "!pip install nothing"), ("2", "%%time")]
-
-
-def test_an_option_of_the_audit_after_the_script_is_the_scripts_and_is_noted(tmp_path):
-    (tmp_path / "train.py").write_text("import sys\nprint(sys.argv[1:])\n")
-    done = run(tmp_path / "train.py", "--strict")
-    assert "['--strict']" in done.stdout
-    assert "note: --strict goes to the script" in done.stderr
-
-
-def test_a_script_that_trains_in_a_thread_is_watched_there(tmp_path):
-    (tmp_path / "train.py").write_text(
-        "import threading, torch\n"
-        "network = torch.nn.Linear(2, 1)\n"
-        "optimizer = torch.optim.SGD(network.parameters(), lr=0.1)\n"
-        "def train():\n"
-        "    for _ in range(5):\n"
-        "        network(torch.ones(3, 2)).sum().backward()\n"
-        "        optimizer.step()\n"
-        "thread = threading.Thread(target=train)\n"
-        "thread.start()\n"
-        "thread.join()\n"
-    )
-    done = run(tmp_path / "train.py")
-    assert done.returncode == 1
-    assert "stepped on gradients older than its own last step" in done.stdout  # no zero_grad()

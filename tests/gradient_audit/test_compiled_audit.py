@@ -2,19 +2,15 @@
 
 import copy
 from contextlib import nullcontext
-from functools import partial
 
 import pytest
 import torch
 from audited import D_ONLY, G_ONLY, cells
-from helpers import module_of
 from torch.utils.flop_counter import FlopCounterMode
 
 from common.losses import generator_loss
 from common.models import mlp
-from common.options import GanOptions
 from gradient_audit import GradientAudit
-from gradient_audit.networks import FoundNetworks
 from scripts import gan_detach
 
 SHAPE, Z_DIM = (1, 8, 8), 4
@@ -50,16 +46,6 @@ def test_compiled_networks_steps_and_optimizers_under_audit(form):
     assert cells(audit) == 3 * [D_ONLY, G_ONLY]
     assert not audit.findings
     assert weights.equal(train(form, audited=False)[0])
-
-
-@pytest.mark.parametrize("script", ["gan_detach", "gan_resample", "gan_one_stage"])
-def test_a_training_script_is_audited_and_compiled_at_once(script, tmp_path, monkeypatch):
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))  # inductor is slow
-    small = {"model": "mlp", "image_size": 8, "z_dim": 4, "batch_size": 4, "steps": 3}
-    with GradientAudit.of_provider(FoundNetworks()) as audit:
-        module_of(script).main(GanOptions(**small, compile=True, device="cpu", runs_dir=tmp_path))
-    assert not audit.findings
-    assert len(audit.passes) == 6
 
 
 def test_a_compiled_discriminator_computes_the_gradients_that_inputs_leaves_out():

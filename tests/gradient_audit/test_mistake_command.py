@@ -1,9 +1,11 @@
-"""`python -m gradient_audit --error`, `--mistake` and `--list`, as a user types them."""
+"""`python -m gradient_audit` with `--error`, `--mistake`, `--list` or bad input, in this process."""
+
+import io
+import sys
 
 import pytest
-from helpers import ROOT
-from processes import program, python
 
+from gradient_audit.__main__ import main
 from gradient_audit.mistakes import load, match, names, observe
 
 TRACEBACK = """Traceback (most recent call last):
@@ -14,50 +16,63 @@ RuntimeError: one of the variables needed for gradient computation has been modi
 """
 
 
-def command(*arguments, given=None):
-    return python("-m", "gradient_audit", *arguments, folder=ROOT, given=given)
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Return a function that does what the command line does, and returns its exit status and both outputs."""
+
+    def command(*arguments, given=""):
+        monkeypatch.setattr(sys, "argv", ["gradient_audit", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        try:
+            status = main()
+        except SystemExit as end:
+            status = end.code
+        return status, *capsys.readouterr()
+
+    return command
 
 
-def test_a_name_shows_both_forms_what_they_did_why_and_the_cure():
-    done = command("--mistake", "no-zero-grad")
-    assert done.returncode == 0
-    for part in ("for _ in range(3):", "returns 6, -0.2", "returns 2, 0.4", "  why   backward() adds", "  cure  "):
-        assert part in done.stdout
+@pytest.mark.parametrize(
+    ("arguments", "status", "parts"),
+    [
+        (
+            ["--mistake", "no-zero-grad"],
+            0,
+            ["for _ in range(3):", "returns 6, -0.2", "returns 2, 0.4", "  why   backward() adds", "  cure  "],
+        ),
+        (
+            ["--mistake", "ddp-batch-norm-twice"],
+            0,
+            ["not run here: ", "... modified by an inplace operation ...", "  why   ", "  cure  "],
+        ),
+        (
+            ["--mistake", "ddp-retain-graph"],
+            0,
+            ["one_rank: Make this process", "one_weight_gan: Return G(x) = 0.5 x"],
+        ),
+        (["--error", "CUDA out of memory"], 1, ["No mistake"]),
+    ],
+)
+def test_a_mistake_is_shown_with_both_forms_what_they_did_why_and_the_cure(command, arguments, status, parts):
+    shown = command(*arguments)
+    assert shown[0] == status
+    assert all(part in shown[1] for part in parts), shown
 
 
-def test_an_error_names_the_mistakes_that_fit_and_shows_the_likeliest_with_the_message_raised_here():
-    done = command("--error", "-", given=TRACEBACK)
-    assert done.returncode == 0
+def test_an_error_names_the_mistakes_that_fit_and_shows_the_likeliest_with_the_message_raised_here(command):
+    status, out, _ = command("--error", "-", given=TRACEBACK)
+    assert status == 0
     fitting = [mistake.name for mistake in match(TRACEBACK)]
-    assert [line.split()[0] for line in done.stdout.splitlines()[1 : len(fitting) + 1]] == fitting
-    assert "\nstep-between-backwards\n" in done.stdout
-    assert observe(load("step-between-backwards").wrong).message[:100] in " ".join(done.stdout.split())
+    assert [line.split()[0] for line in out.splitlines()[1 : len(fitting) + 1]] == fitting
+    assert "\nstep-between-backwards\n" in out
+    assert observe(load("step-between-backwards").wrong).message[:100] in " ".join(out.split())
 
 
-def test_list_names_every_mistake_under_its_kind():
-    lines = command("--list").stdout.splitlines()
+def test_list_names_every_mistake_under_its_kind(command):
+    lines = command("--list")[1].splitlines()
     assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == sorted(names())
     kinds = [line.split(":")[0] for line in lines if line and not line.startswith(" ")]
     assert kinds == ["Errors", "Errors that are described, not run here", "Silent"]
-
-
-def test_a_mistake_that_is_not_run_says_so_and_shows_the_message():
-    out = command("--mistake", "ddp-batch-norm-twice").stdout
-    assert "not run here: " in out
-    assert "... modified by an inplace operation ..." in out
-    assert "def wrong" not in out
-
-
-def test_a_form_with_a_process_group_says_what_its_helpers_are():
-    out = command("--mistake", "ddp-retain-graph").stdout
-    assert "one_rank: Make this process" in out
-    assert "one_weight_gan: Return G(x) = 0.5 x" in out
-
-
-def test_it_is_admitted_when_no_mistake_fits():
-    done = command("--error", "CUDA out of memory")
-    assert done.returncode == 1
-    assert done.stdout.startswith("No mistake")
 
 
 @pytest.mark.parametrize(
@@ -67,17 +82,15 @@ def test_it_is_admitted_when_no_mistake_fits():
         (["--mistake", "qqq"], ["--mistake", "--list"]),
         (["--list", "--error", "x"], ["--list", "--error", "one of"]),
         ([], ["SCRIPT", "--error"]),
+        (["nothing.py"], ["there is no file nothing.py"]),
+        (["--iterations", "0", __file__], ["--iterations"]),
+        (["--iterations", "three", __file__], ["--iterations"]),
+        (["--output", "report.pdf", __file__], ["must end in"]),
+        (["--output", "nowhere/report.md", __file__], ["there is no folder"]),
     ],
 )
-def test_bad_input_gives_one_line_that_says_what_to_do_and_status_2(arguments, words):
-    done = command(*arguments)
-    (line,) = done.stderr.splitlines()
-    assert (done.returncode, done.stdout) == (2, "")
+def test_bad_input_gives_one_line_that_says_what_to_do_and_status_2(command, arguments, words):
+    status, out, err = command(*arguments)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
     assert all(word in line for word in words)
-
-
-def test_a_reader_that_leaves_early_gets_no_traceback():
-    with program("-m", "gradient_audit", "--list", cwd=ROOT) as process:
-        process.stdout.close()  # as `| head -0` does
-        assert process.stderr.read() == ""
-        assert process.wait() in (0, 128 + 13)  # SIGPIPE

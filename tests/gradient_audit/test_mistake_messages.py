@@ -32,25 +32,14 @@ def in_place(tensor, version):
 MESSAGES = [
     ("all-frozen", f"p.requires_grad = False\n{NO_GRAPH}"),
     ("backward-one", "RuntimeError: invalid gradient at index 0 - expected shape [] but got [1]"),
-    (
-        "cudagraph-overwritten",
-        "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run.",
-    ),
-    (
-        "cudagraph-overwritten",
-        "Error: accessing gradient tensor output of CUDAGraphs that has been overwritten by a subsequent run. Stack",
-    ),
+    ("cudagraph-overwritten", "Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent"),
+    ("cudagraph-overwritten", "accessing gradient tensor output of CUDAGraphs that has been overwritten by a subs"),
     ("ddp-batch-norm-twice", in_place("cuda.FloatTensor [64]]", 3)),
-    ("ddp-batch-norm-twice", in_place("cuda.HalfTensor [512]]", 5)),
     ("ddp-batch-norm-twice", f"net = DistributedDataParallel(net)\n{in_place('cuda.FloatTensor [768]]', 3)}"),
     ("derivative-missing", "RuntimeError: derivative for aten::grid_sampler_2d_backward is not implemented"),
     ("derivative-missing", "NotImplementedError: the derivative for '_cdist_backward' is not implemented."),
     ("edit-after-use", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of ReluBackward0", 1)),
-    ("edit-after-use", in_place("FloatTensor [2]], which is output 0 of CopySlices", 1)),
-    (
-        "fsdp-mixed-frozen",
-        "ValueError: Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`",
-    ),
+    ("fsdp-mixed-frozen", "Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`"),
     ("inplace-activation", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of SigmoidBackward0", 1)),
     ("inplace-activation", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of TanhBackward", 1)),
     ("leaf-in-place", "a leaf Variable that requires grad has been used in an in-place operation."),
@@ -71,9 +60,7 @@ MESSAGES = [
     ("second-backward", f"{SECOND_TIME}, but the buffers have already been freed. Specify retain_graph=True"),
     ("second-backward", f"{SECOND_TIME} (or directly access saved tensors after they have already been freed)."),
     ("step-between-backwards", IN_PLACE),
-    ("step-between-backwards", in_place("FloatTensor [128, 1]], which is output 0 of TBackward", 2)),
     ("step-between-backwards", in_place("FloatTensor [512, 1]], which is output 0 of AsStridedBackward0", 2)),
-    ("step-between-backwards", in_place("cuda.FloatTensor [1, 1024, 1, 1]]", 2)),
     ("step-between-backwards", in_place("cuda.FloatTensor [64]]", 2)),
     ("step-between-backwards", in_place("cuda.FloatTensor [512, 64]]", 3)),
     ("step-function", f"loss = scores.argmax(1).float().mean()\n{NO_GRAPH}"),
@@ -151,7 +138,7 @@ TRACEBACK = f"""Traceback (most recent call last):
 """
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.integers(0, len(TRACEBACK)), max_size=12),
     st.sampled_from(["\n", "\r\n    ", " ", "\x1b[31m", "\x1b[1;91m", " \u2502\n\u2502 ", "\n> "]),
@@ -180,18 +167,11 @@ LOGS = {
     "an earlier warning, and an error not known": (BROADCAST + traceback(CUDA_MEMORY), None),
     "an earlier warning, and an error without a traceback": (BROADCAST + CUDA_MEMORY, None),
     "an earlier warning, and an exception of another name": (BROADCAST + traceback("_queue.Empty"), None),
-    "an earlier warning, and Ctrl-C": (BROADCAST + traceback("KeyboardInterrupt"), None),
     "a warning alone, among other lines": (f"epoch 1\n{BROADCAST}epoch 2", "labels-broadcast"),
     "progress bars around": (f"{BAR}\r{BAR}{traceback(STEP)}{BAR}\nwandb: Run summary:", "step-between-backwards"),
     "a warning behind an error not known": (traceback(CUDA_MEMORY) + BROADCAST, None),
     "an error that was caught before": (traceback(NO_GRAPH) + "retrying\n" + traceback(CUDA_MEMORY), None),
-    "a caught error not known before": (traceback(CUDA_MEMORY) + traceback(NO_GRAPH), "no-graph"),
-    "chained, the final one known": (
-        traceback("KeyError: 'grad'") + "\nDuring handling of the above exception, another exception occurred:\n\n"
-        f"{traceback(SECOND_TIME)}",
-        "second-backward",
-    ),
-    "chained, the final one not known": (
+    "chained": (
         traceback(SECOND_TIME) + "\nThe above exception was the direct cause of the following exception:\n\n"
         f"{traceback('ValueError: training failed')}",
         None,
@@ -228,19 +208,14 @@ def test_the_last_exception_of_a_log_counts(log, name):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "...",
         "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB",
-        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x100 and 128x256)",
         "RuntimeError: The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0",
         "RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 4 but got size 3 for tensor 1",
         "RuntimeError: CUDA error: device-side assert triggered",
-        "RuntimeError: Given groups=1, weight of size [64, 3, 4, 4], expected input[32, 1, 28, 28] to have 3 channels",
-        "IndexError: index 10 is out of bounds for dimension 0 with size 10",
         "AttributeError: 'NoneType' object has no attribute 'zero_grad'",
         "AttributeError: 'Generator' object has no attribute 'module'",
         "RuntimeError: Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: copying a param",
-        "TypeError: forward() missing 1 required positional argument: 'labels'",
         "KeyError: 'grad'",
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from audited import line_of
+from audited import D_ONLY, audit_of, batch, cells, line_of, make_networks, textbook_detach
 from torch import nn
 
 from gradient_audit import GradientAudit
@@ -31,11 +31,9 @@ FORMS = {
 }
 
 
-def pair(form="for-loop"):
-    torch.manual_seed(0)
-    generator = nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 3))
-    discriminator = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
-    return generator, discriminator, FORMS[form](generator.parameters()), FORMS[form](discriminator.parameters())
+def parts_of(form="for-loop"):
+    networks = make_networks()
+    return *networks, *(FORMS[form](network.parameters()) for network in networks)
 
 
 def blamed(step, *parts):
@@ -44,15 +42,15 @@ def blamed(step, *parts):
         pytest.raises(RuntimeError, match="modified by an inplace operation"),
         GradientAudit(generator=parts[0], discriminator=parts[1]) as audit,
     ):
-        step(*parts)
+        step(*parts, *batch())
     finding = audit.findings[0]
     assert (finding.kind, finding.severity, audit.severity) == ("overwritten", "error", "error")
     assert str(audit).startswith("Wrong. 1 error")
     return finding, dict(finding.facts)
 
 
-def d_steps_between(generator, discriminator, optimizer_g, optimizer_d):
-    verdict = discriminator(generator(torch.randn(6, 2)))
+def d_steps_between(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    verdict = discriminator(generator(z))
     verdict.mean().backward(retain_graph=True)
     optimizer_d.step()
     verdict.square().mean().backward()
@@ -62,8 +60,8 @@ def d_steps_between(generator, discriminator, optimizer_g, optimizer_d):
 def test_a_step_of_d_between_two_passes_is_named_also_where_pytorch_alone_is_silent(form):
     silent = form in ("fused", "behind autograd")
     if silent:
-        d_steps_between(*pair(form))  # no error, and a wrong gradient
-    finding, facts = blamed(d_steps_between, *pair(form))
+        d_steps_between(*parts_of(form), *batch())  # no error, and a wrong gradient
+    finding, facts = blamed(d_steps_between, *parts_of(form))
     texts = "optimizer_d.step()", "verdict = ", "verdict.square()"
     assert finding.lines == tuple(line_of(d_steps_between, text) for text in texts)
     assert finding.networks == ("discriminator",)
@@ -75,21 +73,21 @@ def test_a_step_of_d_between_two_passes_is_named_also_where_pytorch_alone_is_sil
     assert finding.cure.startswith("Compute the forward pass again after the step")
 
 
-def g_steps_between(generator, discriminator, optimizer_g, optimizer_d):
-    of_fake, of_real = discriminator(generator(torch.randn(6, 2))), discriminator(torch.randn(6, 3))
+def g_steps_between(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    of_fake, of_real = discriminator(generator(z)), discriminator(real)
     of_fake.mean().backward(retain_graph=True)
     optimizer_g.step()
     (of_real - of_fake).mean().backward()
 
 
-def activation_changed(generator, discriminator, *_):
-    hidden = torch.sigmoid(generator(torch.randn(6, 2)))
+def activation_changed(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    hidden = torch.sigmoid(generator(z))
     hidden += 1
     discriminator(hidden).mean().backward()
 
 
-def weight_clamped(generator, discriminator, *_):
-    verdict = discriminator(generator(torch.randn(6, 2)))
+def weight_clamped(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    verdict = discriminator(generator(z))
     with torch.no_grad():
         discriminator[2].weight.clamp_(-0.01, 0.01)
     verdict.mean().backward()
@@ -109,7 +107,7 @@ def weight_clamped(generator, discriminator, *_):
     ],
 )
 def test_each_writer_has_its_cure(step, writer, tensor, cure):
-    finding, facts = blamed(step, *pair())
+    finding, facts = blamed(step, *parts_of())
     assert finding.line == line_of(step, writer)
     assert facts["tensor"] == tensor
     assert cure in finding.cure
@@ -117,8 +115,8 @@ def test_each_writer_has_its_cure(step, writer, tensor, cure):
 
 def test_where_several_tensors_fit_all_are_named():
     """Two layers of one shape: the message could speak of either."""
-    generator, _, optimizer_g, _ = pair()
-    twins = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
+    generator, _, optimizer_g, _ = parts_of()
+    twins = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
     optimizer = torch.optim.SGD(twins.parameters(), lr=0.1)
     _, facts = blamed(d_steps_between, generator, twins, optimizer_g, optimizer)
     assert facts["tensor"] == "`discriminator.2.weight` and `discriminator.0.weight`"
@@ -126,26 +124,16 @@ def test_where_several_tensors_fit_all_are_named():
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_usual_order_of_steps_raises_nothing(form):
-    generator, discriminator, optimizer_g, optimizer_d = pair(form)
-    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
-        for _ in range(3):
-            fake = generator(torch.randn(6, 2))
-            optimizer_d.zero_grad()
-            discriminator(fake.detach()).mean().backward()
-            optimizer_d.step()
-            optimizer_g.zero_grad()
-            discriminator(fake).mean().backward(inputs=list(generator.parameters()))
-            optimizer_g.step()
-    assert not audit.findings
+    assert cells(audit_of(textbook_detach, *parts_of(form))) == [D_ONLY, ("used", "wasted")] * 3
 
 
 def test_a_graph_that_has_raised_raises_again():
     """Looking for the culprit leaves the check of the tensors as it was."""
-    generator, discriminator, *_ = parts = pair()
+    generator, discriminator, _, optimizer_d = parts_of()
     with GradientAudit(generator=generator, discriminator=discriminator):
-        verdict = discriminator(generator(torch.randn(6, 2)))
+        verdict = discriminator(generator(batch()[1]))
         verdict.mean().backward(retain_graph=True)
-        parts[3].step()
+        optimizer_d.step()
         for _ in range(2):
             with pytest.raises(RuntimeError, match="modified by an inplace operation"):
                 verdict.square().mean().backward(retain_graph=True)

@@ -7,15 +7,15 @@ from helpers import module_of
 
 from common.conditional import conditional
 from common.cyclegan_models import ImagePool, cyclegan_networks
-from common.models import mlp
 from gradient_audit import GradientAudit
-from scripts import cyclegan, gan_conditional, gan_one_stage
+from scripts import cyclegan, gan_conditional
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
 TABLES = {
     "detach": [D_ONLY, G_ONLY],
     "generator_first": [G_ONLY, D_ONLY],
+    "one_stage": [D_ONLY, G_ONLY],
     "resample": [D_ONLY, G_ONLY],
     "retain_graph": [("wasted", "used"), ("used", "wasted")],
     "simultaneous": [D_ONLY, G_ONLY],
@@ -49,38 +49,25 @@ def test_an_update_order_has_its_table_and_gives_the_same_bits_as_without_audit(
     audit.check()
 
 
-def test_table_of_one_stage():
-    generator, discriminator = mlp((1, 2, 2), 3)
-    optimizers = [torch.optim.Adam(network.parameters(), fused=True) for network in (generator, discriminator)]
-    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
+def table(train_step, players, *others):
+    """The cells of three steps with a fused optimizer for each player, which is a list of networks; no findings."""
+    networks = [network for player in players for network in player]
+    optimizers = [torch.optim.Adam([p for net in player for p in net.parameters()], fused=True) for player in players]
+    with GradientAudit(**{f"n{i}": network for i, network in enumerate(networks)}) as audit:
         for _ in range(3):
-            gan_one_stage.train_step(generator, discriminator, *optimizers, torch.rand(4, 1, 2, 2), torch.randn(4, 3))
-    assert cells(audit) == [D_ONLY, G_ONLY] * 3
+            train_step(*networks, *optimizers, *others)
     assert not audit.findings
+    return cells(audit)
 
 
 def test_table_of_conditional():
-    generator, discriminator = networks = conditional("mlp", (1, 2, 2), 3, classes=5)
-    optimizers = [torch.optim.Adam(network.parameters(), fused=True) for network in networks]
-    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
-        for _ in range(3):
-            given = torch.rand(4, 1, 2, 2), torch.randint(5, (4,)), torch.randn(4, 3)
-            gan_conditional.train_step(*networks, *optimizers, *given)
-    assert cells(audit) == [D_ONLY, G_ONLY] * 3
-    assert not audit.findings
+    generator, discriminator = conditional("mlp", (1, 2, 2), 3, classes=5)
+    others = torch.rand(4, 1, 2, 2), torch.randint(5, (4,)), torch.randn(4, 3)
+    assert table(gan_conditional.train_step, [[generator], [discriminator]], *others) == [D_ONLY, G_ONLY] * 3
 
 
 def test_table_of_cyclegan():
-    names = "a_to_b", "b_to_a", "discriminator_a", "discriminator_b"
     networks = cyclegan_networks((1, 12, 12), width=2, blocks=1, halvings=2)
-    optimizers = [
-        torch.optim.Adam([p for network in pair for p in network.parameters()], fused=True)
-        for pair in (networks[:2], networks[2:])
-    ]
-    pools = ImagePool(3), ImagePool(3)
-    with GradientAudit(**dict(zip(names, networks, strict=True))) as audit:
-        for _ in range(3):
-            cyclegan.train_step(*networks, *optimizers, *pools, *torch.rand(2, 2, 1, 12, 12))
-    assert [list(p.cells) for p in audit.passes] == [list(names)] * 6
-    assert cells(audit) == [("used", "used", "-", "-"), ("-", "-", "used", "used")] * 3
-    assert not audit.findings
+    others = ImagePool(3), ImagePool(3), *torch.rand(2, 2, 1, 12, 12)
+    rows = [("used", "used", "-", "-"), ("-", "-", "used", "used")]
+    assert table(cyclegan.train_step, [networks[:2], networks[2:]], *others) == rows * 3

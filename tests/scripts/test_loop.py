@@ -1,50 +1,50 @@
 """What a script's loop shows, and what the run does between two of its iterations."""
 
 import os
-import re
 import signal
-import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from helpers import TRAINING, load, module_of
+from helpers import TRAINING, load, module_of, options_of
 
 from common.errors import BadInput, Interrupted
 from common.options import GanOptions, RunOptions
 from common.run import Run
 
 TINY = {"batch_size": 2, "device": "cpu", "image_size": 8, "log_every": 1, "sample_every": 1, "checkpoint_every": 1}
+NEEDS_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=NEEDS_CUDA)])
 @pytest.mark.parametrize("script", TRAINING)
-def test_the_step_alone_computes_in_the_precision_asked_for(script, tmp_path, monkeypatch):
+def test_the_step_alone_computes_in_the_precision_asked_for_and_its_results_stay_on_the_device(
+    script, device, tmp_path, monkeypatch
+):
     """Pictures and whatever else a main does between two steps are in float32."""
-    module = module_of(script)
-    train_step, log, seen = module.train_step, Run.log, []
+    module, seen = module_of(script), []
+    train_step, log = module.train_step, Run.log
 
-    def precision_here():
-        enabled = torch.is_autocast_enabled("cpu")
-        return enabled and torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()
+    def precision():
+        enabled = torch.is_autocast_enabled(device)
+        return enabled and torch.get_autocast_dtype(device), torch.is_autocast_cache_enabled()
 
-    def watched_step(*arguments):
-        seen.append(("step", *precision_here()))
-        return train_step(*arguments)
+    def watched_step(*given):
+        seen.append(("step", *precision()))
+        results = train_step(*given)
+        assert all(value.device.type == device and value.isfinite() for value in results.values())
+        return results
 
-    def watched_log(*arguments):
-        seen.append(("log", *precision_here()))
-        log(*arguments)
-
-    before = precision_here()
+    before = precision()
     monkeypatch.setattr(module, "train_step", watched_step)
-    monkeypatch.setattr(Run, "log", watched_log)
+    monkeypatch.setattr(Run, "log", lambda *given: [seen.append(("log", *precision())), log(*given)])
     small = {"width": 2, "blocks": 1, "halvings": 1} if script == "cyclegan" else {"model": "mlp"}
-    options = module.main.__annotations__["options"]
-    module.main(options(**TINY, **small, steps=2, precision="bf16", runs_dir=tmp_path))
+    module.main(options_of(script)(**TINY | {"device": device}, **small, steps=2, precision="bf16", runs_dir=tmp_path))
     assert seen == [("step", torch.bfloat16, False), ("log", False, True)] * 2
-    assert precision_here() == before
+    assert precision() == before
 
 
 def test_pictures_are_made_in_eval_mode_and_each_module_gets_its_own_mode_back(tmp_path):
@@ -99,14 +99,10 @@ def test_a_generator_of_random_numbers_is_part_of_the_state(tmp_path):
     assert first + drawn(tmp_path / "parts", 5, resume=run) == whole
 
 
-class Unsaved:
-    """Has a state that `torch.load` refuses."""
-
-    def state_dict(self):
-        return {"path": Path("x")}
+UNLOADABLE = SimpleNamespace(state_dict=lambda: {"path": Path("x")})
 
 
-@pytest.mark.parametrize("state", [{"own": 3}, {"own": Unsaved()}, {"step": torch.Generator()}])
+@pytest.mark.parametrize("state", [{"own": 3}, {"own": UNLOADABLE}, {"step": torch.Generator()}])
 def test_what_no_checkpoint_can_hold_is_refused_by_name_before_the_first_step(state, tmp_path):
     with pytest.raises(BadInput, match=f"state '{next(iter(state))}': cannot be in a checkpoint: "):
         next(steps_of(tmp_path, state=state))
@@ -136,19 +132,3 @@ def test_a_checkpoint_that_another_process_replaces_before_the_lock_is_taken_is_
     monkeypatch.setattr(Run, "enter_folder", late)
     with pytest.raises(BadInput, match="another process has just continued this run"):
         next(steps_of(tmp_path, 9, resume=run))
-
-
-def test_under_an_audit_a_run_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setenv("GRADIENT_AUDIT", "1")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
-    (tmp_path / "scratch").mkdir()
-    list(steps_of(tmp_path / "runs"))
-    assert [path.name for path in tmp_path.rglob("*")] == ["scratch"]
-
-
-def test_the_last_lines_work_as_printed(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    list(steps_of(tmp_path))
-    lines = dict(re.findall(r"^(\w+): +(.*)$", capsys.readouterr().out, re.MULTILINE))
-    assert Path(lines["Samples"]).is_file()
-    assert Path(lines["TensorBoard"].removeprefix("tensorboard --logdir ")).is_dir()

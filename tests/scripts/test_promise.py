@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from helpers import ORDERS, PENALTIES, path_of
+from helpers import ORDERS, PENALTIES, call, path_of
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common.data import to_float
@@ -28,14 +28,10 @@ def classifier():
     return network
 
 
-def command(script, *arguments):
-    subprocess.run([sys.executable, path_of(script), *arguments], check=True, capture_output=True)
-
-
 def train(script, folder):
     """Do the default run of a script; return its folder."""
     start = time.perf_counter()
-    command(script, "--runs-dir", folder)
+    subprocess.run([sys.executable, path_of(script), "--runs-dir", folder], check=True, capture_output=True)
     print(f"\n{script}: {time.perf_counter() - start:.0f} s", end=", ")
     (run,) = (folder / script).iterdir()
     return run
@@ -43,7 +39,7 @@ def train(script, folder):
 
 def judge(run, classifier):
     """Return the probability of each class for 1,000 images of a run, and what the file of the images holds."""
-    command("sample", run, "--count", "1000", "--output", run / "images.npz")
+    call("sample", run, "--count", 1000, "--output", run / "images.npz")
     arrays = np.load(run / "images.npz")
     with torch.no_grad():
         return classifier(to_float(torch.from_numpy(arrays["images"]))).softmax(1), arrays

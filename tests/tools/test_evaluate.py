@@ -5,55 +5,53 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import change
+from helpers import change, load
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch_fidelity import feature_extractor_inceptionv3
 
 from common.data import load_mnist5k, to_float, to_uint8
 from common.errors import BadInput
 from common.models import mlp
+from scripts.tools import digit_classifier as digits
 from scripts.tools import evaluate
 from scripts.tools.digit_classifier import as_digits, digit_classifier, measure_digits
-from scripts.tools.evaluate import (
-    Options,
-    extract_features,
-    make_extractor,
-    measure_distances,
-    measure_overlap,
-)
+from scripts.tools.evaluate import Options, extract_features, make_extractor, measure_distances, measure_overlap
 from scripts.tools.finished_run import generate, load_generator
 
 CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_classifier():
+    """Two epochs in place of ten; test_modes.py judges the whole training."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digits, "EPOCHS", 2)
+        digit_classifier.cache_clear()
+        yield
+    digit_classifier.cache_clear()
 
 
 def reports(run):
     return json.loads((run / "evaluation.json").read_text())
 
 
-def report(run):
-    """Return the latest."""
+def evaluated(run, **options):
+    """Evaluate the run; return the latest of its reports."""
+    evaluate.main(Options(run, **options))
     return reports(run)[-1]
 
 
 @pytest.mark.numerics
 def test_the_classifier_knows_digits_it_never_saw_and_leaves_the_global_generator_alone():
-    digit_classifier.cache_clear()
     before = torch.get_rng_state()
     with torch.no_grad():  # as the first caller may have it
         network, accuracy = digit_classifier()
     assert torch.get_rng_state().equal(before)
     images, labels = load_mnist5k(held_out=True)
     assert accuracy == (network(as_digits(images)).argmax(1) == labels).float().mean().item()
-    assert accuracy >= 0.97  # 97.8% to 98.2%, by the processor and the seed
+    assert accuracy >= 0.95  # 96.2% to 96.4%, by the processor
     assert measure_digits(images[labels == 0])["rarest"] == 0
     assert 0.08 < measure_digits(images)["rarest"] <= 0.1
-
-
-def trace_of_root(a, b):
-    """Return tr (a b)^(1/2) of two covariances, from the symmetric form (a^(1/2) b a^(1/2))^(1/2)."""
-    values, vectors = torch.linalg.eigh(a)
-    root = vectors * values.clamp(min=0).sqrt() @ vectors.T
-    return torch.linalg.eigvalsh(root @ b @ root).clamp(min=0).sqrt().sum()
 
 
 @pytest.mark.numerics
@@ -70,7 +68,8 @@ def test_the_distances_are_those_of_their_papers():
         x, y = (digit_classifier()[0][:-1](as_digits(part)).double() for part in (fake, real))
 
     a, b = x.T.cov(), y.T.cov()
-    fid = (x.mean(0) - y.mean(0)).square().sum() + a.trace() + b.trace() - 2 * trace_of_root(a, b)
+    root = torch.linalg.eigvals(a @ b).real.clamp(min=0).sqrt().sum()  # the trace of (a b)^(1/2)
+    fid = (x.mean(0) - y.mean(0)).square().sum() + a.trace() + b.trace() - 2 * root
     assert found["fid"] == pytest.approx(fid.item(), rel=1e-4)
 
     kernel = {name: (u @ v.T / 128 + 1) ** 3 for name, u, v in (("xx", x, x), ("yy", y, y), ("xy", x, y))}
@@ -83,7 +82,7 @@ def test_the_distances_are_those_of_their_papers():
 
     assert found["precision"] == pytest.approx(share_inside(x, y), abs=0.01)
     assert found["recall"] == pytest.approx(share_inside(y, x), abs=0.01)
-    assert found["precision"] > 0.9 > 0.5 > found["recall"]  # the first 300 digits are all zeros
+    assert found["precision"] > 0.8 > 0.5 > found["recall"]  # the first 300 digits are all zeros
 
 
 @pytest.mark.numerics
@@ -92,22 +91,21 @@ def test_a_generator_that_draws_other_real_images_reaches_the_floor_to_the_bit(r
     torch.randn(200, 8, generator=random)
     others = load_mnist5k()[0][torch.randperm(4000, generator=random)[200:400]]
     monkeypatch.setattr(evaluate, "generate", lambda *_: others)
-    evaluate.main(Options(run, count=200, seed=3))
-    assert report(run)["samples"] == report(run)["floor"]
+    found = evaluated(run, count=200, seed=3)
+    assert found["samples"] == found["floor"]
 
 
 @pytest.mark.numerics
 def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
-    evaluate.main(Options(run, count=100))
-    printed, found = capsys.readouterr().out, report(run)
+    found = evaluated(run, count=100)
+    printed = capsys.readouterr().out
     assert f"{found['classifier_accuracy']:.1%} on 1,000 held-out digits" in printed
     (row,) = (line for line in printed.splitlines() if line.startswith("| fid "))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["fid", f"{found['samples']['fid']:.3f}", f"{found['floor']['fid']:.3f}"]
     assert (found["features"], found["count"], found["step"], found["weights"]) == ("digits", 100, 7, "average")
     assert found["samples"]["fid"] > 5 * found["floor"]["fid"]
-    assert found["floor"]["confident"] > 0.85  # 96.5% of all digits, give or take 2% for a hundred of them
-
+    assert found["floor"]["confident"] > 0.7  # 85% of all digits, give or take 4% for a hundred of them
     events = EventAccumulator(str(run)).Reload()
     assert printed.splitlines()[-1] == "TensorBoard: quality/digits-100-average"
     for column, group in (("samples", "quality"), ("floor", "quality_floor")):
@@ -119,33 +117,26 @@ def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
 
 def test_other_settings_and_steps_add_to_the_file_and_the_same_ones_replace_their_entry(run):
     (run / "best.pt").write_bytes((run / "checkpoint.pt").read_bytes())
-    tiny, entries = Options(run, count=10, features="digits"), []
+    tiny, written = Options(run, count=10), []
     for changes in ({}, {}, {"count": 9}, {"weights": "last"}, {"seed": 3}, {"run": run / "best.pt"}):
         evaluate.main(replace(tiny, **changes))
-        entries.append(report(run))
+        written.append(reports(run))
     change(run, lambda checkpoint: checkpoint.update(step=9))
     evaluate.main(tiny)
-    first, again, _, _, seed, _ = entries
-    assert first == again
-    assert all(first[part]["fid"] != seed[part]["fid"] for part in ("samples", "floor"))
+    assert written[0] == written[1]
+    assert all(written[0][-1][part]["fid"] != written[4][-1][part]["fid"] for part in ("samples", "floor"))  # the seed
 
-    entries = [(evaluate.curve_name(entry), entry["checkpoint"], entry["step"]) for entry in reports(run)]
-    assert entries == [
-        ("digits-10-average", "checkpoint.pt", 7),
-        ("digits-9-average", "checkpoint.pt", 7),
-        ("digits-10-last", "checkpoint.pt", 7),
-        ("digits-10-average-seed-3", "checkpoint.pt", 7),
-        ("digits-10-average", "best.pt", 7),
-        ("digits-10-average", "checkpoint.pt", 9),
-    ]
-    board = EventAccumulator(str(run)).Reload()
-    curves = {tag.split("/")[1] for tag in board.Tags()["scalars"] if tag.startswith("quality/")}
-    assert curves == {curve for curve, _, _ in entries}
+    names = ["digits-10-average", "digits-9-average", "digits-10-last", "digits-10-average-seed-3"]
+    kept = reports(run)
+    assert [evaluate.curve_name(entry) for entry in kept] == [*names, names[0], names[0]]
+    assert [entry["checkpoint"] for entry in kept] == ["checkpoint.pt"] * 4 + ["best.pt", "checkpoint.pt"]
+    assert [entry["step"] for entry in kept] == [7] * 5 + [9]
+    assert {tag.split("/")[1] for tag in EventAccumulator(str(run)).Reload().Tags()["scalars"]} == set(names)
 
 
 @pytest.mark.numerics
 def test_the_average_and_the_last_weights_are_told_apart(run):
-    checkpoint = torch.load(run / "checkpoint.pt", weights_only=True)
+    checkpoint = load(run)
     z = torch.randn(600, 8)
     for weights, part, prefix in (("average", "average", "module."), ("last", "generator", "")):
         network = mlp((1, 28, 28), 8)[0]
@@ -168,24 +159,24 @@ def make_networks(image_shape, z_dim, classes):
 
 
 @pytest.mark.numerics
-@pytest.mark.parametrize("off", [0, 1])
-def test_a_class_is_the_share_of_samples_that_are_of_it_and_each_has_its_recall(off, run, tmp_path):
+def test_a_class_is_the_share_of_samples_that_are_of_it_and_each_has_its_recall(run, tmp_path):
+    """Each class has one image; those of 0 to 4 are right."""
     images, labels = load_mnist5k()
-    firsts = torch.stack([images[labels == (digit + off) % 10][0] for digit in range(10)])
+    drawn = torch.stack([images[labels == digit][0] for digit in (0, 1, 2, 3, 4, 6, 7, 8, 9, 5)])
     (tmp_path / "own.py").write_text(KNOWN)
+    own = f"{tmp_path / 'own.py'}:make_networks"
     change(run, lambda checkpoint: checkpoint.pop("average"))
-    weights = {"weight": to_float(firsts).flatten(1)}
+    weights = {"weight": to_float(drawn).flatten(1)}
     change(run, lambda checkpoint: checkpoint.update(classes=[list("0123456789")], generator=weights))
-    evaluate.main(Options(run, count=400, networks=f"{tmp_path / 'own.py'}:make_networks"))
-    samples, floor = report(run)["samples"], report(run)["floor"]
-    assert samples["of_their_class"] == (off == 0)
-    assert floor["of_their_class"] > 0.95
+    found = evaluated(run, count=400, networks=own)
+    samples, floor = found["samples"], found["floor"]
+    assert 0.4 < samples["of_their_class"] < 0.6 < 0.9 < floor["of_their_class"]
     recalls = [f"recall_of_{digit}" for digit in range(10)]
     assert all(samples[name] <= 0.5 < floor[name] for name in recalls)  # one image cannot surround many
 
     change(run, lambda checkpoint: checkpoint.update(classes=[list("012345678x")]))
     with pytest.raises(BadInput, match="the classes of mnist5k are not those of the run"):
-        evaluate.main(Options(run, networks=f"{tmp_path / 'own.py'}:make_networks"))
+        evaluate.main(Options(run, networks=own))
 
 
 def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):
@@ -196,9 +187,9 @@ def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):
             return (images[:, :, 10:12, 10:12].flatten(1).float(),)
 
     monkeypatch.setattr(evaluate, "FeatureExtractorInceptionV3", lambda *_: Corners())
-    evaluate.main(Options(run, count=20, features="inception"))
-    assert list(report(run)["samples"]) == ["fid", "kid", "precision", "recall"]
-    assert "classifier_accuracy" not in report(run)
+    found = evaluated(run, count=20, features="inception")
+    assert list(found["samples"]) == ["fid", "kid", "precision", "recall"]
+    assert "classifier_accuracy" not in found
 
 
 def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_path, monkeypatch):
@@ -209,30 +200,22 @@ def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_p
     assert not (run / "evaluation.json").exists()
 
 
-def test_what_cannot_be_judged_is_refused_by_name(run):
-    for options, message in (
-        (Options(run, count=2001), "--count 2001: must be .* at most half of 4000 real images"),
-        (Options(run, count=3), "--count 3: must be more than 3"),
-        (Options(run / "missing"), "not found"),
-    ):
-        with pytest.raises(BadInput, match=message):
-            evaluate.main(options)
-
-
 @pytest.mark.parametrize(
-    ("entries", "message"),
+    ("entries", "options", "message"),
     [
-        ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, "--dataset 'no/such': neither mnist5k"),
-        ({"a_to_b": {}}, "translates"),
-        ({"average": {}}, "does not hold this network"),
-        ({"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}}, "does not hold this network"),
-        ({"options": {}}, "not a run of one generator"),
+        ({}, {"count": 2001}, "--count 2001: must be .* at most half of 4000 real images"),
+        ({}, {"count": 3}, "--count 3: must be more than 3"),
+        ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, {}, "--dataset 'no/such': neither mnist5k"),
+        ({"a_to_b": {}}, {}, "translates"),
+        ({"average": {}}, {}, "does not hold this network"),
+        ({"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}}, {}, "does not hold this network"),
+        ({"options": {}}, {}, "not a run of one generator"),
     ],
 )
-def test_a_run_that_cannot_be_judged_is_refused(entries, message, run):
+def test_what_cannot_be_judged_is_refused(entries, options, message, run):
     change(run, lambda checkpoint: checkpoint.update(entries))
     with pytest.raises(BadInput, match=message):
-        evaluate.main(Options(run))
+        evaluate.main(Options(run, **options))
 
 
 @pytest.mark.parametrize("text", ["mine", '{"fid": 1}', "[{}]", "[1]"])

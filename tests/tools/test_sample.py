@@ -1,12 +1,16 @@
-"""Walks through z, and what is written where."""
+"""Walks through z, what is written where, and runs whose networks `common/models.py` does not have."""
 
 import math
+import runpy
 
 import numpy as np
 import pytest
 import torch
+from helpers import ROOT, change
 from PIL import Image
+from torch.optim.swa_utils import AveragedModel
 
+from common.data import to_uint8
 from common.errors import BadInput
 from scripts.tools import sample
 from scripts.tools.sample import Options, draw_noise, walk
@@ -54,15 +58,70 @@ def test_every_point_of_a_walk_is_as_likely_as_noise():
     assert not z[0, 0].equal(z[1, 0])
 
 
-def test_the_rows_of_the_grid_are_the_walks(run, tmp_path):
+def test_the_rows_of_the_grid_are_the_walks_which_must_fill_it(run, tmp_path):
     sample.main(Options(run, count=12, interpolate=6))
     grid = np.array(Image.open(run / "samples.png"))
     assert grid.shape == (2 * 58 + 2, 6 * 58 + 2)  # grey, each image at twice its 28 pixels
     images = array({"run": run, "count": 12, "interpolate": 6}, tmp_path)
     assert np.array_equal(grid[60:116:2, 292:348:2], images[11, 0])
-    assert np.array_equal(grid[61:116:2, 293:348:2], images[11, 0])
-
-
-def test_a_walk_that_does_not_divide_the_images_into_rows_is_refused(run):
     with pytest.raises(BadInput, match="--interpolate 7: must be 2 or more and divide the --count of 64"):
         sample.main(Options(run, count=64, interpolate=7))
+
+
+OWN = '''
+import math
+import torch
+
+class Wave(torch.nn.Module):
+    """Adds a fixed pattern that no checkpoint holds."""
+
+    def __init__(self, pixels):
+        super().__init__()
+        self.register_buffer("wave", torch.linspace(-1, 1, pixels), persistent=False)
+
+    def forward(self, pixels):
+        return (pixels + self.wave).tanh()
+
+def make_networks(image_shape, z_dim):
+    pixels = math.prod(image_shape)
+    return torch.nn.Sequential(torch.nn.Linear(z_dim, pixels), Wave(pixels), torch.nn.Unflatten(1, image_shape)), None
+
+def broken(image_shape, z_dim):
+    return layers
+'''
+
+
+@pytest.fixture
+def own(run, tmp_path):
+    """The file that makes the networks of `run`, and the generator."""
+    script = tmp_path / "own.py"
+    script.write_text(OWN)
+    average = AveragedModel(runpy.run_path(str(script))["make_networks"]((1, 28, 28), 8)[0])
+    change(run, lambda checkpoint: checkpoint.update(average=average.state_dict()))
+    return script, average
+
+
+def test_a_run_with_networks_of_its_own_is_sampled(own, run, tmp_path):
+    script, average = own
+    found = array({"run": run, "count": 5, "networks": f"{script}:make_networks", "device": "cpu"}, tmp_path)
+    with torch.no_grad():
+        expected = to_uint8(average(torch.randn(5, 8, generator=torch.Generator().manual_seed(0)))).numpy()
+    assert np.abs(found.astype(int) - expected).max() <= 1  # rounded to the other side, at most
+
+
+@pytest.mark.parametrize(
+    ("networks", "told"),
+    [
+        (None, "--networks FILE:FUNCTION"),
+        ("{script}", "must be FILE:FUNCTION"),
+        ("no_such.py:networks", "No such file"),
+        ("{script}:no_such", "has no function no_such"),
+        ("{script}:broken", "NameError: name 'layers' is not defined"),
+        (f"{ROOT / 'common' / 'models.py'}:mlp", "does not hold this network"),
+    ],
+)
+def test_what_makes_no_networks_of_the_run_is_refused_in_one_line(networks, told, own, run, refusal):
+    options = ["--networks", networks.format(script=own[0])] if networks else []
+    assert told in refusal("sample", run, *options)
+    change(run, lambda checkpoint: checkpoint["options"].update(model="mine"))
+    assert told in refusal("sample", run, *options)

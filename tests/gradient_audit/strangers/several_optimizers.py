@@ -1,34 +1,16 @@
-"""An adversarial autoencoder: three networks, three optimizers, DataLoader workers, .item() everywhere."""
+"""An adversarial autoencoder: three networks, three optimizers, the workers of a DataLoader."""
 
 import sys
 
 import torch
-import torch.nn as nn
-from torch.utils.data import DataLoader, Dataset
-
-
-class Points(Dataset):
-    def __len__(self):
-        return 4096
-
-    def __getitem__(self, index):
-        return torch.randn(4, generator=torch.Generator().manual_seed(index))
-
-
-def build():
-    encoder = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
-    decoder = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 4))
-    critic = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1))
-    return encoder, decoder, critic
+from torch import nn
+from torch.utils.data import DataLoader
 
 
 def train(loader):
-    encoder, decoder, critic = build()
-    enc_opt = torch.optim.Adam(encoder.parameters())
-    dec_opt = torch.optim.Adam(decoder.parameters())
-    critic_opt = torch.optim.SGD(critic.parameters(), lr=0.01)
-    bce = nn.BCEWithLogitsLoss()
-    for step, batch in enumerate(loader):
+    encoder, decoder, critic = nn.Linear(4, 2), nn.Linear(2, 4), nn.Linear(2, 1)
+    enc_opt, dec_opt, critic_opt = (torch.optim.Adam(net.parameters()) for net in (encoder, decoder, critic))
+    for batch in loader:
         enc_opt.zero_grad()
         dec_opt.zero_grad()
         reconstruction = nn.functional.mse_loss(decoder(encoder(batch)), batch)
@@ -37,13 +19,10 @@ def train(loader):
         dec_opt.step()
 
         critic_opt.zero_grad()
-        drawn, coded = critic(torch.randn(len(batch), 2)), critic(encoder(batch).detach())
-        critic_loss = bce(drawn, torch.ones_like(drawn)) + bce(coded, torch.zeros_like(coded))
+        critic_loss = critic(encoder(batch).detach()).mean() - critic(torch.randn(8, 2)).mean()
         critic_loss.backward()
         critic_opt.step()
-        print(step, reconstruction.item(), critic_loss.item())
 
 
 if __name__ == "__main__":
-    context = sys.argv[1] if len(sys.argv) > 1 else None
-    train(DataLoader(Points(), batch_size=8, num_workers=2, multiprocessing_context=context))
+    train(DataLoader(list(torch.randn(400, 4)), 8, num_workers=2, multiprocessing_context=sys.argv[1]))

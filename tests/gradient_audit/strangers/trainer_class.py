@@ -1,40 +1,35 @@
-"""A home-made Trainer that builds its networks itself and keeps them to itself."""
+"""A home-made Trainer that builds its networks itself, keeps them to itself, and goes on after an exception."""
 
 import copy
 
 import torch
-import torch.nn.functional as F
 from torch import nn
+from torch.nn.functional import softplus
 
 
 class Trainer:
-    def __init__(self, lr=1e-3):
-        self.lr = lr
-        self.build_model()
-
-    def build_model(self):
+    def __init__(self):
         self.G = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
         self.ema = copy.deepcopy(self.G)
         self.nets = {"D": nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))}
-        self.g_optimizer = torch.optim.Adam(self.G.parameters(), self.lr)
-        self.d_optimizer = torch.optim.Adam(self.nets["D"].parameters(), self.lr)
+        self.optimizers = [torch.optim.Adam(net.parameters()) for net in (self.G, self.nets["D"])]
 
     def reset_grad(self):
-        self.g_optimizer.zero_grad(set_to_none=False)
-        self.d_optimizer.zero_grad(set_to_none=False)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=False)
 
-    def train_discriminator(self, real):
-        fake = self.G(torch.randn(len(real), 8)).detach()
-        loss = F.softplus(-self.nets["D"](real)).mean() + F.softplus(self.nets["D"](fake)).mean()
+    def train_discriminator(self):
+        fake = self.G(torch.randn(8, 8)).detach()
+        loss = softplus(-self.nets["D"](torch.randn(8, 4))).mean() + softplus(self.nets["D"](fake)).mean()
         self.reset_grad()
         loss.backward()
-        self.d_optimizer.step()
+        self.optimizers[1].step()
 
-    def train_generator(self, n):
-        loss = F.softplus(-self.nets["D"](self.G(torch.randn(n, 8)))).mean()
+    def train_generator(self):
+        loss = softplus(-self.nets["D"](self.G(torch.randn(8, 8)))).mean()
         self.reset_grad()
         loss.backward()
-        self.g_optimizer.step()
+        self.optimizers[0].step()
         with torch.no_grad():
             for slow, fast in zip(self.ema.parameters(), self.G.parameters(), strict=True):
                 slow.lerp_(fast, 0.01)
@@ -42,11 +37,10 @@ class Trainer:
     def train(self):
         while True:
             try:
-                self.train_discriminator(torch.randn(8, 4))
-                self.train_generator(8)
+                self.train_discriminator()
+                self.train_generator()
             except Exception as error:
                 print("skipping a batch:", error)
 
 
-if __name__ == "__main__":
-    Trainer().train()
+Trainer().train()
