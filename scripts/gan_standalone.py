@@ -34,6 +34,7 @@ from torchvision.utils import make_grid, save_image
 from tqdm import tqdm
 
 ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are its own: write yours into the list
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Z_DIM = 8  # length of the noise vector; more for data with more variety
 LR_G, LR_D, BETAS = 2e-3, 2e-3 / 3, (0.0, 0.999)  # of Adam
 EMA = 0.995  # decay per step of the averaged G that samples are from
@@ -124,7 +125,7 @@ def refuse(message, status=2):
 
 @contextmanager
 def refusing(subject, status=2):
-    """Refuse what fails inside, whatever it raises: files and devices fail in many ways."""
+    """Refuse what fails inside, whatever it raises: files fail in many ways."""
     try:
         yield
     except Exception as error:
@@ -141,7 +142,6 @@ def parse():
     add("--batch-size", type=int, default=48, help="images per step")
     add("--steps", type=int, default=1550, help="steps to train, each one update of both networks")
     add("--seed", type=int, default=0, help="fixes the initial weights, the noise and the choice of images")
-    add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, cuda:1, ...")
     add("--sample-every", type=int, default=250, help="steps between two sample grids, each with a checkpoint")
     add("--resume", type=Path, help="folder of a run to go on with, by its own options where none are given")
     options, checkpoint = parser.parse_args(ARGUMENTS), None
@@ -157,19 +157,17 @@ def main():
     """Train both networks."""
     options, checkpoint = parse()
     torch.manual_seed(options.seed)
-    images = load_images(options.dataset, options.image_size)
-    with refusing(f"--device {options.device}: cannot be used"):
-        images = images.to(options.device)
-    generator, discriminator = (n.to(options.device) for n in networks(images.shape[1:], Z_DIM))
+    images = load_images(options.dataset, options.image_size).to(DEVICE)
+    generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:], Z_DIM))
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=LR_G, betas=BETAS)
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=LR_D, betas=BETAS)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     draws = torch.Generator().manual_seed(options.seed)  # of the images and the noise of every step
-    sample_z = torch.randn(64, Z_DIM, generator=draws).to(options.device)
+    sample_z = torch.randn(64, Z_DIM, generator=draws).to(DEVICE)
     parts = {"generator": generator, "discriminator": discriminator, "average": average}
     parts |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     facts = {"script": "gan_standalone", "data_shapes": [list(images.shape)]}
-    facts["options"] = vars(options) | {"device": None, "resume": None, "z_dim": Z_DIM}
+    facts["options"] = vars(options) | {"resume": None, "z_dim": Z_DIM}
 
     start, folder = 0, Path("runs", "gan_standalone", f"{datetime.now():%Y%m%d-%H%M%S}")
     if checkpoint:
@@ -187,8 +185,8 @@ def main():
     handler = signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
     with SummaryWriter(folder, purge_step=start + 1) as board:
         for step in tqdm(range(start + 1, options.steps + 1), initial=start, total=options.steps):
-            rows = torch.randint(len(images), (options.batch_size,), generator=draws).to(options.device)
-            z = torch.randn(options.batch_size, Z_DIM, generator=draws).to(options.device)
+            rows = torch.randint(len(images), (options.batch_size,), generator=draws).to(DEVICE)
+            z = torch.randn(options.batch_size, Z_DIM, generator=draws).to(DEVICE)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, images[rows] / 127.5 - 1, z)
             average.update_parameters(generator)
 
@@ -197,30 +195,24 @@ def main():
                 for name, value in results.items():
                     board.add_scalar(name, value, step)
             if step % options.sample_every == 0 or last:
+                if not all(p.isfinite().all() for n in (generator, discriminator, average) for p in n.parameters()):
+                    refuse(f"step {step}: a weight is not finite; the last checkpoint is kept; try lower rates", 1)
                 grid = make_grid(average(sample_z), normalize=True, value_range=(-1, 1))
                 board.add_image("samples", grid, step)
                 save_image(grid, folder / "samples" / f"step-{step:06d}.png")
                 states = {name: part.state_dict() for name, part in parts.items()}
-                save(folder, facts | states | {"step": step, "draws": draws.get_state()})
+                unfinished = folder / ".checkpoint.pt"
+                with refusing(f"{folder}: no checkpoint is written", 1), unfinished.open("wb") as file:
+                    torch.save(facts | states | {"step": step, "draws": draws.get_state()}, file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                unfinished.replace(folder / "checkpoint.pt")  # whole, or not at all
             if last:
                 break
     print(f"Samples and checkpoint: {folder}; curves: tensorboard --logdir {folder.parent}")
     signal.signal(signal.SIGINT, handler)  # a notebook goes on with its own
     if interrupts:
         sys.exit(130)
-
-
-def save(folder, checkpoint):
-    """Write the checkpoint, whole or not at all; one with weights that are not finite leaves the last one."""
-    weights = [weight for name in ("generator", "discriminator", "average") for weight in checkpoint[name].values()]
-    if not all(weight.isfinite().all() for weight in weights):
-        refuse(f"step {checkpoint['step']}: a weight is not finite; the last checkpoint is kept; try lower rates", 1)
-    unfinished = folder / ".checkpoint.pt"
-    with refusing(f"{folder}: no checkpoint is written", 1), unfinished.open("wb") as file:
-        torch.save(checkpoint, file)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(folder / "checkpoint.pt")
 
 
 if __name__ == "__main__":
