@@ -90,21 +90,21 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
     return checkpoint
 
 
-def state_of(part: Any) -> Any:
+def state_of(owner: Any) -> Any:
     """Return the state of what has `state_dict` or, as random number generators do, `get_state`."""
-    return part.state_dict() if hasattr(part, "state_dict") else part.get_state()
+    return owner.state_dict() if hasattr(owner, "state_dict") else owner.get_state()
 
 
-def load_state(part: Any, state: Any) -> None:
+def load_state(owner: Any, state: Any) -> None:
     """Load what `state_of` returned; raises an error of any type if it does not fit.
 
     Fused Adam takes the parameter's shape and memory layout for granted, so its tensors are checked and copied.
     """
-    if hasattr(part, "load_state_dict"):
-        part.load_state_dict(state)
+    if hasattr(owner, "load_state_dict"):
+        owner.load_state_dict(state)
     else:
-        part.set_state(state)
-    for parameter, entry in part.state.items() if isinstance(part, Adam | AdamW) else ():
+        owner.set_state(state)
+    for parameter, entry in owner.state.items() if isinstance(owner, Adam | AdamW) else ():
         for name in {"step", "exp_avg", "exp_avg_sq", *entry}:
             own = entry[name].new_empty(()) if name == "step" else torch.empty_like(parameter)
             if entry[name].shape != own.shape:

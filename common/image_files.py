@@ -32,7 +32,7 @@ class StreamedImages:
         return len(self.paths)
 
     def __getitem__(self, rows: slice | Tensor) -> "StreamedImages | Tensor":
-        """Return a part of the stream for a slice, the images themselves, in memory, for a tensor of indices."""
+        """Return fewer images of the stream for a slice, the images themselves, in memory, for a tensor of indices."""
         if isinstance(rows, slice):
             return StreamedImages(self.paths[rows], self.shape[1:], self.read).to(self.device)
         return torch.cat(list(self.batches(iter(rows.split(64)))))

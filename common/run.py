@@ -80,8 +80,8 @@ class Run:
                 return self.print_results(step)
             streams = []
             for number, images in enumerate(datasets):
-                part = self.options.batch_size, seed_for(self.options.seed, number), step, self.ranks.rows
-                streams.append(opened.enter_context(closing(batches(images, *part))))  # ends the threads that read
+                where = self.options.batch_size, seed_for(self.options.seed, number), step, self.ranks.rows
+                streams.append(opened.enter_context(closing(batches(images, *where))))  # ends the threads that read
             self.open_board(step, opened)
             stopped = 0
             while step < self.options.steps and not stopped:
@@ -91,7 +91,7 @@ class Run:
                     reals = [next(stream) for stream in streams]
                 except BadInput as error:  # an image that is streamed
                     raise Stopped(f"step {step}: {error}") from error
-                yield step, *(part for real in reals for part in (real if isinstance(real, tuple) else [real]))
+                yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % self.options.log_every == 0:
                     stopped = max(self.ranks.gather(max(signals, default=0)))
@@ -102,26 +102,26 @@ class Run:
 
     def check(self, datasets: tuple[Images, ...]) -> None:
         """Raise BadInput for what a run cannot train on or save, or what several ranks cannot train as one process."""
-        parts = [getattr(data, "images", data) for data in datasets]  # without labels
-        for images in parts:
+        plain = [getattr(data, "images", data) for data in datasets]  # without labels
+        for images in plain:
             if isinstance(images, Tensor) and (images.dtype != torch.uint8 or images.ndim != 4):
                 raise BadInput(f"data are uint8 images (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
-        shapes = [list(images.shape) for images in parts]
+        shapes = [list(images.shape) for images in plain]
         classes = [list(data.classes) for data in datasets if hasattr(data, "classes")]
         facts = {"script": self.script, "options": self.options.to_store(), "data_shapes": shapes, "classes": classes}
         self.facts = facts | origin(self.path, self.device)
-        for name, part in self.state.items():
+        for name, owner in self.state.items():
             with refusing(f"state {name!r}: cannot be in a checkpoint"):
                 if name in {*self.facts, "step", "sums", "written"}:
                     raise ValueError("the name is taken; choose another")
-                torch.load(io.BytesIO(files.as_bytes(state_of(part))), weights_only=True)
+                torch.load(io.BytesIO(files.as_bytes(state_of(owner))), weights_only=True)
         if self.ranks.count == 1:
             return
         if any(other != [facts, self.device.type] for other in self.ranks.gather([facts, self.device.type])):
             raise BadInput("the processes have different options or images; start all with the same command")
-        for name, part in self.state.items():
-            hooks = [*getattr(part, "_optimizer_step_pre_hooks", {}).values()]
-            if isinstance(part, Optimizer) and hooks[:1] != [self.ranks.average_gradients]:
+        for name, owner in self.state.items():
+            hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
+            if isinstance(owner, Optimizer) and hooks[:1] != [self.ranks.average_gradients]:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
 
     def enter_folder(self, opened: ExitStack) -> None:
@@ -147,9 +147,9 @@ class Run:
         with refusing(f"{run}: does not hold the sums of the curves"):
             sums = checkpoint["sums"].items()
             self.sums = {str(name): (float(total), max(1, int(count))) for name, (total, count) in sums}
-        for name, part in self.state.items():
+        for name, owner in self.state.items():
             with refusing(f"{run}: does not hold this {name}"):
-                files.load_state(part, checkpoint[name])
+                files.load_state(owner, checkpoint[name])
         return checkpoint["step"]
 
     def open_board(self, step: int, opened: ExitStack) -> None:
@@ -226,7 +226,7 @@ class Run:
         """Draw, show and save the pictures and measurements after `step`, in evaluation mode."""
         if not self.ranks.leads:
             return
-        networks = [part for part in self.state.values() if isinstance(part, nn.Module)]
+        networks = [owner for owner in self.state.values() if isinstance(owner, nn.Module)]
         training = [module for network in networks for module in network.modules() if module.training]
         for network in networks:
             network.eval()
@@ -247,7 +247,7 @@ class Run:
 
     def save(self, step: int) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
-        sums, states = self.totals(step), {name: state_of(part) for name, part in self.state.items()}
+        sums, states = self.totals(step), {name: state_of(owner) for name, owner in self.state.items()}
         require_finite(step, states)
         if self.ranks.leads:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
