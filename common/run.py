@@ -293,7 +293,7 @@ def origin(script: Path, device: torch.device) -> dict[str, str]:
         commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:  # no git
         commit = ""
-    command = shlex.join(["python", str(short_path(script)), *sys.argv[1:]])
+    command = shlex.join(["python", "/".join(script.resolve().parts[-2:]), *sys.argv[1:]])
     versions = f"torch {torch.__version__}, Python {platform.python_version()}"
     return {"command": command, "commit": commit or "none", "versions": versions, "device": str(device)}
 
