@@ -288,14 +288,14 @@ def pick_device(name: str | None) -> torch.device:
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:
     """Return where a run comes from: its command line, with no path of this machine but those typed, and the code."""
-    git = ["git", "-C", str(script.resolve().parent), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
-    except OSError:  # no git
-        commit = ""
-    command = shlex.join(["python", "/".join(script.resolve().parts[-2:]), *sys.argv[1:]])
+    path, root, commit = script.resolve(), Path(__file__).resolve().parents[1], "none"
+    git = ["git", "-C", str(path.parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    with suppress(OSError):  # no git
+        commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or commit
+    shown = path.relative_to(root) if path.is_relative_to(root) else path.name
+    command = shlex.join(["python", str(shown), *sys.argv[1:]])
     versions = f"torch {torch.__version__}, Python {platform.python_version()}"
-    return {"command": command, "commit": commit or "none", "versions": versions, "device": str(device)}
+    return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
 
 
 @contextmanager
