@@ -1,9 +1,9 @@
 """Audit any training script, without a change to it; or explain a mistake, by its name or by an error message.
 
-The script runs as `__main__`, in the current folder, until every optimizer has stepped `--iterations` times; while it
-does, the environment variable GRADIENT_AUDIT is set, so that it can leave no files. The output is
-a table, with a row for each backward pass and a column for each network, and the findings: what is wrong, in doubt or
-wasted. If the script raises, the line that is the cause is named, and the mistake.
+The script runs as `__main__`, in the current folder, until every optimizer has stepped `--iterations` times, with the
+environment variable GRADIENT_AUDIT set, so that it can leave no files. The output is a table, with a row for each
+backward pass and a column for each network, and the findings: what is wrong, in doubt or wasted. If the script raises,
+the line that is the cause is named, and the mistake.
 
     python -m gradient_audit [--iterations 3] [--output report.html] path/to/train.py [its own arguments]
     python -m gradient_audit --error "modified by an inplace operation: [torch.FloatTensor ..."
@@ -35,10 +35,8 @@ def refuse(message: str) -> NoReturn:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Parse the command line; refuse what cannot be done before the script runs."""
-    summary, _, rest = __doc__.partition("\n")
-    parser = argparse.ArgumentParser(
-        "gradient_audit", description=summary, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser("gradient_audit", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--iterations", type=int, default=3, help="steps of every optimizer to watch (default 3)")
     parser.add_argument("--limit", type=int, default=100, help="steps of one optimizer, if others wait (default 100)")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for a question, too, as for use in CI")
@@ -55,8 +53,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         refuse("give one of SCRIPT, --error, --mistake and --list (see --help)")
     if options.script is None:
         return options
-    own = {"--iterations", "--limit", "--strict", "--output"} & {word.split("=")[0] for word in options.arguments}
-    if own:
+    if own := {"--iterations", "--limit", "--strict", "--output"} & {word.split("=")[0] for word in options.arguments}:
         print(f"note: {', '.join(sorted(own))} goes to the script; the audit's options come before it", file=sys.stderr)
     if not options.script.is_file():
         refuse(f"SCRIPT: there is no file {options.script}; give the path of a training script")
@@ -111,18 +108,17 @@ def main() -> int:
         if options.script is not None:
             return audit(options)
         _accept_all_letters()
-        status = 0
         if options.error is not None:
-            status = explain(sys.stdin.read() if options.error == "-" else options.error)
-        elif options.list:
+            return explain(sys.stdin.read() if options.error == "-" else options.error)
+        if options.list:
             print(mistakes.listing())
-        else:
-            try:
-                print(mistakes.describe(mistakes.load(options.mistake)), end="")
-            except ValueError as error:
-                refuse(f"--mistake {options.mistake}: {error}")
-        sys.stdout.flush()
-        return status
+            return 0
+        try:
+            mistake = mistakes.load(options.mistake)
+        except ValueError as error:
+            refuse(f"--mistake {options.mistake}: {error}")
+        print(mistakes.describe(mistake), end="")
+        return 0
     except BrokenPipeError:  # the reader of stdout has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
         return 128 + 13
@@ -130,7 +126,7 @@ def main() -> int:
 
 def _accept_all_letters() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a script may have replaced it
-        sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack letters of the script's lines
+        sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)  # the terminal may lack letters
 
 
 if __name__ == "__main__":
