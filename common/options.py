@@ -52,14 +52,20 @@ def ranges_in(kind: Any) -> Iterator[Range]:
 
 
 @dataclass(frozen=True)
-class TrainingOptions(Options):
-    """What to train on, what, and how."""
+class NetworkOptions(Options):
+    """What to train on, and what."""
 
     dataset: str = "mnist5k"  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
     image_size: Pixels | None = None  # Pixels a side. None: the data set's own size, 64 for a folder.
     model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional, the same with twice the channels, fully connected.
     z_dim: Annotated[int, Range(1, 2**16)] = 8
     """Length of the noise vector that the generator starts from; more for data with more variety."""
+
+
+@dataclass(frozen=True)
+class OptimizerOptions(Options):
+    """How to train."""
+
     lr: Rate = 2e-3  # Adam's learning rate, for G. Colour pictures of 64 pixels need 5e-4, also for D.
     lr_d: Rate | None = None  # Adam's learning rate, for D. None: a third of G's.
     betas: tuple[Decay, Decay] = (0.0, 0.999)  # Adam's decay rates of the gradient's mean and of its square.
@@ -94,7 +100,7 @@ class RunOptions(Options):
 
 
 @dataclass(frozen=True)
-class GanOptions(RunOptions, TrainingOptions):  # --help begins with the last base
+class GanOptions(RunOptions, OptimizerOptions, NetworkOptions):  # --help begins with the last base
     """Options of the scripts with one generator and one discriminator of `common/models.py`."""
 
 
@@ -110,10 +116,8 @@ def stored_options(checkpoint: dict, kind: type[RunOptions], *words: str) -> Run
     stored_words = []
     for name, value in checkpoint["options"].items():
         if name not in kind.__dataclass_fields__:
-            message = (
-                f"made by {checkpoint['script']}.py with {typed(str(name), value)}, which this script does not have"
-            )
-            raise BadInput(f"--resume: {message}; take the version that made it")
+            made = f"made by {checkpoint['script']}.py with {typed(str(name), value)}"
+            raise BadInput(f"--resume: {made}, which this script does not have; take the version that made it")
         stored_words += as_words(name, value)
     return tyro.cli(kind, args=[*stored_words, *words])
 

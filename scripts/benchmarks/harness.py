@@ -8,22 +8,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-from common.options import Count, GanOptions, Options, Pixels
+from common.options import NetworkOptions
 
 
 @dataclass(frozen=True)
-class ComparisonOptions(Options):
+class ComparisonOptions(NetworkOptions):
     """What is compared on which networks and data."""
 
-    dataset: str = GanOptions.dataset  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
-    image_size: Pixels | None = None  # Pixels a side. None: the data set's own size, 64 for a folder.
-    model: Literal["conv", "wide", "mlp"] = "conv"
-    """Convolutional networks, the same with twice the channels, or fully connected ones."""
-    z_dim: Count = GanOptions.z_dim  # Length of the noise vector that the generator starts from.
     networks: str | None = None
     """FILE:FUNCTION that makes networks of your own, (image_shape, z_dim) -> (generator, discriminator). FILE is
     executed. None takes those of --model."""
