@@ -25,7 +25,7 @@ from tqdm import tqdm
 from common import checkpoint as files
 from common.board import grid, png, tag_of
 from common.checkpoint import short_path, state_of, write_whole
-from common.data import Images, batches, seed_for, to_uint8
+from common.data import batches, seed_for, to_uint8
 from common.errors import BadInput, Interrupted, Stopped, refusing
 from common.options import RunOptions, check_resumable
 from common.ranks import Ranks
@@ -59,7 +59,7 @@ class Run:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     def steps(
-        self, *datasets: Images, state: dict, pictures: dict, measures: dict | None = None, columns: int = 8
+        self, *datasets: object, state: dict, pictures: dict, measures: dict | None = None, columns: int = 8
     ) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
@@ -100,7 +100,7 @@ class Run:
         if step < self.options.steps:
             raise Interrupted(stopped)
 
-    def check(self, datasets: tuple[Images, ...]) -> None:
+    def check(self, datasets: tuple[object, ...]) -> None:
         """Raise BadInput for what a run cannot train on or save, or what several ranks cannot train as one process."""
         plain = [getattr(data, "images", data) for data in datasets]  # without labels
         for images in plain:
@@ -216,9 +216,9 @@ class Run:
 
     def totals(self, step: int) -> dict[str, tuple[float, int]]:
         """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number."""
-        totals = {}
-        for name, (total, count) in self.sums.items():
-            totals[name] = self.ranks.mean(torch.as_tensor(total, device=self.device).clone()).item(), count
+        tensors = [torch.as_tensor(total, device=self.device) for total, _ in self.sums.values()]
+        numbers = self.ranks.mean(torch.stack(tensors)).tolist() if tensors else []  # all at once
+        totals = {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
         require_finite(step, totals)
         return totals
 
