@@ -150,6 +150,8 @@ def parse():
             checkpoint = torch.load(options.resume / "checkpoint.pt", map_location="cpu", weights_only=True)
             parser.set_defaults(**{name: value for name, value in checkpoint["options"].items() if value is not None})
         options = parser.parse_args(ARGUMENTS)
+    if min(options.batch_size, options.steps, options.sample_every) < 1:
+        refuse("--batch-size, --steps and --sample-every: must be at least 1")
     return options, checkpoint
 
 

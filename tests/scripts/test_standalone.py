@@ -143,6 +143,7 @@ def test_a_run_that_was_resumed_ends_with_the_bits_of_one_that_never_stopped(fol
 BAD_OPTIONS = {
     "--dataset nowhere": "--dataset nowhere: neither mnist nor a folder",
     "--steps many": "--steps",
+    "--sample-every 0": "--sample-every: must be at least 1",
     "--resume nowhere": "--resume nowhere: holds no checkpoint",
 }
 
