@@ -82,8 +82,7 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
     with refusing(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
-        written = {"written": path.stat().st_mtime_ns}
-        checkpoint = written | torch.load(path, map_location="cpu", weights_only=True)
+        checkpoint = {"written": path.stat().st_mtime_ns} | torch.load(path, map_location="cpu", weights_only=True)
         facts = {"script": str, "step": int, "options": dict, "data_shapes": list}
         if any(type(checkpoint[name]) is not kind for name, kind in facts.items()) or checkpoint["step"] < 1:
             raise ValueError("it lacks what a run saves")

@@ -47,8 +47,7 @@ def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledI
     if stray := [place[0] for place in places if len(place) < 2]:
         raise BadInput(f"--dataset {dataset}: {stray[0]} has no class; labels take a folder of images for each class")
     classes = sorted({place[0] for place in places})
-    labels = [classes.index(place[0]) for place in places]
-    return LabeledImages(images, torch.tensor(labels), tuple(classes))
+    return LabeledImages(images, torch.tensor([classes.index(place[0]) for place in places]), tuple(classes))
 
 
 class ConditionalGenerator(nn.Module):

@@ -45,8 +45,7 @@ def load_domains(dataset: str, image_size: int | None = None) -> Domains:
     trained = [folder / "trainA", folder / "trainB"]
     tested = [folder / "testA", folder / "testB"]
     tested = [path if path.is_dir() else instead for path, instead in zip(tested, trained, strict=True)]
-    bigger = round(size * 286 / 256)  # as published
-    parts = [(path, bigger) for path in trained] + [(path, size) for path in tested]
+    parts = [(path, round(size * 286 / 256)) for path in trained] + [(path, size) for path in tested]  # as published
     return Domains(*[load_folder(*part, "RGB") for part in parts], truth=None, augmented=True)
 
 

@@ -13,9 +13,8 @@ from common.errors import BadInput, Stopped
 class Ranks:
     """The processes of a run, seen from one of them; with a single process, no method has an effect.
 
-    Every rank holds all weights, which one seed makes alike, and computes on its rows of the global batch. A loss is a
-    mean over samples, no layer mixes samples and all ranks have as many, so the gradient of the global batch is the
-    mean of the ranks' gradients.
+    Every rank has the same weights, by one seed, and computes on as many rows of the global batch. A loss is a mean
+    over samples, no layer mixes samples: the gradient of the global batch is the mean of the ranks' gradients.
     """
 
     def __init__(self, batch_size: int):
