@@ -6,12 +6,8 @@ from torch import Tensor
 from torchvision.transforms.v2.functional import to_pil_image
 from torchvision.utils import make_grid
 
-TAGS = {
-    "d_loss": "loss/discriminator",
-    "g_loss": "loss/generator",
-    "d_real": "probability/real",
-    "d_fake": "probability/fake",
-}
+TAGS = {"d_loss": "loss/discriminator", "g_loss": "loss/generator"}
+TAGS |= {"d_real": "probability/real", "d_fake": "probability/fake"}
 
 
 def tag_of(name: str) -> str:

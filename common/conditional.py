@@ -29,15 +29,15 @@ class LabeledImages:
         return LabeledImages(self.images.to(device), self.labels.to(device), self.classes)
 
 
-def load_labeled_images(dataset: str, image_size: int | None = None) -> LabeledImages:
+def load_labeled_images(dataset: str, image_size: int | None = None, held_out: bool = False) -> LabeledImages:
     """Return what `load_images` does, with the class of each image: of a folder's images, the folder in it.
 
-    Raises BadInput, also if there are no labels.
+    held_out: the test images of a data set of torchvision. Raises BadInput, also if there are no labels.
     """
     if dataset == "stacked-digits":
         raise BadInput(f"--dataset {dataset}: has no class labels; name another data set, or a folder of folders")
     if dataset in TORCHVISION:
-        data = load_torchvision(dataset)
+        data = load_torchvision(dataset, held_out)
         images = resized(images_of(data), image_size)
         return LabeledImages(images, torch.as_tensor(data.targets), tuple(data.classes))
     images = load_images(dataset, image_size)

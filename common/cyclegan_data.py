@@ -28,8 +28,7 @@ class Domains:
 
     def to(self, device: torch.device) -> "Domains":
         """Return the domains on `device`."""
-        moved = {name: part.to(device) for name, part in vars(self).items() if hasattr(part, "to")}
-        return replace(self, **moved)
+        return replace(self, **{name: part.to(device) for name, part in vars(self).items() if hasattr(part, "to")})
 
 
 def load_domains(dataset: str, image_size: int | None = None) -> Domains:
@@ -42,8 +41,7 @@ def load_domains(dataset: str, image_size: int | None = None) -> Domains:
     if not dataset or not (folder / "trainA").is_dir():
         return make_domains(dataset, image_size)
     size = image_size or 256
-    trained = [folder / "trainA", folder / "trainB"]
-    tested = [folder / "testA", folder / "testB"]
+    trained, tested = ([folder / f"{use}{domain}" for domain in "AB"] for use in ("train", "test"))
     tested = [path if path.is_dir() else instead for path, instead in zip(tested, trained, strict=True)]
     parts = [(path, round(size * 286 / 256)) for path in trained] + [(path, size) for path in tested]  # as published
     return Domains(*[load_folder(*part, "RGB") for part in parts], truth=None, augmented=True)

@@ -44,13 +44,13 @@ def load_images(dataset: str, image_size: int | None = None) -> Images:
     raise BadInput(f"--dataset {dataset!r}: neither {', '.join(DATASETS)} nor a folder; name one of those")
 
 
-def load_torchvision(dataset: str) -> MNIST | CIFAR10:
-    """Return a torchvision data set, downloaded once by all processes of a machine; raises BadInput if that fails."""
+def load_torchvision(dataset: str, held_out: bool = False) -> MNIST | CIFAR10:
+    """Return a torchvision data set, or its test images; raises BadInput if they are not in DOWNLOADS and not had."""
     message = f"cannot be downloaded into {DOWNLOADS}; mnist5k ships with the repository"
     with refusing(f"--dataset {dataset}: {message}", (OSError, RuntimeError)):
         DOWNLOADS.mkdir(exist_ok=True)
         with FileLock(DOWNLOADS / ".lock"):
-            return TORCHVISION[dataset](DOWNLOADS, train=True, download=True)
+            return TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
 
 
 def images_of(data: MNIST | CIFAR10) -> Tensor:

@@ -12,66 +12,80 @@ import torch
 from torch import nn
 
 
-def mlp(image_shape: tuple[int, int, int], z_dim: int) -> tuple[nn.Module, nn.Module]:
+def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: bool = False) -> tuple[nn.Module, nn.Module]:
     """Return the fully connected generator and discriminator of the simple GAN, for images of any shape (C, H, W)."""
     pixels = prod(image_shape)
-    up = [nn.Linear(z_dim, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh()]
+    up = [nn.Linear(z_dim, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
     up += [nn.Linear(256, pixels), nn.Tanh(), nn.Unflatten(1, image_shape)]
     down = [nn.Flatten(), nn.Linear(pixels, 256), nn.LeakyReLU(0.2)]
     down += [nn.Linear(256, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
     return nn.Sequential(*up), nn.Sequential(*down)
 
 
-def conv(image_shape: tuple[int, int, int], z_dim: int, width: int = 16) -> tuple[nn.Module, nn.Module]:
-    """Return a convolutional generator and discriminator for square images (C, S, S), S one of CONV_SIZES.
+def conv(image_shape, z_dim: int, normalise: bool = True, width: int = 16) -> tuple[nn.Module, nn.Module]:
+    """Return a convolutional generator and discriminator for images (C, S, S), S one of CONV_SIZES; else ValueError.
 
-    `width` is the number of channels at S / 2 pixels; it doubles with every halving of the size, up to 8 * width, and
-    the smallest features have half as many again. Raises ValueError for other sizes. Departures from DCGAN (Radford et
-    al., 2016); docs/tried.md measures them:
-
-    - no batch normalisation: group normalisation in G (Wu and He, 2018), so no layer mixes samples;
-    - D begins with squares of 2x2 pixels as channels, and both networks have a hidden linear layer: cheaper;
-    - G has a residual block at its smallest size (He et al., 2016);
-    - G's hidden layers have a mean of zero, tanh and no first biases: else what all fakes have in common dominates;
-    - G clips its noise at 0.15: fewer samples between the classes, less variety (Brock et al., 2019, appendix E);
-    - G's first weights are orthogonal (Saxe et al., 2014) and large, so they change slowly (van Laarhoven, 2017).
+    Departures from DCGAN (Radford et al., 2016):
+    - no batch normalisation, which mixes samples: group normalisation in G (Wu and He, 2018), none in D;
+    - D's weights are divided by a norm, unless `normalise` is False: `Normalised`, after Miyato et al. (2018);
+    - G upsamples, bilinearly above 32 pixels, before a convolution: no lattice (Odena et al., 2016);
+    - G maps the noise first (Karras et al., 2019), and has a residual block (He et al., 2016);
+    - D begins with squares of 2x2 pixels as channels (Shi et al., 2016), and ends with a hidden linear layer.
     """
     channels, height, size = image_shape
     if height != size or size not in CONV_SIZES:
-        raise ValueError(f"conv takes {CONV_SIZES} pixels a side, not {height}x{size}; mlp takes any size")
-    widths, side = [], size
-    while side > 8:
-        widths.append(min(width << len(widths), 8 * width))
-        side //= 2
-    last, half = widths[-1] * 3 // 2, widths[-1] // 2
+        raise ValueError(f"conv takes {[*CONV_SIZES]} pixels a side, not {height}x{size}; mlp takes any size")
+    widths = [width * scale for scale in (1, 2, 4, 8, 8)][: CONV_SIZES[size]]  # channels at S / 2, S / 4, ... pixels
+    last, half, side = widths[-1] * 3 // 2, widths[-1] // 2, size >> len(widths)
 
     down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]
     for narrow, wide in pairwise([*widths, last]):
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
+    down += [nn.Flatten(), nn.Linear(last * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]
+    for layer in down if normalise else ():
+        if hasattr(layer, "weight"):
+            nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(), unsafe=True)
 
-    up = [nn.Hardtanh(-0.15, 0.15), nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False)]
-    nn.init.orthogonal_(up[1].weight, gain=17)
-    up += [nn.Tanh(), nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side)), norm(last)]
-    up += [nn.Tanh(), Residual(nn.Conv2d(last, half, 3, 1, 1), norm(half), nn.Tanh(), nn.Conv2d(half, last, 3, 1, 1))]
-    for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):
-        up += [norm(wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
-    up += [nn.Hardtanh()]
+    up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
+    nn.init.orthogonal_(up[0].weight, gain=5)
+    up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side)), norm(last), nn.ReLU()]
+    up += [Residual(nn.Conv2d(last, half, 3, 1, 1), norm(half), nn.ReLU(), nn.Conv2d(half, last, 3, 1, 1))]
+    upsample = nn.Upsample(scale_factor=2, mode="bilinear" if size > 32 else "nearest")
+    for wide, narrow in pairwise([last, *reversed(widths[:-1])]):  # 1x1 first: fewer channels at twice the size
+        up += [norm(wide), nn.ReLU(), nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
+    up += [norm(width), nn.ReLU(), upsample, nn.Conv2d(width, channels, 3, padding=1), nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
-class Residual(nn.Sequential):
-    """Layers whose output is added to their input; after He et al., "Deep Residual Learning" (2016)."""
+class Normalised(nn.Module):
+    """Gives a weight, as a matrix with a row for each output, a Schatten norm of order 32 of NORM.
 
-    def forward(self, features):
-        """Return the features plus what the layers make of them, which must be of the same shape."""
-        return features + super().forward(features)
+    It is at least the spectral norm that Miyato et al. (2018) divide by, and at most a sixth more, but a function of
+    the weight alone: torch's `spectral_norm` changes with every pass.
+    """
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        """Return the normalised weight, of the same shape."""
+        with torch.autocast(weight.device.type, enabled=False):
+            gram = weight.flatten(1) @ weight.flatten(1).T  # its eigenvalues are the squares of the singular values
+            scale = torch.linalg.matrix_norm(gram)  # so that the power neither overflows nor vanishes
+            square = scale * torch.linalg.matrix_power(gram / scale, 16).trace() ** (1 / 16)
+            return weight * (NORM / square.sqrt())
+
+
+class Residual(nn.Sequential):
+    """Layers whose output, of the same shape, is added to their input."""
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """Return the sum."""
+        return super().forward(features) + features  # in this order the sum has the layers' memory format
 
 
 def norm(channels: int) -> nn.Module:
-    """Return group normalisation in groups of 16 channels; unlike batch normalisation, it does not mix samples."""
-    return nn.GroupNorm(max(1, channels // 16), channels)
+    """Return group normalisation in groups of 16 channels."""
+    return nn.GroupNorm(channels // 16, channels)
 
 
-CONV_SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
+NORM = 1.25  # with 1, D tells less
+CONV_SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # and how often each is halved
 MODELS = {"conv": conv, "wide": partial(conv, width=32), "mlp": mlp}

@@ -57,18 +57,18 @@ class NetworkOptions(Options):
 
     dataset: str = "mnist5k"  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
     image_size: Pixels | None = None  # Pixels a side. None: the data set's own size, 64 for a folder.
-    model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional, the same with twice the channels, fully connected.
-    z_dim: Annotated[int, Range(1, 2**16)] = 8
-    """Length of the noise vector that the generator starts from; more for data with more variety."""
+    model: Literal["conv", "wide", "mlp"] = "conv"
+    """Convolutional, upsampling bilinearly above 32 pixels; the same with twice the channels; fully connected."""
+    z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
 
 
 @dataclass(frozen=True)
 class OptimizerOptions(Options):
     """How to train."""
 
-    lr: Rate = 2e-3  # Adam's learning rate, for G. Colour pictures of 64 pixels need 5e-4, also for D.
-    lr_d: Rate | None = None  # Adam's learning rate, for D. None: a third of G's.
-    betas: tuple[Decay, Decay] = (0.0, 0.999)  # Adam's decay rates of the gradient's mean and of its square.
+    lr: Rate = 3e-3  # Adam's learning rate, up to half of the steps; then it falls linearly to zero.
+    lr_d: Rate | None = None  # The same, for D. None: as for G.
+    betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
     ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
 
 
@@ -77,7 +77,7 @@ class RunOptions(Options):
     """What a `Run` takes from the options of any script, and all that it takes."""
 
     batch_size: BatchSize = 48  # Images per step: the global batch of all processes.
-    steps: Count = 1550  # Steps to train, each one update of every network.
+    steps: Count = 2600  # Steps to train, each one update of every network.
     seed: Seed = 0  # Fixes the initial weights, the noise and the order of the images.
     device: str | None = None  # cpu, cuda, cuda:1, ... None: CUDA where it is available.
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
@@ -102,6 +102,13 @@ class RunOptions(Options):
 @dataclass(frozen=True)
 class GanOptions(RunOptions, OptimizerOptions, NetworkOptions):  # --help begins with the last base
     """Options of the scripts with one generator and one discriminator of `common/models.py`."""
+
+
+@dataclass(frozen=True)
+class SimultaneousOptions(GanOptions):
+    """The same where both networks answer the same weights, which takes more steps to the same quality."""
+
+    steps: Count = 4000  # Steps to train, each one update of both networks.
 
 
 # What may change when a run is resumed, beside a higher --steps and another folder of the same images.

@@ -148,8 +148,10 @@ class Run:
             sums = checkpoint["sums"].items()
             self.sums = {str(name): (float(total), max(1, int(count))) for name, (total, count) in sums}
         for name, owner in self.state.items():
-            with refusing(f"{run}: does not hold this {name}"):
+            with refusing(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 files.load_state(owner, checkpoint[name])
+        if self.ranks.leads and checkpoint["options"]["steps"] < self.options.steps:
+            print("With more --steps, a learning rate that falls towards the last step rises again.")
         return checkpoint["step"]
 
     def open_board(self, step: int, opened: ExitStack) -> None:

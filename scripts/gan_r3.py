@@ -10,8 +10,8 @@ Huang et al., "The GAN is dead; long live the GAN! A Modern Baseline GAN" (NeurI
             │               └─ |dD/dG(z)|^2         as for x
             └─ D ── beside D(x) ──── g_loss     backward: through D without its weights, then G; G steps
 
-`--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020). With
-`--decay-from` the learning rates fall at the end, which makes the samples clearer.
+`--penalty-every k` takes the penalties at every k-th step, at k times the weight (Karras et al. 2020). They hold D, so
+its weights are not normalised.
 
     python scripts/gan_r3.py
 """
@@ -19,7 +19,6 @@ Huang et al., "The GAN is dead; long live the GAN! A Modern Baseline GAN" (NeurI
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -30,7 +29,7 @@ from common.data import batches, load_images
 from common.errors import refusing
 from common.models import MODELS
 from common.optimizers import fused_adam, linear_decay
-from common.options import BatchSize, Count, GanOptions, Range, Rate, Weight, launch
+from common.options import Count, GanOptions, Weight, launch
 from common.penalties import at_least_float32, relativistic_loss, zero_centred_penalty
 from common.per_sample import require_per_sample
 from common.run import Run
@@ -40,13 +39,8 @@ from common.run import Run
 class Options(GanOptions):
     """Options of this script."""
 
-    batch_size: BatchSize = 32
-    steps: Count = 1500
-    lr: Rate = 4e-3
     penalty_weight: Weight = 0.1  # Weight of the penalties: half of it each, and none with 0.
-    penalty_every: Count = 1  # Steps from one penalty to the next, which has as many times the weight.
-    decay_from: Annotated[int, Range(0, 10**9)] = 0
-    """Steps before both learning rates fall linearly to zero; 0: they do not fall."""
+    penalty_every: Count = 5  # Steps from one penalty to the next, which has as many times the weight.
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, penalty_weight=1.0):
@@ -87,16 +81,16 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, pena
 def main(options: Options) -> None:
     """Train both networks in this update order."""
     run = Run(__file__, options)
-    rate = linear_decay(options.steps, options.decay_from or options.steps)
     images = load_images(options.dataset, options.image_size).to(run.device)
     with refusing("--image-size", ValueError):
-        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
+        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim, normalise=False)
     generator, discriminator = (network.to(run.device) for network in networks)
-    lr_d = options.lr_d or options.lr / 3
+    lr_d = options.lr_d or options.lr
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
+    rate = linear_decay(options.steps, options.steps // 2)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     sample_z = torch.randn(64, options.z_dim, device=run.device)

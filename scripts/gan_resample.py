@@ -22,7 +22,7 @@ from common.data import batches, load_images
 from common.errors import refusing
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS
-from common.optimizers import fused_adam
+from common.optimizers import fused_adam, linear_decay
 from common.options import GanOptions, launch
 from common.run import Run
 
@@ -68,11 +68,12 @@ def main(options: GanOptions) -> None:
     with refusing("--image-size", ValueError):
         networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
     generator, discriminator = (network.to(run.device) for network in networks)
-    lr_d = options.lr_d or options.lr / 3
+    lr_d = options.lr_d or options.lr
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
+    rate = linear_decay(options.steps, options.steps // 2)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     sample_z = torch.randn(64, options.z_dim, device=run.device)
@@ -80,6 +81,8 @@ def main(options: GanOptions) -> None:
     state = {"generator": generator, "discriminator": discriminator, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real in run.steps(images, state=state, pictures=pictures):
+        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
+            optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
         noise = run.noise(len(real), options.z_dim), run.noise(len(real), options.z_dim)
         with run.precision():
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, *noise)

@@ -35,8 +35,9 @@ from tqdm import tqdm
 
 ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are its own: write yours into the list
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-Z_DIM = 8  # length of the noise vector; more for data with more variety
-LR_G, LR_D, BETAS = 2e-3, 2e-3 / 3, (0.0, 0.999)  # of Adam
+Z_DIM = 64  # length of the noise vector
+LR, BETAS = 3e-3, (0.0, 0.9)  # of Adam; the rate falls to zero from half of the steps on
+SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 EMA = 0.995  # decay per step of the averaged G that samples are from
 
 
@@ -60,38 +61,51 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     return {"d_loss": d_loss.detach(), "g_loss": g_loss.detach(), **probabilities}
 
 
+class Normalised(nn.Module):
+    """Gives a weight a Schatten norm of order 32, about its largest singular value, of 1.25: it bounds D's slope."""
+
+    def forward(self, weight):
+        """Return the normalised weight."""
+        gram = weight.flatten(1) @ weight.flatten(1).T
+        scale = torch.linalg.matrix_norm(gram)
+        square = scale * torch.linalg.matrix_power(gram / scale, 16).trace() ** (1 / 16)
+        return weight * (1.25 / square.sqrt())
+
+
 class Residual(nn.Sequential):
     """Layers whose output is added to their input."""
 
     def forward(self, features):
-        """Return the features plus what the layers make of them."""
-        return features + super().forward(features)
+        """Return the sum."""
+        return super().forward(features) + features
 
 
-def networks(image_shape, z_dim, width=16):
-    """Return G, noise (N, z_dim) to images (N, C, S, S) in [-1, 1], and D, images to logits (N, 1)."""
+def norm(channels):
+    """Return group normalisation and ReLU: each sample by itself, unlike batch normalisation."""
+    return nn.GroupNorm(channels // 16, channels), nn.ReLU()
+
+
+def networks(image_shape):
+    """Return G, noise (N, Z_DIM) to images (N, C, S, S) in [-1, 1], and D, images to logits (N, 1)."""
     channels, _, side = image_shape
-    widths = []  # channels at S/2, S/4, ... pixels
-    while side > 8:
-        widths.append(min(width << len(widths), 8 * width))
-        side //= 2
-    half, last = widths[-1] // 2, widths[-1] * 3 // 2
+    widths = [16, 32, 64, 128, 128][: SIZES[side]]  # channels at S/2, S/4, ... pixels
+    last, half, side = widths[-1] * 3 // 2, widths[-1] // 2, side >> len(widths)
 
     down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]  # S/2 pixels
     for narrow, wide in pairwise([*widths, last]):  # half the size each time, (last, 4, 4) in the end
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(last * 16, 256), nn.LayerNorm(256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
+    down += [nn.Flatten(), nn.Linear(last * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]
+    for layer in [layer for layer in down if hasattr(layer, "weight")]:
+        nn.utils.parametrize.register_parametrization(layer, "weight", Normalised())
 
-    up = [nn.Hardtanh(-0.15, 0.15), nn.Linear(z_dim, 128, bias=False)]
-    nn.init.orthogonal_(up[1].weight, gain=17)  # each noise value has its own effect; large, so it learns slowly
-    up += [nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
-    up += [nn.Linear(128, last * side**2, bias=False), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or 8x8
-    up += [nn.GroupNorm(last // 16, last), nn.Tanh()]  # each sample by itself, unlike batch normalisation
-    block = [nn.Conv2d(last, half, 3, 1, 1), nn.GroupNorm(half // 16, half), nn.Tanh(), nn.Conv2d(half, last, 3, 1, 1)]
-    up += [Residual(*block)]
-    for wide, narrow in pairwise([last, *reversed(widths[:-1]), channels]):  # twice the size, (C, S, S) in the end
-        up += [nn.GroupNorm(wide // 16, wide), nn.Tanh(), nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
-    up += [nn.Hardtanh()]
+    up = [nn.Linear(Z_DIM, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
+    nn.init.orthogonal_(up[0].weight, gain=5)
+    up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side)), *norm(last)]  # (last, 7, 7) or 8x8
+    up += [Residual(nn.Conv2d(last, half, 3, 1, 1), *norm(half), nn.Conv2d(half, last, 3, 1, 1))]
+    upsample = nn.Upsample(scale_factor=2, mode="bilinear" if image_shape[2] > 32 else "nearest")
+    for wide, narrow in pairwise([last, *reversed(widths[:-1])]):  # twice the size each time
+        up += [*norm(wide), nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
+    up += [*norm(16), upsample, nn.Conv2d(16, channels, 3, padding=1), nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
@@ -138,9 +152,9 @@ def parse():
     parser.error = refuse  # one line, without the usage
     add = parser.add_argument
     add("--dataset", default="mnist", help="mnist, downloaded into data/, or a folder of images")
-    add("--image-size", type=int, choices=[28, 32, 56, 64, 112, 128, 224, 256], help="default: 28, 64 for a folder")
+    add("--image-size", type=int, choices=[*SIZES], help="default: 28, 64 for a folder")
     add("--batch-size", type=int, default=48, help="images per step")
-    add("--steps", type=int, default=1550, help="steps to train, each one update of both networks")
+    add("--steps", type=int, default=2600, help="steps to train, each one update of both networks")
     add("--seed", type=int, default=0, help="fixes the initial weights, the noise and the choice of images")
     add("--sample-every", type=int, default=250, help="steps between two sample grids, each with a checkpoint")
     add("--resume", type=Path, help="folder of a run to go on with, by its own options where none are given")
@@ -160,9 +174,9 @@ def main():
     options, checkpoint = parse()
     torch.manual_seed(options.seed)
     images = load_images(options.dataset, options.image_size).to(DEVICE)
-    generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:], Z_DIM))
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=LR_G, betas=BETAS)
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=LR_D, betas=BETAS)
+    generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
+    optimizer_g = torch.optim.Adam(generator.parameters(), lr=LR, betas=BETAS)
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=LR, betas=BETAS)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     draws = torch.Generator().manual_seed(options.seed)  # of the images and the noise of every step
     sample_z = torch.randn(64, Z_DIM, generator=draws).to(DEVICE)
@@ -187,6 +201,8 @@ def main():
     handler = signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
     with SummaryWriter(folder, purge_step=start + 1) as board:
         for step in tqdm(range(start + 1, options.steps + 1), initial=start, total=options.steps):
+            lr = LR * min(1.0, (options.steps - step + 1) / (options.steps - options.steps // 2))
+            optimizer_g.param_groups[0]["lr"] = optimizer_d.param_groups[0]["lr"] = lr
             rows = torch.randint(len(images), (options.batch_size,), generator=draws).to(DEVICE)
             z = torch.randn(options.batch_size, Z_DIM, generator=draws).to(DEVICE)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, images[rows] / 127.5 - 1, z)

@@ -11,7 +11,7 @@ images. Each step trains D, every fifth G. Gulrajani et al., "Improved Training 
             │                 (|dD/dy| - 1)^2        backward: through that graph, to D's weights; D steps
             └─ D ──────────────────────── g_loss     backward: through D without its weights, then G; G steps
 
-`--steps` counts D's.
+`--steps` counts D's. The penalty asks for a slope of one, so D's weights are not normalised.
 
     python scripts/gan_wgan_gp.py
 """
@@ -29,8 +29,8 @@ from common.data import batches, load_images
 from common.errors import refusing
 from common.losses import at_least_float32
 from common.models import MODELS
-from common.optimizers import fused_adam
-from common.options import BatchSize, Count, GanOptions, Rate, Weight, launch
+from common.optimizers import fused_adam, linear_decay
+from common.options import BatchSize, Count, GanOptions, Weight, launch
 from common.penalties import interpolation_penalty
 from common.per_sample import require_per_sample
 from common.run import Run
@@ -44,9 +44,7 @@ class Options(GanOptions):
     """Options of this script."""
 
     batch_size: BatchSize = 32
-    steps: Count = 2400  # Steps to train, each one update of D.
-    lr: Rate = 5e-3
-    lr_d: Rate | None = 2e-3
+    steps: Count = 4000  # Steps to train, each one update of D.
     penalty_weight: Weight = 10.0  # Weight of the penalty; none with 0.
     critic_steps: Count = 5  # Steps of D from one step of G to the next.
 
@@ -91,13 +89,14 @@ def main(options: Options) -> None:
     run = Run(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
     with refusing("--image-size", ValueError):
-        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
+        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim, normalise=False)
     generator, discriminator = (network.to(run.device) for network in networks)
-    lr_d = options.lr_d or options.lr / 3
+    lr_d = options.lr_d or options.lr
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
+    rate = linear_decay(options.steps, options.steps // 2)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(options.ema))
 
     sample_z = torch.randn(64, options.z_dim, device=run.device)
@@ -105,6 +104,8 @@ def main(options: Options) -> None:
     state = {"generator": generator, "discriminator": discriminator, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real in run.steps(images, state=state, pictures=pictures):
+        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
+            optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
         train_generator = step % options.critic_steps == 0
         mix = run.ranks.local_rows(torch.rand(options.batch_size, generator=run.generator))
         inputs = real, run.noise(len(real), options.z_dim), train_generator, options.penalty_weight, mix

@@ -86,10 +86,16 @@ def test_one_stage_takes_the_hinge_loss_also_beyond_the_margin():
     assert_same_weights(parts, others)
 
 
+RATES = """        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
+            optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
+"""
+
+
 def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     make, keep, step = SCHEDULE.splitlines()
     text = path_of("gan_detach").read_text()
     for old, new in (
+        (RATES, ""),
         ("    average = AveragedModel", f"    {make}\n    average = AveragedModel"),
         ("    for step, real in", f"    {keep}\n    for step, real in"),
         ("        run.log(step, results)\n", f"        {step}\n        run.log(step, results)\n"),
@@ -106,4 +112,4 @@ def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     whole, parts = (saved(tmp_path / runs) for runs in ("whole", "parts"))
     for name in ("schedule_g", "optimizer_g", "generator"):
         torch.testing.assert_close(parts[name], whole[name], rtol=0, atol=0)
-    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(2e-3 * 0.999**4, rel=1e-12)
+    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(3e-3 * 0.999**4, rel=1e-12)

@@ -1,19 +1,18 @@
-"""What an update order or a penalty does to the modes that a GAN keeps, after the same seconds of training.
+"""What an update order or a penalty does to the samples of a GAN, after whole runs or the same seconds of training.
 
-Every script trains on stacked digits, which have 1,000 modes, with its own default options, in a process of its own
-that is stopped when its seconds are over. `evaluate.py` then counts the modes among 26,000 samples and gives their
-reverse KL divergence to the data's. The scripts take turns, with one seed after the other, so that a slow phase of the
-machine meets them all. With another `--dataset` it is the quality of single images that is compared: FID, precision,
-recall; of digits the share of confident ones and that of the rarest, too.
+Every script trains with its own default options, in a process of its own, and `evaluate.py` judges its samples: FID,
+precision, recall; of digits the share of confident ones and that of the rarest, too; of stacked digits, the default,
+the modes among 26,000 samples, of 1,000, and the reverse KL divergence to the data's. The scripts take turns, with one
+seed after the other, so that a slow phase of the machine meets them all. With `--target` a column has the seconds of
+training until a checkpoint first had that FID, of those that the runs reached.
 
-    python scripts/benchmarks/compare_modes.py --z-dim 64
-    python scripts/benchmarks/compare_modes.py --dataset mnist5k --orders detach wgan_gp r3 r3_lazy
-    python scripts/benchmarks/compare_modes.py --dataset mnist5k --evaluate-every 400 --output quality.json
-    python scripts/benchmarks/compare_modes.py --dataset mnist5k --seconds None --seeds 10
+    python scripts/benchmarks/compare_modes.py --dataset fashion-mnist --seconds None --seeds 5 --target 5 --jobs 2
+    python scripts/benchmarks/compare_modes.py --dataset mnist5k --seconds None --orders detach r3 wgan_gp
+    python scripts/benchmarks/compare_modes.py --seconds 40
     python scripts/benchmarks/compare_modes.py --dataset my_images --networks my_gan.py:make_networks
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
-what `evaluate.py` has written, stay in `--runs-dir`. With nine orders and three seeds it takes 27 minutes on two cores.
+what `evaluate.py` has written, stay in `--runs-dir`. `OMP_NUM_THREADS=1` and `--jobs 2` use two cores best.
 """
 
 import math
@@ -23,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -33,15 +33,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.errors import BadInput, Stopped
-from common.options import Count, Range, as_words, launch
+from common.options import Count, Range, Weight, as_words, launch
 from common.run import pick_device
 from scripts.benchmarks.harness import ComparisonOptions, conditions, spread, write_result
 from scripts.tools import evaluate
 from scripts.tools.output import check_new_file, table
 
-PLAIN = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
-ORDERS = {order: [f"gan_{order}"] for order in PLAIN}
-ORDERS["r3_lazy"] = ["gan_r3", "--penalty-every", "5"]
+ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
 COLUMNS = {  # how a figure is written
     "stacked-digits": {"modes": ",.0f", "reverse_kl": ".3f", "confident": ".1%"},
     "others": {"fid": ".2f", "precision": ".1%", "recall": ".1%", "confident": ".1%", "rarest": ".1%"},
@@ -65,15 +63,19 @@ class Options(ComparisonOptions):
     dataset: str = "stacked-digits"
     """stacked-digits, mnist5k, mnist, fashion-mnist, cifar10, or a folder of images."""
     orders: tuple[Literal[tuple(ORDERS)], ...] = tuple(ORDERS)
-    """The scripts, without gan_; r3_lazy is gan_r3.py --penalty-every 5."""
+    """The scripts, without gan_."""
     seconds: Annotated[float, Range(0.01, 1e6)] | None = 40.0
-    """Training time of each run, from its first step on. None: whole runs, of each script's own number of steps."""
+    """Training time of each run, from its first step on, at rates that never fall. None: whole default runs."""
     seeds: Count = 3
     """Runs of each script, with seeds 0, 1, ..."""
     runs_dir: Path = ROOT / "runs" / "compare_modes"
     """Where the runs are made."""
-    evaluate_every: Count | None = None
-    """Steps between two checkpoints that are evaluated, too, after the run. None: only its last."""
+    target: Weight | None = None
+    """An FID: a column has the seconds of training until a checkpoint first had it, or less."""
+    evaluate_every: Count = 250
+    """Steps between two checkpoints whose FID is measured for `--target`."""
+    jobs: Count = 1
+    """Runs that train at the same time; with OMP_NUM_THREADS=1, as many as there are cores."""
     output: Path | None = None
     """New .json file for all figures of all runs, which plot_results.py draws."""
 
@@ -85,14 +87,14 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     itself, with its last line.
     """
     runs = runs_folder(options)
-    before = set(runs.glob("*/*"))
-    script, *own = ORDERS[order]
+    script, suffix = f"gan_{order}", f"seed-{seed}"
+    before = set(runs.glob(f"{script}/*"))
     start = ["-c", WITH_NETWORKS, options.networks, options.model] if options.networks else []
-    command = [sys.executable, *start, ROOT / "scripts" / f"{script}.py", *own]
-    command += ["--dataset", options.dataset, "--seed", str(seed)]
+    command = [sys.executable, *start, ROOT / "scripts" / f"{script}.py"]
+    command += ["--dataset", options.dataset, "--seed", str(seed), "--name", suffix]
     command += ["--model", options.model, "--z-dim", str(options.z_dim), "--runs-dir", runs]
     command += ["--steps", str(10**9)] if options.seconds else []
-    command += ["--checkpoint-every", str(options.evaluate_every or 10**9)]
+    command += ["--checkpoint-every", str(options.evaluate_every if options.target else 10**9)]
     for name in ("device", "image_size"):
         command += as_words(name, getattr(options, name))
 
@@ -102,12 +104,14 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
             try:
                 while not started and process.poll() is None:
                     time.sleep(0.05)
-                    started = [run for run in set(runs.glob(f"{script}/*")) - before if (run / STARTED).exists()]
+                    started = [
+                        run for run in set(runs.glob(f"{script}/*-{suffix}")) - before if (run / STARTED).exists()
+                    ]
                 start = time.time()
                 end = start + (options.seconds or math.inf)
                 while time.time() < end and process.poll() is None:
                     time.sleep(0.05)
-                    if options.evaluate_every:
+                    if options.target:
                         link_checkpoint(started[0] / "checkpoint.pt")
                 process.terminate()  # the script ends after the step it is in, with a checkpoint
                 process.wait()
@@ -139,9 +143,10 @@ def link_checkpoint(checkpoint: Path) -> None:
 def report(result: dict) -> str:
     """Return the table: for each order, and for real images, medians over the seeds, smallest and largest in brackets.
 
-    The figures of an order are those at the end of its runs.
+    The figures of an order are those at the end of its runs, but for the seconds to the target.
     """
-    columns = COLUMNS.get(result["options"]["dataset"], COLUMNS["others"]) | {"steps": ",.0f", "seconds": ".1f"}
+    columns = COLUMNS.get(result["options"]["dataset"], COLUMNS["others"])
+    columns |= {"steps": ",.0f", "seconds": ".1f", "seconds_to_target": ".1f"}
     ends = {order: [run[-1] for run in runs] for order, runs in result["runs"].items()}
     everything = [figures for seeds in ends.values() for figures in seeds]
     columns = {name: form for name, form in columns.items() if any(name in figures for figures in everything)}
@@ -151,6 +156,7 @@ def report(result: dict) -> str:
         for column, form in columns.items():
             values = [figures[column] for figures in seeds if column in figures]
             rows[-1].append(spread(values, form) if values else "")
+            rows[-1][-1] += f" in {len(values)} of {len(seeds)}" if 0 < len(values) < len(seeds) else ""
     return table(["update order", *(name.replace("_", " ").replace("kl", "KL") for name in columns)], rows)
 
 
@@ -158,29 +164,38 @@ def main(options: Options) -> None:
     """Train, evaluate, and print the table."""
     if not options.orders:
         raise BadInput("--orders: needs a value")
+    if options.target and options.dataset == "stacked-digits":
+        raise BadInput("--target: stacked digits are judged by their modes, not by an FID; name another --dataset")
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
     runs, refusals, floors = {order: [] for order in options.orders}, {}, []
-    turns = [(seed, order) for seed in range(options.seeds) for order in options.orders]
-    for seed, order in tqdm(turns, "runs", unit="run"):
-        try:
-            checkpoints = train(order, seed, options)
-        except Stopped as error:
-            if not options.networks:
-                raise
-            refusals[order] = str(error)  # an order that cannot train these networks
+    turns = [(order, seed, options) for seed in range(options.seeds) for order in options.orders]
+    with ThreadPoolExecutor(options.jobs) as pool:  # all train before the first is judged, which would slow the others
+        trained = [pool.submit(train, *turn) for turn in turns]
+        for done in tqdm(as_completed(trained), "training", len(turns), unit="run"):
+            if done.exception() and not (options.networks and isinstance(done.exception(), Stopped)):
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise done.exception()
+    for (order, *_), done in zip(tqdm(turns, "judging", unit="run"), trained, strict=True):
+        if done.exception():
+            refusals[order] = str(done.exception())  # an order that cannot train these networks
             continue
+        checkpoints = done.result()
         runs[order].append([])
         for checkpoint, seconds in checkpoints:
             own = evaluate.Options(checkpoint, networks=options.networks, device=options.device)
-            entry = evaluate.evaluate_run(own)
-            runs[order][-1].append(entry["samples"] | {"steps": entry["step"], "seconds": seconds})
+            entry = evaluate.evaluate_run(own, only_fid=checkpoint.name != "checkpoint.pt")
+            figures = entry.get("samples", {"fid": entry.get("fid")})
+            runs[order][-1].append(figures | {"steps": entry["step"], "seconds": seconds})
+        if options.target:
+            reached = [point["seconds"] for point in runs[order][-1] if point["fid"] <= options.target]
+            runs[order][-1][-1] |= {"seconds_to_target": reached[0]} if reached else {}
         floors.append(entry["floor"])
     if not floors:
         raise Stopped(f"--networks {options.networks}: no order trains them; {next(iter(refusals.values()))}")
-    trained = {order: seeds for order, seeds in runs.items() if seeds}
-    result = write_result(options, device, {"runs": trained, "refusals": refusals, "real images": floors})
+    runs = {order: seeds for order, seeds in runs.items() if seeds}
+    result = write_result(options, device, {"runs": runs, "refusals": refusals, "real images": floors})
     folder = runs_folder(options)
     length = f"{options.seconds:g} seconds of training" if options.seconds else "whole runs"
     print(

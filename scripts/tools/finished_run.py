@@ -125,7 +125,7 @@ def load_network(checkpoint: dict, name: str, average: str | None, make: Callabl
     state = checkpoint[average if averaged else name]
     with torch.device("meta"):
         network = AveragedModel(make()) if averaged else make()
-    with refusing("the checkpoint does not hold this network"):
+    with refusing("the checkpoint does not hold this network; common/models.py may have changed since"):
         expected = {key: (value.shape, value.dtype) for key, value in network.state_dict().items()}
         for key in expected.keys() | state.keys():
             if (state[key].shape, state[key].dtype) != expected[key]:

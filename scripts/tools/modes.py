@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from common.data import load_stacked_digits
-from scripts.tools.digit_classifier import classify
+from scripts.tools.classifier import digit_classifier
 
 MODES = 1000
 
@@ -28,5 +28,5 @@ def coverage(modes: Tensor) -> dict[str, float]:
 
 def measure_modes(images: Tensor) -> dict[str, float]:
     """Return the coverage of uint8 images (N, 3, H, W), and the share classified with confidence in all channels."""
-    confident, digits = (part.view(-1, 3) for part in classify(images.flatten(0, 1)[:, None]))
+    confident, digits = (part.view(-1, 3) for part in digit_classifier().classify(images.flatten(0, 1)[:, None]))
     return coverage(modes_of(digits)) | {"confident": confident.all(1).float().mean().item()}

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from torch.utils.tensorboard import SummaryWriter
 
 from common.options import GanOptions
 from scripts import gan_detach
@@ -32,9 +31,7 @@ def contents(folder):
 def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_first_step(sampled, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(sampled, run)
-    with SummaryWriter(run) as board:
-        board.add_text("mistake", "**Sign:** none.")
-    publish_runs.publish(run, tmp_path / "published")
+    publish_runs.publish(run, tmp_path / "published", "mistake", "**Sign:** none.")
     before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (run, tmp_path / "published"))
     for kind, find in (("scalars", "Scalars"), ("tensors", "Tensors")):
         assert before.Tags()[kind] == after.Tags()[kind]
@@ -78,7 +75,7 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(sampled, tmp_pa
     users = published / "20260101-120000" / "checkpoint.pt"
     users.parent.mkdir(parents=True)
     users.write_text("precious")
-    publish_runs.publish(sampled, published)
+    publish_runs.publish(sampled, published, "mistake", "none")
     (published / "samples.png").touch()
     before = contents(published)
     arguments = ["--scripts", "gan_detach", "--output", "runs", "--steps", 2]

@@ -1,10 +1,13 @@
 """The networks take the sizes they promise, and no layer looks across the batch."""
 
+import copy
+
 import pytest
 import torch
+from torch.nn.utils.parametrize import is_parametrized
 
 from common.conditional import ConditionalGenerator, ProjectionDiscriminator, conditional
-from common.models import MODELS, conv
+from common.models import MODELS, NORM, Normalised, conv
 
 SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
 
@@ -12,7 +15,7 @@ SIZES = [28, 32, 56, 64, 112, 128, 224, 256]
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", SIZES)
 def test_conv_takes_every_promised_size(size, channels):
-    generator, discriminator = conv((channels, size, size), z_dim=5, width=4)
+    generator, discriminator = conv((channels, size, size), z_dim=5)
     images = generator(torch.randn(2, 5))
     assert images.shape == (2, channels, size, size)
     assert images.abs().max() <= 1
@@ -23,6 +26,28 @@ def test_conv_takes_every_promised_size(size, channels):
 def test_conv_refuses_other_sizes_by_name(shape):
     with pytest.raises(ValueError, match="conv takes"):
         conv(shape, z_dim=5)
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("shape", [(16, 4, 3, 3), (64, 768), (1, 64), (30, 7)])
+def test_a_normalised_weight_has_the_schatten_norm_of_order_32_by_its_singular_values(shape):
+    torch.manual_seed(0)
+    weight = torch.randn(shape, dtype=torch.float64) * 1e-3
+    values = torch.linalg.svdvals(Normalised()(weight).flatten(1))
+    assert (values**32).sum() ** (1 / 32) == pytest.approx(NORM, rel=1e-12)
+    assert NORM / 64 ** (1 / 32) <= values.max() <= NORM + 1e-12
+    assert torch.autograd.gradcheck(Normalised(), weight[:4, :3].clone().mul(1e3).requires_grad_())
+
+
+def test_only_a_normalised_discriminator_is_normalised_and_no_pass_changes_it():
+    images = torch.randn(3, 1, 28, 28)
+    for normalise in (True, False):
+        discriminator = conv((1, 28, 28), 8, normalise=normalise)[1]
+        layers = [layer for layer in discriminator if hasattr(layer, "weight")]
+        assert [is_parametrized(layer) for layer in layers] == [normalise] * 5
+        state = copy.deepcopy(discriminator.state_dict())
+        assert discriminator(images).equal(discriminator(images))
+        assert all(value.equal(state[name]) for name, value in discriminator.state_dict().items())
 
 
 def test_mlp_has_the_widths_of_the_simple_gan():
@@ -37,7 +62,7 @@ def test_wide_has_twice_the_channels():
             [layer.out_channels for layer in network.modules() if isinstance(layer, torch.nn.Conv2d)]
             for network in (narrow, wide)
         ]
-        assert channels[1] == [2 * number for number in channels[0]]
+        assert channels[1] == [2 * number if number != 3 else 3 for number in channels[0]]  # 3: of the image
 
 
 @pytest.mark.numerics

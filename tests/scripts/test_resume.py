@@ -188,15 +188,15 @@ def signalled_in_step_7(number):
     after_each_step(lambda step: step == 7 and os.kill(os.getpid(), number))
 
 
-def test_a_finished_run_given_more_steps_and_killed_inside_a_write_ends_as_one_that_had_them(tmp_path):
-    raised = tmp_path / "raised"
-    run = train("gan_resample", f"{MLP} --steps 7", raised)
-    finish(resume("gan_resample", raised, "--steps 14", killed_in_the_second_write), raised, KILLED)
+def test_a_run_killed_inside_a_write_ends_as_one_that_was_not(tmp_path):
+    killed, arguments = tmp_path / "killed", f"{MLP} --steps 14 --checkpoint-every 7"
+    finish(start("gan_resample", arguments, killed, killed_in_the_second_write), killed, KILLED)
+    run = run_of(killed)
     assert load(run)["step"] == 7  # the old checkpoint is whole
     assert (run / ".checkpoint.pt.unfinished").exists()
-    finish(resume("gan_resample", raised), raised)
+    finish(resume("gan_resample", killed), killed)
     assert [path.name for path in run.rglob(".*")] == [".lock"]
-    whole = train("gan_resample", f"{MLP} --steps 14", tmp_path / "whole")
+    whole = train("gan_resample", arguments, tmp_path / "whole")
     assert_same(weights(run), weights(whole))
     assert pictures(whole).items() <= pictures(run).items()
     for tag, points in curves(whole).items():

@@ -20,8 +20,8 @@ def run(finished, tmp_path):
 
 
 REFUSED = {
-    "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=0.002; leave it out",
-    "gan_detach --resume {run} --betas 0.5 0.9": "the run {run} has --betas 0.0 0.999; leave it out",
+    "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=0.003; leave it out",
+    "gan_detach --resume {run} --betas 0.5 0.9": "the run {run} has --betas 0.0 0.9; leave it out",
     "gan_detach --resume {run} --steps=2": "--steps=2: the run {run} has 3, which can only be raised",
     "gan_detach --resume {run}/nowhere": "{run}/nowhere: not found",
     "gan_detach --resume {run}/samples": "checkpoint.pt: not found",
@@ -36,7 +36,7 @@ def test_what_cannot_be_resumed_and_contradictions_are_refused_by_name(arguments
 
 
 def test_an_option_that_says_what_the_run_has_is_no_contradiction(run, outcome):
-    _, printed, _ = outcome("gan_detach", *f"--resume {run} --lr 0.002 --model mlp --steps 3 --betas 0 0.999".split())
+    _, printed, _ = outcome("gan_detach", *f"--resume {run} --lr 0.003 --model mlp --steps 3 --betas 0 0.9".split())
     assert printed.startswith("Done: 3 steps.")
 
 

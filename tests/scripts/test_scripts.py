@@ -36,7 +36,7 @@ def train(script, folder, *arguments):
 
 @pytest.mark.parametrize("script", TRAINING)
 def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
-    done, folder = train(script, tmp_path)
+    done, folder = train(script, tmp_path, *(["--penalty-every", 1] if script == "gan_r3" else []))
     assert re.fullmatch(r"\d{8}-\d{6}", folder.name)
 
     events = EventAccumulator(str(folder)).Reload()
@@ -75,7 +75,7 @@ def test_another_seed_gives_other_initial_weights(tmp_path):
         arguments = f"--model mlp --steps 1 --device cpu --seed {seed} --runs-dir {tmp_path / str(seed)}"
         call("gan_detach", *arguments.split())
     one, other = (next(iter(saved(tmp_path / seed)["generator"].values())) for seed in "01")
-    assert (one - other).abs().max() > 0.01  # from the start: one step moves a weight by 0.002
+    assert (one - other).abs().max() > 0.01  # from the start: one step moves a weight by 0.003
 
 
 def test_a_folder_of_colour_images_trains_whatever_its_name(tmp_path):
@@ -97,7 +97,7 @@ ALL = (
 PAIR = f"{ALL} --model mlp --z-dim 5 --lr-d 2e-4"
 RUNS = dict.fromkeys([*GANS, "gan_conditional"], PAIR) | {
     "gan_wgan_gp": f"{PAIR} --penalty-weight 2.5 --critic-steps 2",
-    "gan_r3": f"{PAIR} --penalty-weight 0.5 --penalty-every 2 --decay-from 1",
+    "gan_r3": f"{PAIR} --penalty-weight 0.5 --penalty-every 2",
     "cyclegan": f"{ALL} --width 2 --blocks 2 --halvings 1 --decay-from 0 --cycle-weight 4 --identity-weight 2",
 }
 ELSEWHERE = {"--resume": "the second run below"}

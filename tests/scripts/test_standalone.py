@@ -1,6 +1,8 @@
 """`gan_standalone.py`: used as one file in a folder of its own, and held against `gan_detach.py`."""
 
+import itertools
 import json
+import os
 import re
 import resource
 import runpy
@@ -22,9 +24,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from common.data import to_float
 from common.models import MODELS
+from common.optimizers import linear_decay
 from common.options import GanOptions
 from scripts import gan_detach, gan_standalone
-from scripts.tools import digit_classifier, evaluate, sample
+from scripts.tools import evaluate, sample
+from scripts.tools.classifier import Classifier
 
 TINY = "--batch-size 4"
 ON_IMAGES = f"--dataset images --image-size 28 {TINY}"
@@ -130,11 +134,20 @@ def test_a_notebook_s_cell_runs_it_and_has_its_ctrl_c_back(folder, monkeypatch):
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_a_run_that_was_resumed_ends_with_the_bits_of_one_that_never_stopped(folder, here):
+def test_a_run_that_was_resumed_ends_with_the_bits_of_one_that_never_stopped(folder, here, monkeypatch):
     assert here(f"{ON_IMAGES} --steps 6 --seed 3")[0] == 0
     whole = run_of(folder).rename(folder / "whole")
-    assert here(f"{ON_IMAGES} --steps 3 --seed 3")[0] == 0
-    assert here(f"--resume {run_of(folder)} --steps 6")[0] == 0
+    update, calls = AveragedModel.update_parameters, itertools.count(1)
+
+    def interrupted_in_step_3(*given):
+        update(*given)
+        if next(calls) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(AveragedModel, "update_parameters", interrupted_in_step_3)
+    assert here(f"{ON_IMAGES} --steps 6 --seed 3")[0] == 130
+    assert load(run_of(folder))["step"] == 3
+    assert here(f"--resume {run_of(folder)}")[0] == 0
     resumed, expected = load(run_of(folder)), load(whole)
     assert (resumed.pop("options"), resumed.pop("script")) == (expected.pop("options"), expected.pop("script"))
     assert_same(resumed, expected)
@@ -188,7 +201,7 @@ def test_a_full_disk_and_weights_that_are_not_finite_leave_the_last_checkpoint_a
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (status, f"error: {run}: no checkpoint is written" in errors) == (1, True)
     assert (run / "checkpoint.pt").read_bytes() == before
-    change(run, lambda checkpoint: checkpoint["generator"]["1.weight"].fill_(torch.nan))
+    change(run, lambda checkpoint: checkpoint["generator"]["0.weight"].fill_(torch.nan))
     status, _, errors = here(f"--resume {run} --steps 4")
     assert (status, "error: step 4: a weight is not finite" in errors) == (1, True)
     assert load(run)["step"] == 2
@@ -196,7 +209,8 @@ def test_a_full_disk_and_weights_that_are_not_finite_leave_the_last_checkpoint_a
 
 def test_a_finished_run_is_sampled_and_evaluated_by_the_tools(run, monkeypatch):
     features = nn.Sequential(nn.Flatten(), nn.Linear(784, 10)).eval()
-    monkeypatch.setattr(digit_classifier, "digit_classifier", lambda: (features, 0.1))  # to train one takes long
+    judge = Classifier(features, (1, 28), tuple("0123456789"), 0.1, 1000)
+    monkeypatch.setattr(evaluate, "digit_classifier", lambda: judge)  # to train one takes long
     call(sample, run, "--count=3", "--output=images.npz", "--device=cpu")
     call(evaluate, run, "--features=digits", "--device=cpu")
     assert np.load("images.npz")["images"].shape == (3, 3, 28, 28)
@@ -212,35 +226,37 @@ def test_its_options_and_defaults_are_those_of_gan_detach(monkeypatch):
     mine, ours = vars(gan_standalone.parse()[0]), GanOptions()
     assert mine.keys() <= vars(ours).keys()
     assert {name for name in mine if mine[name] != getattr(ours, name)} <= {"dataset"}
-    constants = gan_standalone.Z_DIM, gan_standalone.LR_G, gan_standalone.LR_D, gan_standalone.BETAS, gan_standalone.EMA
-    assert constants == (ours.z_dim, ours.lr, ours.lr / 3, ours.betas, ours.ema)
+    constants = gan_standalone.Z_DIM, gan_standalone.LR, gan_standalone.BETAS, gan_standalone.EMA
+    assert constants == (ours.z_dim, ours.lr, ours.betas, ours.ema)
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 56, 56), (3, 64, 64)])
 def test_its_networks_are_those_of_gan_detach(shape):
     torch.manual_seed(0)
-    mine = gan_standalone.networks(shape, 16)
+    mine = gan_standalone.networks(shape)
     torch.manual_seed(0)
-    ours = MODELS["conv"](shape, 16)
-    z = torch.randn(2, 16)
+    ours = MODELS["conv"](shape, 64)
+    z = torch.randn(2, 64)
     assert mine[0](z).equal(ours[0](z))
     assert mine[1](ours[0](z)).equal(ours[1](ours[0](z)))
 
 
 def test_twenty_steps_of_the_whole_script_are_those_of_gan_detach_to_the_bit(folder, here):
-    """With images in [-1, 1], a third of G's rate for D, and the average updated after the step."""
+    """With images in [-1, 1], rates that fall from the middle on, and the average updated after the step."""
     assert here(f"{ON_IMAGES} --steps 20 --seed 3")[0] == 0
     images = gan_standalone.load_images(folder / "images", 28)
     torch.manual_seed(3)
-    generator, discriminator = MODELS["conv"]((3, 28, 28), 8)
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=2e-3, betas=(0.0, 0.999))
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=2e-3 / 3, betas=(0.0, 0.999))
+    generator, discriminator = MODELS["conv"]((3, 28, 28), 64)
+    optimizer_g = torch.optim.Adam(generator.parameters(), lr=3e-3, betas=(0.0, 0.9))
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=3e-3, betas=(0.0, 0.9))
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(0.995))
     draws = torch.Generator().manual_seed(3)
-    torch.randn(64, 8, generator=draws)  # of the sample grids
-    for _ in range(20):
+    torch.randn(64, 64, generator=draws)  # of the sample grids
+    for step in range(20):
+        for optimizer in (optimizer_g, optimizer_d):
+            optimizer.param_groups[0]["lr"] = 3e-3 * linear_decay(20, 10)(step)
         real = to_float(images[torch.randint(8, (4,), generator=draws)])
-        z = torch.randn(4, 8, generator=draws)
+        z = torch.randn(4, 64, generator=draws)
         gan_detach.train_step(generator, discriminator, optimizer_g, optimizer_d, real, z)
         average.update_parameters(generator)
     checkpoint = load(run_of(folder))

@@ -40,13 +40,13 @@ def inf_in_a_weight(values, generator):
     return values
 
 
-@pytest.mark.parametrize(("event", "name"), [(nan_as_loss, "d_loss"), (inf_in_a_weight, "generator")])
-def test_what_is_not_finite_stops_the_run_at_its_next_checkpoint(event, name, tmp_path, monkeypatch, outcome):
+@pytest.mark.parametrize(("event", "first", "name"), [(nan_as_loss, 5, "d_loss"), (inf_in_a_weight, 8, "generator")])
+def test_what_is_not_finite_stops_the_run_at_its_next_checkpoint(event, first, name, tmp_path, monkeypatch, outcome):
     train_step, steps = gan_detach.train_step, itertools.count(1)
 
     def broken(generator, *given):
         values = train_step(generator, *given)
-        return event(values, generator) if next(steps) >= 5 else values
+        return event(values, generator) if next(steps) >= first else values
 
     monkeypatch.setattr(gan_detach, "train_step", broken)
     line, _ = stop_in_the_middle("--steps 20", tmp_path, outcome)

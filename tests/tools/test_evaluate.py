@@ -2,20 +2,23 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from helpers import change, load
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch_fidelity import feature_extractor_inceptionv3
 
+from common import data
 from common.data import load_mnist5k, to_float, to_uint8
 from common.errors import BadInput
 from common.models import mlp
-from scripts.tools import digit_classifier as digits
-from scripts.tools import evaluate
-from scripts.tools.digit_classifier import as_digits, digit_classifier, measure_digits
-from scripts.tools.evaluate import Options, extract_features, make_extractor, measure_distances, measure_overlap
+from scripts.tools import classifier, evaluate
+from scripts.tools.classifier import digit_classifier
+from scripts.tools.evaluate import Options, measure_distances, measure_overlap
 from scripts.tools.finished_run import generate, load_generator
 
 CPU = torch.device("cpu")
@@ -23,9 +26,9 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_classifier():
-    """Two epochs in place of ten; test_modes.py judges the whole training."""
+    """A fifth of the steps; test_modes.py judges the whole training."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digits, "EPOCHS", 2)
+        patch.setattr(classifier, "STEPS", {"digits": 160, "classes": 30})
         digit_classifier.cache_clear()
         yield
     digit_classifier.cache_clear()
@@ -45,13 +48,14 @@ def evaluated(run, **options):
 def test_the_classifier_knows_digits_it_never_saw_and_leaves_the_global_generator_alone():
     before = torch.get_rng_state()
     with torch.no_grad():  # as the first caller may have it
-        network, accuracy = digit_classifier()
+        judge = digit_classifier()
     assert torch.get_rng_state().equal(before)
     images, labels = load_mnist5k(held_out=True)
-    assert accuracy == (network(as_digits(images)).argmax(1) == labels).float().mean().item()
-    assert accuracy >= 0.95  # 96.2% to 96.4%, by the processor
-    assert measure_digits(images[labels == 0])["rarest"] == 0
-    assert 0.08 < measure_digits(images)["rarest"] <= 0.1
+    assert judge.accuracy == (judge.classify(images)[1] == labels).float().mean().item()
+    assert judge.accuracy >= 0.95  # 96.2% to 96.4%, by the processor
+    assert judge.measure(images[labels == 0])["share_of_0"] > 0.9
+    shares = judge.measure(images)
+    assert 0.08 < shares["rarest"] == min(shares[f"share_of_{digit}"] for digit in range(10)) <= 0.1
 
 
 @pytest.mark.numerics
@@ -62,10 +66,9 @@ def test_the_distances_are_those_of_their_papers():
     """
     images = load_mnist5k()[0]
     fake, real = images[:300], images[torch.randperm(4000, generator=torch.Generator().manual_seed(0))[:300]]
-    features = [extract_features(part, make_extractor("digits", CPU)) for part in (fake, real)]
+    features = [digit_classifier().features(part) for part in (fake, real)]
     found = measure_distances(*features, seed=0) | measure_overlap(*features)
-    with torch.no_grad():
-        x, y = (digit_classifier()[0][:-1](as_digits(part)).double() for part in (fake, real))
+    x, y = (part.double() for part in features)
 
     a, b = x.T.cov(), y.T.cov()
     root = torch.linalg.eigvals(a @ b).real.clamp(min=0).sqrt().sum()  # the trace of (a b)^(1/2)
@@ -99,14 +102,14 @@ def test_a_generator_that_draws_other_real_images_reaches_the_floor_to_the_bit(r
 def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     found = evaluated(run, count=100)
     printed = capsys.readouterr().out
-    assert f"{found['classifier_accuracy']:.1%} on 1,000 held-out digits" in printed
+    assert f"{found['classifier_accuracy']:.1%} on 1,000 held-out images" in printed
     (row,) = (line for line in printed.splitlines() if line.startswith("| fid "))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["fid", f"{found['samples']['fid']:.3f}", f"{found['floor']['fid']:.3f}"]
     assert (found["features"], found["count"], found["step"], found["weights"]) == ("digits", 100, 7, "average")
     assert found["samples"]["fid"] > 5 * found["floor"]["fid"]
     assert found["floor"]["confident"] > 0.7  # 85% of all digits, give or take 4% for a hundred of them
-    events = EventAccumulator(str(run)).Reload()
+    events = EventAccumulator(str(run / "evaluation")).Reload()
     assert printed.splitlines()[-1] == "TensorBoard: quality/digits-100-average"
     for column, group in (("samples", "quality"), ("floor", "quality_floor")):
         for name, value in found[column].items():
@@ -131,7 +134,19 @@ def test_other_settings_and_steps_add_to_the_file_and_the_same_ones_replace_thei
     assert [evaluate.curve_name(entry) for entry in kept] == [*names, names[0], names[0]]
     assert [entry["checkpoint"] for entry in kept] == ["checkpoint.pt"] * 4 + ["best.pt", "checkpoint.pt"]
     assert [entry["step"] for entry in kept] == [7] * 5 + [9]
-    assert {tag.split("/")[1] for tag in EventAccumulator(str(run)).Reload().Tags()["scalars"]} == set(names)
+    tags = EventAccumulator(str(run / "evaluation")).Reload().Tags()["scalars"]
+    assert {tag.split("/")[1] for tag in tags} == set(names)
+
+
+def test_an_evaluation_that_ends_during_another_is_kept(run, monkeypatch):
+    def generate_late(*inputs):
+        monkeypatch.undo()
+        evaluate.main(Options(run, count=9))
+        return generate(*inputs)
+
+    monkeypatch.setattr(evaluate, "generate", generate_late)
+    evaluate.main(Options(run, count=10))
+    assert [entry["count"] for entry in reports(run)] == [9, 10]
 
 
 @pytest.mark.numerics
@@ -168,6 +183,8 @@ def test_a_class_is_the_share_of_samples_that_are_of_it_and_each_has_its_recall(
     change(run, lambda checkpoint: checkpoint.pop("average"))
     weights = {"weight": to_float(drawn).flatten(1)}
     change(run, lambda checkpoint: checkpoint.update(classes=[list("0123456789")], generator=weights))
+    few = evaluated(run, count=20, networks=own, seed=2**32)
+    assert few["samples"].keys() - few["floor"].keys()  # classes of which there are too few among the other images
     found = evaluated(run, count=400, networks=own)
     samples, floor = found["samples"], found["floor"]
     assert 0.4 < samples["of_their_class"] < 0.6 < 0.9 < floor["of_their_class"]
@@ -188,14 +205,68 @@ def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):
 
     monkeypatch.setattr(evaluate, "FeatureExtractorInceptionV3", lambda *_: Corners())
     found = evaluated(run, count=20, features="inception")
-    assert list(found["samples"]) == ["fid", "kid", "precision", "recall"]
+    assert list(found["samples"]) == ["fid", "kid", "precision", "recall", "lattice"]
     assert "classifier_accuracy" not in found
+
+
+@pytest.fixture
+def shades(tmp_path):
+    """A folder for each of two classes, of 60 dark and 60 bright greyscale images."""
+    for name, shade in (("dark", 40), ("bright", 200)):
+        (tmp_path / "shades" / name).mkdir(parents=True)
+        for number in range(60):
+            pixels = np.random.default_rng([shade, number]).integers(shade - 30, shade + 30, (28, 28), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "shades" / name / f"{number}.png")
+    return tmp_path / "shades"
+
+
+def test_data_with_classes_is_judged_by_a_classifier_of_its_own_which_is_kept_beside_the_run(run, shades, monkeypatch):
+    change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(shades)))
+    change(run, lambda checkpoint: checkpoint.update(data_shapes=[(120, 1, 28, 28)]))
+    first = evaluated(run, count=50)
+    assert (first["features"], first["held_out"]) == ("classes", 12)
+    assert first["classifier_accuracy"] > 0.9
+    floor = first["floor"]
+    assert floor["share_of_dark"] + floor["share_of_bright"] == pytest.approx(1)
+    assert floor["rarest"] == min(floor["share_of_dark"], floor["share_of_bright"]) > 0.3
+    (kept,) = run.glob("classifier-*.pt")
+    monkeypatch.setattr(classifier, "train_classifier", None)
+    assert evaluated(run, count=50) == first
+    kept.write_bytes(b"damaged")
+    with pytest.raises(BadInput, match=f"{kept}: is no classifier; delete it"):
+        evaluate.main(Options(run, count=50))
+
+
+def test_fashion_mnist_is_compared_with_its_test_images(run, tmp_path, monkeypatch):
+    def dataset(*_, train, **__):
+        count, shade = (60, 0) if train else (40, 255)
+        images = torch.full((count, 28, 28), shade, dtype=torch.uint8)
+        return SimpleNamespace(data=images, targets=[0, 1] * (count // 2), classes=["a", "b"])
+
+    monkeypatch.setitem(data.TORCHVISION, "fashion-mnist", dataset)
+    images, labels, classes = evaluate.load_real("fashion-mnist", 28)
+    assert (images == 255).all()
+    assert (len(labels), classes) == (40, ("a", "b"))
+
+
+@pytest.mark.numerics
+def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
+    columns = torch.tensor([0, 255], dtype=torch.uint8).repeat(4).expand(8, 8)
+    checks = torch.where(torch.eye(2).repeat(4, 4) > 0, 255, 0).to(torch.uint8)
+    halves = torch.tensor([0, 255], dtype=torch.uint8).repeat_interleave(4).expand(8, 8)
+    for image, share in ((columns, 1), (columns.T, 1), (checks, 1), (halves, 0)):
+        assert evaluate.measure_lattice(image.expand(2, 3, 8, 8)) == pytest.approx(share, abs=1e-6)
+    waves = columns[None, None] // 2 + halves[None, None] // 2  # a wave of two pixels beside one of eight
+    expected = 128**2 / 4 / ((columns // 2 + halves // 2).float().var(correction=0).item())
+    assert evaluate.measure_lattice(waves) == pytest.approx(expected, rel=0.02)
 
 
 def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_path, monkeypatch):
     monkeypatch.setattr(feature_extractor_inceptionv3, "URL_INCEPTION_V3", "http://127.0.0.1:9/weights.pth")
     monkeypatch.setattr(torch.hub, "_hub_dir", str(tmp_path / "hub"))
-    with pytest.raises(BadInput, match=r"--features inception: .*could not be downloaded.*hub/checkpoints.*digits"):
+    with pytest.raises(
+        BadInput, match=r"--features inception: .*could not be downloaded.*hub/checkpoints.*a folder for each class"
+    ):
         evaluate.main(Options(run, features="inception"))
     assert not (run / "evaluation.json").exists()
 
@@ -220,7 +291,7 @@ def test_what_cannot_be_judged_is_refused(entries, options, message, run):
 
 @pytest.mark.parametrize("text", ["mine", '{"fid": 1}', "[{}]", "[1]"])
 def test_another_evaluation_json_is_refused_before_anything_is_measured(text, run, monkeypatch):
-    monkeypatch.setattr(evaluate, "make_extractor", None)
+    monkeypatch.setattr(evaluate, "load_real", None)
     (run / "evaluation.json").write_text(text)
     with pytest.raises(BadInput, match="was not written by evaluate"):
         evaluate.main(Options(run))

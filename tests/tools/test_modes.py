@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -44,7 +45,7 @@ def test_evaluate_counts_the_modes_of_a_run_beside_those_of_real_images(stacked_
     (entry,) = json.loads((stacked_run / "evaluation.json").read_text())
     found, floor = entry["samples"], entry["floor"]
     assert entry["classifier_accuracy"] >= 0.97  # 97.8% to 98.2%, by the processor and the seed
-    assert set(found) == set(floor) == {"modes", "reverse_kl", "confident"}
+    assert set(found) == set(floor) == {"modes", "reverse_kl", "confident", "lattice"}
     assert (found["modes"], found["confident"]) == (1, 1)
     assert found["reverse_kl"] == pytest.approx(math.log(1000), abs=0.7)  # a mode has 36 to 88 of the 60,000 images
     assert 920 <= floor["modes"] <= 980  # of 1,000 (1 - exp(-3)) = 950, with a deviation of 6
@@ -58,7 +59,8 @@ def test_evaluate_counts_the_modes_of_a_run_beside_those_of_real_images(stacked_
 def test_the_count_is_26000_if_none_is_given(stacked_run, monkeypatch):
     seen = []
     monkeypatch.setattr(evaluate, "generate", lambda generator, device, z: z)
+    monkeypatch.setattr(evaluate, "measure_lattice", lambda _: 0.0)
     monkeypatch.setattr(evaluate, "measure_modes", lambda images: seen.append(len(images)) or {"modes": 1})
-    monkeypatch.setattr(evaluate.digits, "digit_classifier", lambda: ([], 0.9))
+    monkeypatch.setattr(evaluate, "digit_classifier", lambda: SimpleNamespace(features=None, accuracy=0.9, held_out=1))
     evaluate.main(evaluate.Options(stacked_run, device="cpu"))
     assert seen == [26_000, 26_000]

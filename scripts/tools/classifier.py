@@ -1,0 +1,144 @@
+"""A classifier of the classes of a data set, trained on its images when it is needed, and what it says of images."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torchvision.transforms.v2.functional import resize
+from tqdm import tqdm
+
+from common.checkpoint import as_bytes, write_whole
+from common.conditional import LabeledImages, load_labeled_images
+from common.data import TORCHVISION, load_mnist5k, to_float
+from common.errors import refusing
+
+BATCH_SIZE = 50
+STEPS = {"digits": 800, "classes": 2400}  # some fifteen seconds on one core, and some 45
+LARGEST = 32  # pixels a side at which images are judged
+CONFIDENT = 0.9
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A network that tells classes apart, on the CPU and in evaluation mode.
+
+    network: floats (N, C, S, S) in [-1, 1] to logits; without its last layer it gives 128 features of an image. shape:
+    (C, S). classes: their names. accuracy: on `held_out` images of the same data that it has not seen, from 0 to 1.
+    """
+
+    network: nn.Sequential
+    shape: tuple[int, int]
+    classes: tuple[str, ...]
+    accuracy: float
+    held_out: int
+
+    def as_input(self, images: Tensor) -> Tensor:
+        """Return uint8 images (N, C, H, W) as the network takes them; a network for greyscale takes the mean colour."""
+        channels, size = self.shape
+        images = resize(images, [size, size])
+        return to_float(images.float().mean(1, keepdim=True) if channels == 1 else images)
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return the features (N, 128) of uint8 images (N, C, H, W)."""
+        with torch.no_grad():
+            return torch.cat([self.network[:-1](self.as_input(chunk)) for chunk in images.split(500)])
+
+    def classify(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Return of uint8 images (N, C, H, W) whether the confidence is CONFIDENT or more, and the class, both (N,)."""
+        with torch.no_grad():
+            confidence, classes = self.network[-1](self.features(images)).softmax(1).max(1)
+        return confidence >= CONFIDENT, classes
+
+    def measure(self, images: Tensor) -> dict[str, float]:
+        """Return the share of uint8 images (N, C, H, W) classified with confidence, and the share of each class."""
+        confident, classes = self.classify(images)
+        shares = torch.bincount(classes, minlength=len(self.classes)) / len(images)
+        named = {f"share_of_{name}": share.item() for name, share in zip(self.classes, shares, strict=True)}
+        return {"confident": confident.float().mean().item(), "rarest": shares.min().item()} | named
+
+
+@cache
+def digit_classifier() -> Classifier:
+    """Return the classifier of handwritten digits, trained on those that ship with the repository."""
+    train, held_out = (LabeledImages(*load_mnist5k(part), tuple("0123456789")) for part in (False, True))
+    return train_classifier(train, held_out, STEPS["digits"])
+
+
+def class_classifier(dataset: str, image_size: int, folder: Path) -> Classifier:
+    """Return the classifier of a data set with labels, as kept in `folder`, or trained and kept there.
+
+    It is judged on torchvision's test images, or on every tenth image of a folder. Raises BadInput without labels.
+    """
+    train = load_labeled_images(dataset, image_size)
+    if dataset in TORCHVISION:
+        held_out = load_labeled_images(dataset, image_size, held_out=True)
+    else:
+        numbers = torch.arange(len(train.labels))
+        train, held_out = (
+            LabeledImages(train.images[rows], train.labels[rows], train.classes)
+            for rows in (numbers[numbers % 10 > 0], numbers[::10])
+        )
+    made_of = [dataset, list(train.images.shape), list(train.classes), STEPS["classes"]]
+    path = folder / f"classifier-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:12]}.pt"
+    if path.exists():
+        with refusing(f"{path}: is no classifier; delete it"):
+            kept = torch.load(path, weights_only=True)
+            network = make_network(*input_shape(train.images), len(train.classes))
+            network.load_state_dict(kept["network"])
+            return Classifier(
+                network.eval(), input_shape(train.images), train.classes, kept["accuracy"], len(held_out.labels)
+            )
+    made = train_classifier(train, held_out, STEPS["classes"])
+    write_whole(path, as_bytes({"network": made.network.state_dict(), "accuracy": made.accuracy}))
+    return made
+
+
+def input_shape(images: Tensor) -> tuple[int, int]:
+    """Return the channels and the size, (C, S), at which images (N, C, H, W) are judged."""
+    return images.shape[1], min(images.shape[2], LARGEST)
+
+
+def make_network(channels: int, size: int, classes: int) -> nn.Sequential:
+    """Return a new network, floats (N, channels, size, size) to logits (N, classes)."""
+    layers = []
+    for narrow, wide in ((channels, 32), (32, 64), (64, 128)):
+        layers += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.BatchNorm2d(wide), nn.ReLU()]
+        size = (size + 1) // 2
+    layers += [nn.Flatten(), nn.Dropout(0.3), nn.Linear(128 * size**2, 128), nn.BatchNorm1d(128), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(128, classes))
+
+
+def train_classifier(train: LabeledImages, held_out: LabeledImages, steps: int) -> Classifier:
+    """Return a classifier trained for so many steps; its seed is fixed, and the global generator stays as it was."""
+    shape = input_shape(train.images)
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():  # the caller may be inside no_grad()
+        torch.manual_seed(0)
+        network = make_network(*shape, len(train.classes))
+        optimizer = torch.optim.Adam(network.parameters())
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=steps)
+        order = iter(())
+        for _ in tqdm(range(steps), "training the classifier", leave=False, delay=1):
+            batch = next(order, None)
+            if batch is None:
+                order = iter(torch.randperm(len(train.labels)).split(BATCH_SIZE))
+                batch = next(order)
+            images = to_float(resize(train.images[batch], [shape[1]] * 2))
+            loss = F.cross_entropy(network(jitter(images)), train.labels[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+    untested = Classifier(network.eval(), shape, train.classes, 0.0, len(held_out.labels))
+    right = untested.classify(held_out.images)[1] == held_out.labels
+    return replace(untested, accuracy=right.float().mean().item())
+
+
+def jitter(images: Tensor) -> Tensor:
+    """Return images (N, C, H, W) in [-1, 1], each slightly rotated, scaled, sheared and shifted at random, on black."""
+    change = torch.empty(len(images), 2, 3).uniform_(-1, 1) * torch.tensor([0.2, 0.2, 0.15])
+    where = F.affine_grid(torch.eye(2, 3) + change, images.shape, align_corners=False)
+    return F.grid_sample(images + 1, where, align_corners=False) - 1
