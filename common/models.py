@@ -13,7 +13,10 @@ from torch import nn
 
 
 def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: bool = False) -> tuple[nn.Module, nn.Module]:
-    """Return the fully connected generator and discriminator of the simple GAN, for images of any shape (C, H, W)."""
+    """Return the fully connected generator and discriminator of the simple GAN, for images of any shape (C, H, W).
+
+    D's weights are never normalised, whatever `normalise`, which the scripts give to any pair.
+    """
     pixels = prod(image_shape)
     up = [nn.Linear(z_dim, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
     up += [nn.Linear(256, pixels), nn.Tanh(), nn.Unflatten(1, image_shape)]
@@ -22,7 +25,9 @@ def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: bool = False) 
     return nn.Sequential(*up), nn.Sequential(*down)
 
 
-def conv(image_shape, z_dim: int, normalise: bool = True, width: int = 16) -> tuple[nn.Module, nn.Module]:
+def conv(
+    image_shape: tuple[int, int, int], z_dim: int, normalise: bool = True, width: int = 16
+) -> tuple[nn.Module, nn.Module]:
     """Return a convolutional generator and discriminator for images (C, S, S), S one of CONV_SIZES; else ValueError.
 
     Departures from DCGAN (Radford et al., 2016):

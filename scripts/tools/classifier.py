@@ -47,16 +47,16 @@ class Classifier:
         with torch.no_grad():
             return torch.cat([self.network[:-1](self.as_input(chunk)) for chunk in images.split(500)])
 
-    def classify(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Return of uint8 images (N, C, H, W) whether the confidence is CONFIDENT or more, and the class, both (N,)."""
+    def classify(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return of features (N, 128) whether the confidence is CONFIDENT or more, and the class, both (N,)."""
         with torch.no_grad():
-            confidence, classes = self.network[-1](self.features(images)).softmax(1).max(1)
+            confidence, classes = self.network[-1](features).softmax(1).max(1)
         return confidence >= CONFIDENT, classes
 
-    def measure(self, images: Tensor) -> dict[str, float]:
-        """Return the share of uint8 images (N, C, H, W) classified with confidence, and the share of each class."""
-        confident, classes = self.classify(images)
-        shares = torch.bincount(classes, minlength=len(self.classes)) / len(images)
+    def measure(self, features: Tensor) -> dict[str, float]:
+        """Return the share of features (N, 128) classified with confidence, and the share of each class."""
+        confident, classes = self.classify(features)
+        shares = torch.bincount(classes, minlength=len(self.classes)) / len(features)
         named = {f"share_of_{name}": share.item() for name, share in zip(self.classes, shares, strict=True)}
         return {"confident": confident.float().mean().item(), "rarest": shares.min().item()} | named
 
@@ -133,7 +133,7 @@ def train_classifier(train: LabeledImages, held_out: LabeledImages, steps: int) 
             optimizer.step()
             schedule.step()
     untested = Classifier(network.eval(), shape, train.classes, 0.0, len(held_out.labels))
-    right = untested.classify(held_out.images)[1] == held_out.labels
+    right = untested.classify(untested.features(held_out.images))[1] == held_out.labels
     return replace(untested, accuracy=right.float().mean().item())
 
 

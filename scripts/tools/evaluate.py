@@ -206,9 +206,9 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
             return measure_modes(images) | {"lattice": measure_lattice(images)}
         features = extract_features(images)
         figures = measure_distances(features, real_features, options.seed) | measure_overlap(features, real_features)
-        figures |= {"lattice": measure_lattice(images)} | (judge.measure(images) if judge else {})
+        figures |= {"lattice": measure_lattice(images)} | (judge.measure(features) if judge else {})
         if judge and names:
-            figures["of_their_class"] = (judge.classify(images)[1] == of_class).float().mean().item()
+            figures["of_their_class"] = (judge.classify(features)[1] == of_class).float().mean().item()
         for number, name in enumerate(names):
             part, real_part = features[of_class == number], real_features[labels == number]
             if min(len(part), len(real_part)) > NEIGHBOURS:

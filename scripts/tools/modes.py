@@ -28,5 +28,6 @@ def coverage(modes: Tensor) -> dict[str, float]:
 
 def measure_modes(images: Tensor) -> dict[str, float]:
     """Return the coverage of uint8 images (N, 3, H, W), and the share classified with confidence in all channels."""
-    confident, digits = (part.view(-1, 3) for part in digit_classifier().classify(images.flatten(0, 1)[:, None]))
+    judge = digit_classifier()
+    confident, digits = (part.view(-1, 3) for part in judge.classify(judge.features(images.flatten(0, 1)[:, None])))
     return coverage(modes_of(digits)) | {"confident": confident.all(1).float().mean().item()}

@@ -40,7 +40,7 @@ def judge(run, classifier):
     """Return of 1,000 images of a run whether the classifier is sure, the digit, and what their file holds."""
     call("sample", run, "--count", 1000, "--output", run / "images.npz")
     arrays = np.load(run / "images.npz")
-    return *classifier.classify(torch.from_numpy(arrays["images"])), arrays
+    return *classifier.classify(classifier.features(torch.from_numpy(arrays["images"]))), arrays
 
 
 @pytest.mark.parametrize("order", ORDERS)
