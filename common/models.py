@@ -74,7 +74,7 @@ class Normalised(nn.Module):
         with torch.autocast(weight.device.type, enabled=False):
             gram = weight.flatten(1) @ weight.flatten(1).T  # its eigenvalues are the squares of the singular values
             scale = torch.linalg.matrix_norm(gram)  # so that the power neither overflows nor vanishes
-            square = scale * torch.linalg.matrix_power(gram / scale, 16).trace() ** (1 / 16)
+            square = scale * torch.linalg.matrix_norm(torch.linalg.matrix_power(gram / scale, 8)) ** (1 / 8)
             return weight * (NORM / square.sqrt())
 
 

@@ -68,7 +68,7 @@ class Normalised(nn.Module):
         """Return the normalised weight."""
         gram = weight.flatten(1) @ weight.flatten(1).T
         scale = torch.linalg.matrix_norm(gram)
-        square = scale * torch.linalg.matrix_power(gram / scale, 16).trace() ** (1 / 16)
+        square = scale * torch.linalg.matrix_norm(torch.linalg.matrix_power(gram / scale, 8)) ** (1 / 8)
         return weight * (1.25 / square.sqrt())
 
 

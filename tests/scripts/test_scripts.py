@@ -8,10 +8,12 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+import torch
 from helpers import GANS, TRAINING, call, load, module_of, options_of, path_of, saved
 from PIL import Image
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.profiler import ProfilerActivity, profile
 
 from common.losses import discriminator_loss, generator_loss
 from scripts.tools import sample
@@ -120,6 +122,25 @@ def test_a_script_runs_with_every_option_and_goes_on(script, tmp_path):
         assert options[published[name].name] != published[name].default, name
     call(script, "--resume", run, "--steps", 3)
     assert saved(tmp_path / "runs")["step"] == 3
+
+
+@pytest.mark.parametrize("script", ["gan_detach", "gan_wgan_gp", "gan_r3", "cyclegan"])
+def test_a_step_reads_no_number_on_the_host_so_that_no_gpu_waits(script, tmp_path, monkeypatch):
+    module = module_of(script)
+    step, operators = module.train_step, []
+
+    def profiled(*arguments):
+        with profile(activities=[ProfilerActivity.CPU]) as record:
+            results = step(*arguments)
+        operators.append({event.key for event in record.key_averages()})
+        return results
+
+    monkeypatch.setattr(module, "train_step", profiled)
+    # Adam reads its rate, but on the CPU alone.
+    monkeypatch.setattr(module, "fused_adam", lambda parameters, lr, _: torch.optim.SGD(parameters, lr))
+    call(script, "--steps", 3, "--batch-size", 4, "--device", "cpu", "--runs-dir", tmp_path)
+    assert any("backward" in name.lower() for name in operators[2])
+    assert "aten::_local_scalar_dense" not in operators[2]  # in the first two it is asked whether D mixes samples
 
 
 def stale_step(generator, discriminator, optimizer_g, optimizer_d, real, z, *_):
