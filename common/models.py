@@ -34,14 +34,14 @@ def conv(
     - no batch normalisation, which mixes samples: group normalisation in G (Wu and He, 2018), none in D;
     - D's weights are divided by a norm, unless `normalise` is False: `Normalised`, after Miyato et al. (2018);
     - G upsamples, bilinearly above 32 pixels, before a convolution: no lattice (Odena et al., 2016);
-    - G maps the noise first (Karras et al., 2019), and has a residual block (He et al., 2016);
+    - G maps the noise first (Karras et al., 2019), in a layer that learns slowly as its weights are large;
     - D begins with squares of 2x2 pixels as channels (Shi et al., 2016), and ends with a hidden linear layer.
     """
     channels, height, size = image_shape
     if height != size or size not in CONV_SIZES:
         raise ValueError(f"conv takes {[*CONV_SIZES]} pixels a side, not {height}x{size}; mlp takes any size")
     widths = [width * scale for scale in (1, 2, 4, 8, 8)][: CONV_SIZES[size]]  # channels at S / 2, S / 4, ... pixels
-    last, half, side = widths[-1] * 3 // 2, widths[-1] // 2, size >> len(widths)
+    last, side = widths[-1] * 3 // 2, size >> len(widths)
 
     down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]
     for narrow, wide in pairwise([*widths, last]):
@@ -52,13 +52,12 @@ def conv(
             nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(), unsafe=True)
 
     up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
-    nn.init.orthogonal_(up[0].weight, gain=5)
+    nn.init.orthogonal_(up[0].weight, gain=3.5)
     up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side)), norm(last), nn.ReLU()]
-    up += [Residual(nn.Conv2d(last, half, 3, 1, 1), norm(half), nn.ReLU(), nn.Conv2d(half, last, 3, 1, 1))]
     upsample = nn.Upsample(scale_factor=2, mode="bilinear" if size > 32 else "nearest")
-    for wide, narrow in pairwise([last, *reversed(widths[:-1])]):  # 1x1 first: fewer channels at twice the size
-        up += [norm(wide), nn.ReLU(), nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
-    up += [norm(width), nn.ReLU(), upsample, nn.Conv2d(width, channels, 3, padding=1), nn.Tanh()]
+    for wide, narrow in pairwise([last, *reversed(widths[:-1]), width // 2]):  # 1x1 first: fewer channels to upsample
+        up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1), norm(narrow), nn.ReLU()]
+    up += [nn.Conv2d(width // 2, channels, 3, padding=1), nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
@@ -78,17 +77,9 @@ class Normalised(nn.Module):
             return weight * (NORM / square.sqrt())
 
 
-class Residual(nn.Sequential):
-    """Layers whose output, of the same shape, is added to their input."""
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the sum."""
-        return super().forward(features) + features  # in this order the sum has the layers' memory format
-
-
 def norm(channels: int) -> nn.Module:
-    """Return group normalisation in groups of 16 channels."""
-    return nn.GroupNorm(channels // 16, channels)
+    """Return group normalisation in groups of 8 channels."""
+    return nn.GroupNorm(channels // 8, channels)
 
 
 NORM = 1.25  # with 1, D tells less

@@ -72,24 +72,16 @@ class Normalised(nn.Module):
         return weight * (1.25 / square.sqrt())
 
 
-class Residual(nn.Sequential):
-    """Layers whose output is added to their input."""
-
-    def forward(self, features):
-        """Return the sum."""
-        return super().forward(features) + features
-
-
 def norm(channels):
     """Return group normalisation and ReLU: each sample by itself, unlike batch normalisation."""
-    return nn.GroupNorm(channels // 16, channels), nn.ReLU()
+    return nn.GroupNorm(channels // 8, channels), nn.ReLU()
 
 
 def networks(image_shape):
     """Return G, noise (N, Z_DIM) to images (N, C, S, S) in [-1, 1], and D, images to logits (N, 1)."""
     channels, _, side = image_shape
     widths = [16, 32, 64, 128, 128][: SIZES[side]]  # channels at S/2, S/4, ... pixels
-    last, half, side = widths[-1] * 3 // 2, widths[-1] // 2, side >> len(widths)
+    last, side = widths[-1] * 3 // 2, side >> len(widths)
 
     down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]  # S/2 pixels
     for narrow, wide in pairwise([*widths, last]):  # half the size each time, (last, 4, 4) in the end
@@ -99,13 +91,12 @@ def networks(image_shape):
         nn.utils.parametrize.register_parametrization(layer, "weight", Normalised())
 
     up = [nn.Linear(Z_DIM, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
-    nn.init.orthogonal_(up[0].weight, gain=5)
+    nn.init.orthogonal_(up[0].weight, gain=3.5)
     up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side)), *norm(last)]  # (last, 7, 7) or 8x8
-    up += [Residual(nn.Conv2d(last, half, 3, 1, 1), *norm(half), nn.Conv2d(half, last, 3, 1, 1))]
     upsample = nn.Upsample(scale_factor=2, mode="bilinear" if image_shape[2] > 32 else "nearest")
-    for wide, narrow in pairwise([last, *reversed(widths[:-1])]):  # twice the size each time
-        up += [*norm(wide), nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
-    up += [*norm(16), upsample, nn.Conv2d(16, channels, 3, padding=1), nn.Tanh()]
+    for wide, narrow in pairwise([last, *reversed(widths[:-1]), 8]):  # twice the size each time
+        up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1), *norm(narrow)]
+    up += [nn.Conv2d(8, channels, 3, padding=1), nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
