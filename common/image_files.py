@@ -1,10 +1,10 @@
 """Image files: found in a folder, read as uint8 tensors, or streamed where they do not fit into memory."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from glob import glob
 from pathlib import Path
 
 import numpy as np
@@ -79,9 +79,17 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
 
 
 def image_paths(folder: Path) -> list[str]:
-    """Return the sorted paths of the image files below `folder`, by suffix; raises BadInput for none."""
-    names = glob("**/*", root_dir=folder, recursive=True)  # noqa: PTH207 (Path.glob follows no links)
-    paths = [f"{folder}/{name}" for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
+    """Return the sorted paths of the image files below `folder`, by suffix; raises BadInput for none.
+
+    Links are followed, each folder is read once, and what is hidden is not.
+    """
+    paths, known = [], set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        folders[:] = sorted(name for name in folders if name[0] != "." and real not in known)
+        if real not in known:
+            paths += [f"{place}/{name}" for name in names if name[0] != "." and name.lower().endswith(IMAGE_SUFFIXES)]
+        known.add(real)
     if not paths:
         raise BadInput(f"{folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
     return sorted(paths)

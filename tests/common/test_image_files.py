@@ -14,7 +14,7 @@ from PIL import Image
 from common import image_files
 from common.data import load_images
 from common.errors import BadInput
-from common.image_files import read_image
+from common.image_files import image_paths, read_image
 
 
 @pytest.fixture(params=["in memory", "streamed"])
@@ -162,3 +162,14 @@ def test_a_link_that_leads_nowhere_is_named(target, load, tmp_path):
     (tmp_path / "a.png").symlink_to(target)
     with pytest.raises(BadInput, match=r"a\.png cannot be read"):
         load(tmp_path)
+
+
+def test_a_folder_that_links_lead_to_twice_or_in_a_circle_is_read_once_and_hidden_ones_never(tmp_path):
+    Image.new("L", (4, 4)).save(tmp_path / "1.png")
+    for name in ("a", ".ipynb_checkpoints"):
+        (tmp_path / name).mkdir()
+        Image.new("L", (4, 4)).save(tmp_path / name / "2.png")
+    (tmp_path / "a" / "circle").symlink_to(tmp_path)
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    (tmp_path / ".3.png").write_bytes(b"")
+    assert image_paths(tmp_path) == [f"{tmp_path}/1.png", f"{tmp_path}/a/2.png"]
