@@ -73,7 +73,7 @@ class Run:
         """
         self.state, self.pictures, self.measures, self.columns = state, pictures, measures or {}, columns
         with ExitStack() as opened, signals_noted() as signals:
-            self.check(datasets)
+            self.check(datasets, sys._getframe(1).f_locals)  # of the main that loops over these steps
             self.enter_folder(opened)
             step = self.restore() if self.options.resume else 0
             if step == self.options.steps:  # its files stay as they are
@@ -100,8 +100,21 @@ class Run:
         if step < self.options.steps:
             raise Interrupted(stopped)
 
-    def check(self, datasets: tuple[object, ...]) -> None:
-        """Raise BadInput for what a run cannot train on or save, or what several ranks cannot train as one process."""
+    def check(self, datasets: tuple[object, ...], variables: dict[str, object]) -> None:
+        """Raise BadInput for what a run cannot train on or save, or what several ranks cannot train as one process.
+
+        variables: those of main; what is trained among them must be in the state.
+        """
+        if self.options.precision not in ("fp32", "bf16"):
+            raise BadInput(f"--precision {self.options.precision}: must be fp32 or bf16")
+        owners = [*self.state.values()]
+        stored = {p for owner in owners if isinstance(owner, nn.Module) for p in owner.parameters()}
+        for name, value in variables.items():
+            parameters = value.parameters() if isinstance(value, nn.Module) else ()
+            is_left_out = any(p.requires_grad and p not in stored for p in parameters)
+            if is_left_out or (isinstance(value, Optimizer) and value not in owners):
+                advice = "add it, or freeze it by requires_grad_(False)" if is_left_out else "add it"
+                raise BadInput(f"{name}: is not in the `state` of run.steps, so no checkpoint would hold it; {advice}")
         plain = [getattr(data, "images", data) for data in datasets]  # without labels
         for images in plain:
             if isinstance(images, Tensor) and (images.dtype != torch.uint8 or images.ndim != 4):

@@ -109,6 +109,24 @@ def test_what_no_checkpoint_can_hold_is_refused_by_name_before_the_first_step(st
     assert not list(tmp_path.iterdir())
 
 
+def test_what_is_trained_and_left_out_of_the_state_is_refused_by_name_before_the_first_step(tmp_path):
+    network, frozen = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2).requires_grad_(False)
+    with pytest.raises(BadInput, match=r"network: is not in the `state` .* freeze it by requires_grad_"):
+        next(steps_of(tmp_path))
+    inside = torch.nn.Sequential(network, frozen)
+    optimizer = torch.optim.SGD(network.parameters())
+    with pytest.raises(BadInput, match=r"optimizer: is not in the `state` of run.steps, .* hold it; add it"):
+        next(steps_of(tmp_path, state={"inside": inside}))
+    assert not list(tmp_path.iterdir())
+    assert next(steps_of(tmp_path, state={"inside": inside, "optimizer": optimizer}))[0] == 1
+
+
+def test_a_precision_that_is_not_known_is_refused(tmp_path):
+    run = Run("script.py", RunOptions(batch_size=4, steps=3, device="cpu", runs_dir=tmp_path, precision="fp16"))
+    with pytest.raises(BadInput, match="--precision fp16: must be fp32 or bf16"):
+        next(run.steps(IMAGES, state={}, pictures={}))
+
+
 def test_a_name_is_added_to_the_folder_and_the_checkpoint_says_where_the_run_comes_from(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["script.py", "--name", "a b"])
     list(steps_of(tmp_path, name="a b"))
