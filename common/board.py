@@ -2,6 +2,8 @@
 
 import io
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torchvision.transforms.v2.functional import to_pil_image
 from torchvision.utils import make_grid
@@ -21,6 +23,12 @@ def grid(images: Tensor, columns: int) -> Tensor:
     if images.shape[-1] < 64:
         images = images.repeat_interleave(2, -1).repeat_interleave(2, -2)
     return make_grid(images, nrow=columns)[: images.shape[1]]  # make_grid makes grey images RGB
+
+
+def stacked(pictures: list[Tensor]) -> Tensor:
+    """Return pictures (C, h, w) of any size, below one another, as one; grey ones become RGB beside RGB."""
+    channels, width = (max(picture.shape[side] for picture in pictures) for side in (0, 2))
+    return torch.cat([F.pad(p.expand(channels, -1, -1), (0, width - p.shape[2])) for p in pictures], 1)
 
 
 def png(picture: Tensor) -> bytes:

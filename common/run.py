@@ -23,10 +23,11 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common import checkpoint as files
-from common.board import grid, png, tag_of
+from common.board import grid, png, stacked, tag_of
 from common.checkpoint import short_path, state_of, write_whole
 from common.data import batches, seed_for, to_uint8
 from common.errors import BadInput, Interrupted, Stopped, refusing
+from common.image_files import StreamedImages
 from common.options import RunOptions, check_resumable
 from common.ranks import Ranks
 
@@ -36,6 +37,8 @@ class Run:
 
     def __init__(self, script: str, options: RunOptions):
         """Find the other processes, pick the device and seed torch; raises BadInput for options that cannot work."""
+        if not isinstance(options, RunOptions):
+            raise BadInput(f"{type(options).__name__}: derive the options of a script from RunOptions")
         self.options, self.path, self.script = options, Path(script), Path(script).stem
         if options.resume:
             self.checkpoint = vars(options).pop("checkpoint", None) or files.load_checkpoint(options.resume)
@@ -117,6 +120,8 @@ class Run:
                 raise BadInput(f"{name}: is not in the `state` of run.steps, so no checkpoint would hold it; {advice}")
         plain = [getattr(data, "images", data) for data in datasets]  # without labels
         for images in plain:
+            if not isinstance(images, Tensor | StreamedImages):
+                raise BadInput(f"data are a tensor, LabeledImages or StreamedImages, not a {type(images).__name__}")
             if isinstance(images, Tensor) and (images.dtype != torch.uint8 or images.ndim != 4):
                 raise BadInput(f"data are uint8 images (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
         shapes = [list(images.shape) for images in plain]
@@ -257,7 +262,7 @@ class Run:
             self.board.add_scalar(name, number, step)
         if drawn:
             (self.folder / "samples").mkdir(exist_ok=True)
-            picture = grid(torch.cat(list(drawn.values())), self.columns)
+            picture = stacked([grid(images, self.columns) for images in drawn.values()])
             write_whole(self.folder / "samples" / f"step-{step:06d}.png", png(picture))
 
     def save(self, step: int) -> None:
@@ -278,7 +283,8 @@ class Run:
         if step < self.options.steps:
             torchrun = f"torchrun --standalone --nproc-per-node={self.ranks.count}"
             print(f"Continue:    {'python' if self.ranks.count == 1 else torchrun} {script} --resume {folder}")
-        print(f"Samples:     {short_path(self.folder)}/samples/step-{step:06d}.png")
+        if any(map(callable, self.pictures.values())):
+            print(f"Samples:     {short_path(self.folder)}/samples/step-{step:06d}.png")
         print(f"TensorBoard: tensorboard --logdir {parent}")
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from helpers import TRAINING, load, module_of, options_of
+from PIL import Image
 
 from common.errors import BadInput, Interrupted
 from common.options import GanOptions, RunOptions
@@ -119,6 +120,30 @@ def test_what_is_trained_and_left_out_of_the_state_is_refused_by_name_before_the
         next(steps_of(tmp_path, state={"inside": inside}))
     assert not list(tmp_path.iterdir())
     assert next(steps_of(tmp_path, state={"inside": inside, "optimizer": optimizer}))[0] == 1
+
+
+def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_path, capsys):
+    run = Run("script.py", RunOptions(batch_size=4, steps=1, device="cpu", runs_dir=tmp_path))
+    sizes = {"small": lambda: torch.ones(2, 1, 8, 8), "big": lambda: torch.ones(2, 3, 16, 16)}
+    list(run.steps(IMAGES, state={}, pictures=sizes))
+    (picture,) = tmp_path.glob("script/*/samples/step-000001.png")
+    assert Image.open(picture).size == (2 * 34 + 2, 20 + 36)  # of each: twice the size, and a frame
+    capsys.readouterr()
+    list(
+        Run("bare.py", RunOptions(batch_size=4, steps=1, device="cpu", runs_dir=tmp_path)).steps(
+            IMAGES, state={}, pictures={}
+        )
+    )
+    assert "Samples:" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("data", [[torch.zeros(1, 8, 8)], range(3)])
+def test_data_of_another_kind_and_options_of_another_kind_are_refused(data, tmp_path):
+    run = Run("script.py", RunOptions(batch_size=4, steps=1, device="cpu", runs_dir=tmp_path))
+    with pytest.raises(BadInput, match=r"data are a tensor, LabeledImages or StreamedImages, not a (list|range)"):
+        next(run.steps(data, state={}, pictures={}))
+    with pytest.raises(BadInput, match="SimpleNamespace: derive the options of a script from RunOptions"):
+        Run("script.py", SimpleNamespace(batch_size=4))
 
 
 def test_a_precision_that_is_not_known_is_refused(tmp_path):
