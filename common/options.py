@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
@@ -13,7 +14,7 @@ import tyro
 
 from common.checkpoint import load_checkpoint
 from common.data import DATASETS
-from common.errors import BadInput, Interrupted, Stopped
+from common.errors import BadInput, Interrupted, LeftEarly, Stopped
 
 
 class Range(NamedTuple):
@@ -89,11 +90,13 @@ class RunOptions(Options):
     checkpoint_every: Count = 500  # Steps between two checkpoints; the last step always has one.
     resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may be raised.
 
-    checkpoint = None  # no option: what `launch` has read from `resume`, until the run takes it
+    # No options: what `launch` has read from `resume`, until the run takes it, and where it finds the loops of `main`.
+    checkpoint = loops = None
 
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the images."""
-        values = {name: value for name, value in vars(self).items() if name not in ("runs_dir", "resume", "checkpoint")}
+        names = self.__dataclass_fields__.keys() - {"runs_dir", "resume"}
+        values = {name: getattr(self, name) for name in sorted(names)}
         if values.get("dataset", DATASETS[0]) not in DATASETS and Path(values["dataset"]).is_dir():
             values["dataset"] = os.path.abspath(values["dataset"])  # noqa: PTH100 (Path.resolve follows links)
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
@@ -172,7 +175,7 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
             checkpoint = load_checkpoint(run)
             options = stored_options(checkpoint, kind, *sys.argv[1:])
             vars(options)["checkpoint"] = checkpoint
-        main(options)
+        run_main(main, options)
     except (BadInput, Stopped, OSError) as error:
         is_shared = isinstance(error, BadInput)  # by all processes of a machine
         if not is_shared or int(os.environ.get("LOCAL_RANK", 0)) == 0:
@@ -182,6 +185,19 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
         sys.exit(128 + (error.args or (signal.SIGINT,))[0])
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def run_main(main: Callable[[Any], None], options: Options) -> None:
+    """Call `main`; if it leaves its loop of steps by `break`, have the loop save the last step that it has logged."""
+    loops = vars(options)["loops"] = []  # a loop that nothing refers to would end at `break` as it ends at an error
+    try:
+        main(options)
+        for loop in loops:
+            with suppress(LeftEarly, StopIteration):  # the first from a loop that has ended by itself
+                loop.throw(LeftEarly())
+    finally:
+        for loop in loops:
+            loop.close()
 
 
 def one_line(message: str) -> str:

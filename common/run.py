@@ -18,6 +18,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.swa_utils import AveragedModel
 from torch.utils._pytree import tree_leaves
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
@@ -26,7 +28,7 @@ from common import checkpoint as files
 from common.board import grid, png, stacked, tag_of
 from common.checkpoint import short_path, state_of, write_whole
 from common.data import batches, seed_for, to_uint8
-from common.errors import BadInput, Interrupted, Stopped, refusing
+from common.errors import BadInput, Interrupted, LeftEarly, Stopped, refusing
 from common.image_files import StreamedImages
 from common.options import RunOptions, check_resumable
 from common.ranks import Ranks
@@ -72,13 +74,20 @@ class Run:
         pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every --sample-every steps,
         `columns` to a row. measures: by TensorBoard tag, functions that return a number, called with the pictures.
         Raises BadInput where the run cannot start, Stopped where it cannot continue, and Interrupted, with everything
-        saved, after Ctrl-C or SIGTERM.
+        saved, after Ctrl-C or SIGTERM. A `break` ends the run after the last step that was logged, saved, too.
         """
         self.state, self.pictures, self.measures, self.columns = state, pictures, measures or {}, columns
+        loop = self.loop(datasets)
+        if self.options.loops is not None:
+            self.options.loops.append(loop)
+        return loop
+
+    def loop(self, datasets: tuple[object, ...]) -> Iterator[tuple]:
+        """Do what `steps` says."""
         with ExitStack() as opened, signals_noted() as signals:
             self.check(datasets, sys._getframe(1).f_locals)  # of the main that loops over these steps
             self.enter_folder(opened)
-            step = self.restore() if self.options.resume else 0
+            step = self.logged = self.restore() if self.options.resume else 0
             if step == self.options.steps:  # its files stay as they are
                 return self.print_results(step)
             streams = []
@@ -86,21 +95,26 @@ class Run:
                 where = self.options.batch_size, seed_for(self.options.seed, number), step, self.ranks.rows
                 streams.append(opened.enter_context(closing(batches(images, *where))))  # ends the threads that read
             self.open_board(step, opened)
-            stopped = 0
-            while step < self.options.steps and not stopped:
+            stopped, left = 0, False
+            while step < self.options.steps and not stopped and not left:
                 step += 1
                 self.seed_step(len(datasets), step)
                 try:
                     reals = [next(stream) for stream in streams]
                 except BadInput as error:  # an image that is streamed
                     raise Stopped(f"step {step}: {error}") from error
-                yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
+                try:
+                    yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
+                except LeftEarly:
+                    step, left = self.logged, True
+                    if step == 0:
+                        raise Stopped("step 1: left before its run.log, so nothing is saved") from None
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % self.options.log_every == 0:
                     stopped = max(self.ranks.gather(max(signals, default=0)))
-                self.write(step, bool(stopped))
+                self.write(step, bool(stopped or left))
         self.print_results(step)
-        if step < self.options.steps:
+        if step < self.options.steps and not left:
             raise Interrupted(stopped)
 
     def check(self, datasets: tuple[object, ...], variables: dict[str, object]) -> None:
@@ -112,12 +126,17 @@ class Run:
             raise BadInput(f"--precision {self.options.precision}: must be fp32 or bf16")
         owners = [*self.state.values()]
         stored = {p for owner in owners if isinstance(owner, nn.Module) for p in owner.parameters()}
-        for name, value in variables.items():
+        for name, value in [(name, leaf) for name, value in variables.items() for leaf in tree_leaves(value)]:
             parameters = value.parameters() if isinstance(value, nn.Module) else ()
-            is_left_out = any(p.requires_grad and p not in stored for p in parameters)
-            if is_left_out or (isinstance(value, Optimizer) and value not in owners):
+            is_average = isinstance(value, AveragedModel)
+            is_left_out = any((p.requires_grad or is_average) and p not in stored for p in parameters)
+            if is_left_out or (isinstance(value, Optimizer | LRScheduler) and value not in owners):
                 advice = "add it, or freeze it by requires_grad_(False)" if is_left_out else "add it"
                 raise BadInput(f"{name}: is not in the `state` of run.steps, so no checkpoint would hold it; {advice}")
+            if isinstance(value, torch.amp.GradScaler) and self.ranks.count > 1:  # each skips its own steps
+                raise BadInput(
+                    f"{name}: loss scales of several processes differ; take --precision bf16, which needs none"
+                )
         plain = [getattr(data, "images", data) for data in datasets]  # without labels
         for images in plain:
             if not isinstance(images, Tensor | StreamedImages):
@@ -168,8 +187,12 @@ class Run:
         for name, owner in self.state.items():
             with refusing(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 files.load_state(owner, checkpoint[name])
-        if self.ranks.leads and checkpoint["options"]["steps"] < self.options.steps:
+        before = checkpoint["options"]["steps"]
+        if self.ranks.leads and before < self.options.steps:
             print("With more --steps, a learning rate that falls towards the last step rises again.")
+            for name, owner in self.state.items():
+                if isinstance(owner, LRScheduler) and str(before) in map(str, owner.state_dict().values()):
+                    print(f"{name}: its length is still {before}; make the rate a function of the step (docs/copy.md)")
         return checkpoint["step"]
 
     def open_board(self, step: int, opened: ExitStack) -> None:
@@ -204,6 +227,7 @@ class Run:
 
         A point of a curve is the mean over the steps since the last one, as far as they had the result.
         """
+        self.logged = step
         for name, value in results.items():
             if isinstance(value, Tensor):
                 value = value.detach().reshape(()).float()
