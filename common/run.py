@@ -126,7 +126,7 @@ class Run:
             raise BadInput(f"--precision {self.options.precision}: must be fp32 or bf16")
         owners = [*self.state.values()]
         stored = {p for owner in owners if isinstance(owner, nn.Module) for p in owner.parameters()}
-        for name, value in [(name, leaf) for name, value in variables.items() for leaf in tree_leaves(value)]:
+        for name, value in ((name, leaf) for name, tree in variables.items() for leaf in tree_leaves(tree)):
             parameters = value.parameters() if isinstance(value, nn.Module) else ()
             is_average = isinstance(value, AveragedModel)
             is_left_out = any((p.requires_grad or is_average) and p not in stored for p in parameters)

@@ -3,13 +3,16 @@
 import os
 import signal
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from helpers import TRAINING, load, module_of, options_of
+from filelock import FileLock
+from helpers import TRAINING, call, load, module_of, options_of, saved
 from PIL import Image
+from torch.optim.swa_utils import AveragedModel
 
 from common.errors import BadInput, Interrupted
 from common.options import GanOptions, RunOptions
@@ -120,6 +123,59 @@ def test_what_is_trained_and_left_out_of_the_state_is_refused_by_name_before_the
         next(steps_of(tmp_path, state={"inside": inside}))
     assert not list(tmp_path.iterdir())
     assert next(steps_of(tmp_path, state={"inside": inside, "optimizer": optimizer}))[0] == 1
+
+
+def test_what_is_trained_is_found_in_a_list_and_an_average_also_where_it_is_frozen(tmp_path):
+    networks = [torch.nn.Linear(2, 2)]
+    with pytest.raises(BadInput, match="networks: is not in the `state`"):
+        next(steps_of(tmp_path))
+    networks[0].requires_grad_(False)
+    average = AveragedModel(networks[0])
+    with pytest.raises(BadInput, match="average: is not in the `state`"):
+        next(steps_of(tmp_path))
+    assert next(steps_of(tmp_path, state={"average": average}))[0] == 1
+
+
+def left_after(last, act):
+    """Return a script whose main calls `act` when step `last` is logged, and leaves its loop if that returns."""
+
+    @dataclass(frozen=True)
+    class Options(RunOptions):
+        pass
+
+    def main(options: Options):
+        run = Run("script.py", options)
+        weights = torch.nn.Linear(1, 1, bias=False)
+        for step, _ in run.steps(IMAGES, state={"weights": weights}, pictures={}):
+            weights.weight.data.fill_(step)
+            run.log(step, {"loss": float(step)})
+            if step == last:
+                act()
+                break
+
+    return SimpleNamespace(__name__="script", main=main, __doc__=None)
+
+
+ARGUMENTS = "--steps 9 --batch-size 4 --device cpu --log-every 2 --runs-dir"
+
+
+def test_break_saves_the_last_step_that_was_logged_and_says_how_to_go_on(tmp_path, capsys):
+    call(left_after(3, lambda: None), *ARGUMENTS.split(), tmp_path)
+    checkpoint = saved(tmp_path)
+    assert (checkpoint["step"], checkpoint["weights"]["weight"].item()) == (3, 3)
+    (run,) = tmp_path.glob("script/*")
+    printed = capsys.readouterr().out
+    assert printed.startswith("Interrupted after step 3.") and f"--resume {run}" in printed
+    call(left_after(5, lambda: None), "--resume", run)
+    assert saved(tmp_path)["step"] == 5
+
+
+def test_an_error_in_the_loop_saves_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        call(left_after(3, lambda: 1 / 0), *ARGUMENTS.split(), tmp_path)
+    (run,) = tmp_path.glob("script/*")
+    assert not (run / "checkpoint.pt").exists()
+    FileLock(run / ".lock", blocking=False).acquire()  # and the folder is free
 
 
 def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_path, capsys):
