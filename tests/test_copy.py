@@ -1,18 +1,21 @@
 """What docs/copy.md says to write into a copied script is run as it is written there."""
 
+import math
 import re
+import textwrap
 from types import ModuleType
 
 import pytest
 import torch
 from helpers import ROOT, call, path_of, saved
+from processes import ended, logs, start_ranks
 
 from common import losses
-from common.models import mlp
+from common.models import conv, mlp
 from scripts import gan_detach
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "copy.md").read_text(), re.M | re.S)
-HINGE, ACCUMULATION, SCHEDULE = SNIPPETS
+HINGE, ACCUMULATION, COSINE, SCHEDULE, CLIPPING, TWICE, LOADING = SNIPPETS
 
 
 def make_all():
@@ -91,25 +94,97 @@ RATES = """        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d
 """
 
 
+def edited(folder, *edits):
+    """Return gan_detach.py with parts of it replaced, as a module that lies in `folder`."""
+    text = path_of("gan_detach").read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    script = ModuleType("gan_mine")
+    script.__file__ = str(folder / "gan_mine.py")
+    exec(text, script.__dict__)
+    return script
+
+
+TINY = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu"]
+
+
+def rate_of(runs):
+    return saved(runs)["optimizer_g"]["param_groups"][0]["lr"]
+
+
+def test_a_rate_that_is_a_function_of_the_step_is_right_after_a_resume_with_more_steps(tmp_path):
+    linear = "    rate = linear_decay(options.steps, options.steps // 2)\n"
+    script = edited(tmp_path, (linear, f"    {COSINE}"), ("import sys\n", "import math\nimport sys\n"))
+    call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
+    call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
+    assert rate_of(tmp_path) == pytest.approx(3e-3 * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
+
+
+def test_a_kept_scheduler_with_the_length_of_a_shorter_run_is_told(tmp_path, capsys):
+    cosine = "torch.optim.lr_scheduler.CosineAnnealingLR(optimizer_g, options.steps)"
+    script = edited(tmp_path, ("    for step, real in", f'    state["kept"] = {cosine}\n    for step, real in'))
+    call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
+    assert "its length" not in capsys.readouterr().out
+    call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
+    assert "kept: its length is still 2; make the rate a function of the step" in capsys.readouterr().out
+
+
+def clipped(folder):
+    """Train a copy with the clipping of the docs; leave the norm of the gradient that the last step of D used."""
+    hook = "        optimizer.register_step_pre_hook(run.ranks.average_gradients)\n"
+    script = edited(folder, (hook, hook + textwrap.indent(CLIPPING, "    ")))
+    norms, fused_adam = [], script.fused_adam
+
+    def spied(parameters, *given):
+        parameters = list(parameters)
+        optimizer = fused_adam(parameters, *given)
+        optimizer.register_step_post_hook(lambda *_: norms.append(torch.cat([p.grad.flatten() for p in parameters])))
+        return optimizer
+
+    script.fused_adam = spied
+    call(script, *TINY, "--steps", 1, "--runs-dir", folder)
+    print("norm", norms[0].norm().item())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_gradient_of_the_global_batch_is_clipped_in_one_process_and_in_two(count, tmp_path):
+    processes = start_ranks(count, tmp_path, clipped, tmp_path)
+    assert ended(processes) == [0] * count, logs(tmp_path, count)
+    for log in logs(tmp_path, count):
+        (norm,) = re.findall(r"^norm (.*)$", log, re.M)
+        assert float(norm) == pytest.approx(0.1, rel=1e-4)  # clip_grad_norm_ adds 1e-6 to the norm
+
+
+def test_a_data_set_that_is_named_twice_gives_two_batches(tmp_path):
+    loop = "    for step, real in run.steps(images, state=state, pictures=pictures):\n"
+    both = f"    {TWICE}        assert first.shape == second.shape and not first.equal(second)\n        real = first\n"
+    call(edited(tmp_path, (loop, both)), *TINY, "--steps", 1, "--runs-dir", tmp_path)
+    assert saved(tmp_path)["step"] == 1
+
+
+def test_another_program_loads_and_exports_the_average(tmp_path, monkeypatch):
+    call("gan_detach", "--steps", 1, "--batch-size", 4, "--device", "cpu", "--runs-dir", tmp_path)
+    monkeypatch.chdir(next(tmp_path.glob("gan_detach/*")))
+    names = {"torch": torch, "conv": conv}
+    exec(LOADING, names)
+    z = torch.randn(1, 64)
+    torch.testing.assert_close(names["program"].module()(z), names["generator"](z))
+
+
 def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     make, keep, step = SCHEDULE.splitlines()
-    text = path_of("gan_detach").read_text()
-    for old, new in (
+    script = edited(
+        tmp_path,
         (RATES, ""),
         ("    average = AveragedModel", f"    {make}\n    average = AveragedModel"),
         ("    for step, real in", f"    {keep}\n    for step, real in"),
         ("        run.log(step, results)\n", f"        {step}\n        run.log(step, results)\n"),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    script = ModuleType("gan_mine")
-    script.__file__ = str(tmp_path / "gan_mine.py")
-    exec(text, script.__dict__)
-    tiny = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu"]
+    )
     for runs, steps in (("whole", 4), ("parts", 2)):
-        call(script, *tiny, "--steps", steps, "--runs-dir", tmp_path / runs)
+        call(script, *TINY, "--steps", steps, "--runs-dir", tmp_path / runs)
     call(script, "--resume", next((tmp_path / "parts").glob("*/*")), "--steps", 4)
     whole, parts = (saved(tmp_path / runs) for runs in ("whole", "parts"))
     for name in ("schedule_g", "optimizer_g", "generator"):
         torch.testing.assert_close(parts[name], whole[name], rtol=0, atol=0)
-    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(3e-3 * 0.999**4, rel=1e-12)
+    assert rate_of(tmp_path / "whole") == pytest.approx(3e-3 * 0.999**4, rel=1e-12)
