@@ -61,7 +61,11 @@ class StreamedImages:
 
     def read_batch(self, indices: Tensor) -> Tensor:
         """Return the images of these indices, in pinned memory if they go to a GPU; raises BadInput."""
-        images = torch.stack([self.read(self.paths[index]) for index in indices.tolist()])
+        images = [self.read(self.paths[index]) for index in indices.tolist()]
+        for image in images:
+            if image.dtype != torch.uint8 or image.shape != self.shape[1:]:
+                raise BadInput(f"a stream's images are uint8 {[*self.shape[1:]]}, not {image.dtype} {[*image.shape]}")
+        images = torch.stack(images)
         return images.pin_memory() if self.device.type == "cuda" else images
 
 

@@ -43,10 +43,10 @@ class Ranks:
 
     def average_gradients(self, optimizer: Optimizer, *_: object) -> None:
         """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook, one all-reduce."""
-        if self.count == 1:
-            return
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if self.count == 1 or not gradients:  # a network may be frozen for a while
+            return
         flat = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
         for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(piece.view_as(gradient))

@@ -178,6 +178,13 @@ def test_an_error_in_the_loop_saves_nothing(tmp_path):
     FileLock(run / ".lock", blocking=False).acquire()  # and the folder is free
 
 
+def test_more_steps_are_kept_even_if_the_resumed_run_makes_none(tmp_path):
+    list(steps_of(tmp_path))
+    (run,) = tmp_path.glob("script/*")
+    next(steps_of(tmp_path, 9, resume=run))
+    assert (load(run)["step"], load(run)["options"]["steps"]) == (3, 9)
+
+
 def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_path, capsys):
     run = Run("script.py", RunOptions(batch_size=4, steps=1, device="cpu", runs_dir=tmp_path))
     sizes = {"small": lambda: torch.ones(2, 1, 8, 8), "big": lambda: torch.ones(2, 3, 16, 16)}

@@ -120,8 +120,19 @@ def test_a_script_runs_with_every_option_and_goes_on(script, tmp_path):
     options = saved(tmp_path / "runs")["options"]
     for name in published.keys() - {*ELSEWHERE, "--runs-dir"}:
         assert options[published[name].name] != published[name].default, name
+    before = saved(tmp_path / "runs")
+    rate = 0.5 if script == "cyclegan" else 1.0  # whose rates fall from the first step on
+    for optimizer, lr in (("optimizer_g", 3e-4), ("optimizer_d", 3e-4 if script == "cyclegan" else 2e-4)):
+        group = before[optimizer]["param_groups"][0]
+        assert (group["lr"], group["betas"]) == (pytest.approx(rate * lr, rel=1e-12), (0.5, 0.9))
     call(script, "--resume", run, "--steps", 3)
-    assert saved(tmp_path / "runs")["step"] == 3
+    after = saved(tmp_path / "runs")
+    assert after["step"] == 3
+    for name in after.keys() & {"average", "average_a_to_b", "average_b_to_a"}:
+        network = after[name.removeprefix("average_") if name != "average" else "generator"]
+        for weight, average in ((key, f"module.{key}") for key in network if f"module.{key}" in after[name]):
+            expected = 0.9 * before[name][average] + 0.1 * network[weight]
+            torch.testing.assert_close(after[name][average], expected)
 
 
 @pytest.mark.parametrize("script", ["gan_detach", "gan_wgan_gp", "gan_r3", "cyclegan"])
