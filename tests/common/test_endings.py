@@ -1,8 +1,12 @@
-"""How a process ends that is told to while it starts."""
+"""How a process ends that is told to while it starts, and one that can print nowhere."""
 
 import os
 import signal
+import sys
 import time
+
+import pytest
+from helpers import call, saved
 
 from scripts import gan_detach
 
@@ -21,3 +25,10 @@ def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_pa
     finally:
         signal.signal(signal.SIGINT, before)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_run_trains_where_it_can_print_nowhere(closed, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, closed, None)  # as Python has it for `>&-`
+    call("gan_detach", *TINY.split(), "--runs-dir", tmp_path)
+    assert saved(tmp_path)["step"] == 1
