@@ -168,7 +168,7 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
     With `--resume`, the options left out are those of the run. What ends a run early ends the process with one line on
     stderr: status 2 for `BadInput`, 1 for `Stopped` and an OSError; after a signal with status 128 plus its number.
     """
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 (Python has None for one that is closed)
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
     description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
     try:
         options = tyro.cli(kind, description=description)
