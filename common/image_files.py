@@ -1,6 +1,7 @@
 """Image files: found in a folder, read as uint8 tensors, or streamed where they do not fit into memory."""
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -73,10 +74,16 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
     Sorted by path; more than MEMORY_LIMIT are streamed. mode: `L` for C 1, `RGB` for C 3; None makes C 1 if all are
-    greyscale. Raises BadInput for no images and for a file that cannot be read, which a stream may meet later.
+    greyscale. Raises BadInput for no images and for a file that cannot be read, which a stream may meet later. Prints a
+    line if 16 bits are nearly black, as where a camera or a scanner uses 12 of them.
     """
     paths = image_paths(folder)
-    mode = mode or max(map(header_mode, tqdm(paths, "checking images", leave=False, delay=1)))
+    modes = [header_modes(path) for path in tqdm(paths, "checking images", leave=False, delay=1)]
+    mode = mode or max(modes)[0]
+    deep = [path for path, (_, own_mode) in zip(paths, modes, strict=True) if own_mode.startswith("I")]
+    if deep and max(read_image(path, None).max() for path in deep[:: len(deep) // 8 + 1]) <= 16:  # of 255: 12 bits
+        message = "its 16-bit images are nearly black, as if only 12 bits were used; scale them to 16"
+        print(f"{folder}: {message}", file=sys.stderr)
     read = partial(read_image, image_size=image_size, mode=mode)
     images = StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
     return images if images.shape.numel() > MEMORY_LIMIT else images[torch.arange(len(paths))]
@@ -106,29 +113,39 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
     mode: `L` for C 1, `RGB` for C 3; None takes `mode_of`. Raises BadInput for a file that cannot be read.
     """
     with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
-        image = on_white(ImageOps.exif_transpose(file)).convert(mode or mode_of(file))
+        own_mode = mode_of(file)
+        image = on_white(file).convert(mode or own_mode)
         if image_size:
             image = ImageOps.fit(image, (image_size, image_size))
         return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 
 
-def header_mode(path: str) -> str:
-    """Return the mode of an image, `L` or `RGB`, from its header alone; raises BadInput for a file that is no image."""
+def header_modes(path: str) -> tuple[str, str]:
+    """Return `mode_of` an image and its own mode, from its header alone; raises BadInput for what cannot be used."""
     with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
-        return mode_of(file)
+        return mode_of(file), file.mode
 
 
 def mode_of(image: Image.Image) -> str:
-    """Return the mode in which an image is used: `L` for greyscale, `RGB` for all others; ValueError for floats."""
-    if image.mode == "F":
-        raise ValueError("its pixels are floating-point numbers, of a range that the file does not tell")
+    """Return the mode to use an image in: `L` for greyscale, `RGB` for others; ValueError for an unknown range."""
+    if image.mode == "F" or (image.mode == "I" and image.format not in ("PNG", "PPM")):  # which have 16 bits at most
+        raise ValueError("its pixels are floating-point, 32-bit or signed, of a range that the file does not tell")
     return "L" if Image.getmodebase(image.mode) == "L" else "RGB"
 
 
-def on_white(image: Image.Image) -> Image.Image:
-    """Return the image in 8 bits, on white if transparent."""
+def on_white(file: Image.Image) -> Image.Image:
+    """Return the image of a file in 8 bits, upright, on white if transparent."""
+    if file.format == "PNG" and "transparency" in file.info:  # a colour, which Pillow does not scale as the pixels
+        colour, depth = file.info["transparency"], file.tile[0][3]
+        if depth == "RGB;16B":
+            file.info["transparency"] = tuple(part >> 8 for part in colour)
+        elif depth in ("L;2", "L;4"):
+            file.info["transparency"] = colour * (85 if depth == "L;2" else 17)
+    image = ImageOps.exif_transpose(file)
     if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
-        return Image.fromarray((np.array(image) / 257).round().clip(0, 255).astype(np.uint8))
+        pixels = np.array(image)
+        grey = (pixels / 257).round().clip(0, 255).astype(np.uint8)
+        return Image.fromarray(np.where(pixels == image.info.get("transparency"), np.uint8(255), grey))
     if image.has_transparency_data:
         white = Image.new("RGBA", image.size, "white")
         return Image.alpha_composite(white, image.convert("RGBA"))

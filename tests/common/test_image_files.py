@@ -5,6 +5,8 @@ file goes through the folder that is read into memory and the one that is stream
 """
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from PIL import Image
 from common import image_files
 from common.data import load_images
 from common.errors import BadInput
-from common.image_files import image_paths, read_image
+from common.image_files import image_paths, load_folder, read_image
 
 
 @pytest.fixture(params=["in memory", "streamed"])
@@ -40,21 +42,34 @@ DEEP = [[0, 256], [32896, 65535]]  # 16 bits; 257 to a step of 8 bits: 0, 0.996,
 SHALLOW = [[[0, 1], [128, 255]]]
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.pgm", "wide.tif"])
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.pgm"])
 def test_sixteen_bits_are_scaled_to_eight_not_clipped(name, load, tmp_path):
     if name == "a.pgm":
         (tmp_path / name).write_bytes(b"P5 2 2 65535\n" + np.array(DEEP, dtype=">u2").tobytes())
     else:
-        Image.fromarray(np.array(DEEP, dtype="<i4" if name == "wide.tif" else "<u2")).save(tmp_path / name)
+        Image.fromarray(np.array(DEEP, dtype="<u2")).save(tmp_path / name)
     assert only_image(load, tmp_path) == SHALLOW
 
 
-def test_floating_point_pixels_are_refused_at_the_start(tmp_path, monkeypatch):
-    Image.fromarray(np.full((2, 2), 0.5, dtype=np.float32)).save(tmp_path / "a.tif")
+def test_sixteen_bits_that_are_nearly_black_are_told(load, tmp_path, capsys):
+    pixels = np.full((2, 2), 4095, dtype="<u2")
+    for brightest, is_told in ((4095, True), (2**13, False)):
+        pixels[0, 0] = brightest
+        Image.fromarray(pixels).save(tmp_path / "a.png")
+        assert load(tmp_path)[0, 0, 1, 1] == 16
+        assert (f"{tmp_path}: its 16-bit images are nearly black" in capsys.readouterr().err) == is_told
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+@pytest.mark.parametrize("mode", [None, "RGB"])
+def test_pixels_of_an_unknown_range_are_refused_at_the_start(kind, mode, tmp_path, monkeypatch):
+    Image.fromarray(np.ones((2, 2), dtype=kind)).save(tmp_path / "a.tif")
     for limit in (image_files.MEMORY_LIMIT, 0):
         monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
         with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image; .*its pixels are floating-point"):
-            load_images(str(tmp_path), 2)
+            load_folder(tmp_path, 2, mode)
+    with pytest.raises(BadInput, match="floating-point"):
+        read_image(tmp_path / "a.tif", 2, mode)
 
 
 # Opaque red, green hidden by full transparency, blue of which half is seen, opaque black: on white, by hand.
@@ -72,6 +87,28 @@ def test_transparent_greyscale_stays_greyscale(load, tmp_path):
     pixels = np.array([[[0, 255], [0, 0]], [[0, 128], [200, 255]]], dtype=np.uint8)
     Image.fromarray(pixels, "LA").save(tmp_path / "a.png")
     assert only_image(load, tmp_path) == [[[0, 255], [127, 200]]]
+
+
+def png_with_transparent_colour(pixels, bits, colour):
+    """Return a PNG of pixels (H, W, 1 or 3) of so many bits, of which a colour is transparent; Pillow writes few."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width, channels = pixels.shape
+    header = struct.pack(">IIBBBBB", width, height, bits, channels - 1, 0, 0, 0)
+    rows = ["".join(f"{value:0{bits}b}" for value in row.flat).ljust(8, "0") for row in pixels]
+    lines = b"".join(b"\0" + int(row, 2).to_bytes(len(row) // 8) for row in rows)
+    head = chunk(b"IHDR", header) + chunk(b"tRNS", struct.pack(f">{channels}H", *colour))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(("channels", "bits", "step"), [(1, 2, 85), (1, 4, 17), (1, 8, 1), (1, 16, 1), (3, 16, 1)])
+def test_a_transparent_colour_is_seen_on_white_at_every_depth(channels, bits, step, load, tmp_path):
+    pixels = np.array([[0, 1], [2, 0]])[:, :, None].repeat(channels, 2)
+    pixels = pixels * 256 + 7 if bits == 16 else pixels
+    (tmp_path / "a.png").write_bytes(png_with_transparent_colour(pixels, bits, pixels[1, 0]))
+    assert only_image(load, tmp_path) == [[[0, step], [255, 0]]] * channels
 
 
 def test_greyscale_among_colour_is_spread_over_three_channels_wherever_it_comes(load, tmp_path):
