@@ -51,11 +51,13 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
     """Return every other image of a data set as domain A, and the outlines of the rest as domain B.
 
     The test images are the held-out shipped digits, or every tenth image of another data set. Raises BadInput for a
-    folder that is too big for memory.
+    folder of fewer than three images, and for one that is too big for memory.
     """
     images = load_images(dataset, image_size)
     if isinstance(images, StreamedImages):
         raise BadInput(f"--dataset {dataset}: too big to make two domains of; make folders trainA and trainB in it")
+    if len(images) < 3:
+        raise BadInput(f"--dataset {dataset}: two domains take three images or more, one of them to test on; add some")
     if dataset == "mnist5k":
         held_out = resized(load_mnist5k(held_out=True)[0], image_size)
     else:

@@ -45,12 +45,15 @@ def load_images(dataset: str, image_size: int | None = None) -> Images:
 
 
 def load_torchvision(dataset: str, held_out: bool = False) -> MNIST | CIFAR10:
-    """Return a torchvision data set, or its test images; raises BadInput if they are not in DOWNLOADS and not had."""
-    message = f"cannot be downloaded into {DOWNLOADS}; mnist5k ships with the repository"
-    with refusing(f"--dataset {dataset}: {message}", (OSError, RuntimeError)):
+    """Return a torchvision data set, or its test images; raises BadInput if DOWNLOADS has none or damaged ones."""
+    hint = f"cannot be downloaded into {DOWNLOADS}, or is damaged there: delete it; mnist5k ships with the repository"
+    with refusing(f"--dataset {dataset}: {hint}"):  # for damaged files, torchvision raises errors of any type
         DOWNLOADS.mkdir(exist_ok=True)
         with FileLock(DOWNLOADS / ".lock"):
-            return TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
+            data = TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
+        if len(data.data) != len(data.targets) or torch.as_tensor(data.targets).max() >= len(data.classes):
+            raise ValueError("its labels do not fit its images")
+        return data
 
 
 def images_of(data: MNIST | CIFAR10) -> Tensor:

@@ -71,6 +71,8 @@ def test_what_makes_no_two_domains_is_refused_by_name(tmp_path, monkeypatch):
     folder = make_folder(tmp_path, trainA=(3, "L"), plain=(2, "L"))
     with pytest.raises(BadInput, match="trainB"):
         load_domains(folder)
+    with pytest.raises(BadInput, match=f"--dataset {folder}/plain: two domains take three images or more"):
+        load_domains(f"{folder}/plain")
     monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
     with pytest.raises(BadInput, match=f"--dataset {folder}/plain: too big to make two domains of"):
         load_domains(f"{folder}/plain")

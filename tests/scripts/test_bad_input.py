@@ -1,6 +1,8 @@
 """Bad input ends in one line that names the option or file and says what to do, status 2, and nothing left behind."""
 
+import math
 import shlex
+import struct
 
 import pytest
 
@@ -33,6 +35,36 @@ def test_a_refused_download_is_told_with_a_way_out(tmp_path, monkeypatch, refusa
     assert line.startswith("error: --dataset mnist: cannot be downloaded into ")
     assert "; mnist5k ships with the repository" in line
     assert not (tmp_path / "runs").exists()
+
+
+def idx(*values, shape=()):
+    """Return a file of MNIST, of the values in an array (N, *shape)."""
+    sizes = len(values), *shape
+    pixels = b"".join(bytes([value]) * math.prod(shape) for value in values)
+    return bytes([0, 0, 8, len(sizes)]) + struct.pack(f">{len(sizes)}I", *sizes) + pixels
+
+
+IMAGES, LABELS = idx(1, 2, 3, shape=(28, 28)), idx(7, 8, 9)
+DAMAGED = {
+    "nothing": (b"", LABELS),
+    "the first half": (IMAGES[:999], LABELS),
+    "another file": (b"<html>" * 999, LABELS),
+    "fewer labels": (IMAGES, idx(7, 8)),
+    "labels of no class": (IMAGES, idx(7, 8, 10)),
+    "no images": (idx(shape=(28, 28)), idx()),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damaged_files_of_mnist_are_told_in_one_line(damage, tmp_path, monkeypatch, refusal):
+    monkeypatch.setattr(data, "DOWNLOADS", tmp_path)
+    raw = tmp_path / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    for part in ("train", "t10k"):
+        for kind, content in zip(("images-idx3", "labels-idx1"), DAMAGED[damage], strict=True):
+            (raw / f"{part}-{kind}-ubyte").write_bytes(content)
+    line = refusal("gan_conditional", "--dataset", "mnist", "--runs-dir", tmp_path / "runs")
+    assert f"error: --dataset mnist: cannot be downloaded into {tmp_path}, or is damaged there: delete it" in line
 
 
 @pytest.mark.parametrize("name", ["file", "link"])
