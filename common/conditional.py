@@ -46,8 +46,9 @@ def load_labeled_images(dataset: str, image_size: int | None = None, held_out: b
     places = [Path(path).relative_to(dataset).parts for path in image_paths(Path(dataset))]
     if stray := [place[0] for place in places if len(place) < 2]:
         raise BadInput(f"--dataset {dataset}: {stray[0]} has no class; labels take a folder of images for each class")
-    classes = sorted({place[0] for place in places})
-    return LabeledImages(images, torch.tensor([classes.index(place[0]) for place in places]), tuple(classes))
+    names = [place[0].encode(errors="surrogateescape").decode(errors="backslashreplace") for place in places]  # as text
+    classes = sorted({*names})
+    return LabeledImages(images, torch.tensor([classes.index(name) for name in names]), tuple(classes))
 
 
 class ConditionalGenerator(nn.Module):

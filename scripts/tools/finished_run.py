@@ -44,7 +44,7 @@ class GeneratorOptions(Options):
 
 def is_cyclegan(checkpoint: dict) -> bool:
     """Return whether the run is one of CycleGAN, judged by what its checkpoint holds: its script may have any name."""
-    return "a_to_b" in checkpoint
+    return {"a_to_b", "b_to_a"} <= checkpoint.keys()
 
 
 def class_names(checkpoint: dict) -> list[str]:
@@ -80,7 +80,7 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
     `--networks`, the networks are those of the run's option `model`, or `conv` for a script without that option, such
     as `gan_standalone.py`. Raises BadInput where the checkpoint has no such generator.
     """
-    with refusing(f"{options.run}: not a run of one generator"):
+    with refusing(f"{options.run}: not a run of one generator that takes z"):
         given = [tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]]
         model = checkpoint["options"].get("model", "conv")
         average = "average" if weights == "average" else None

@@ -42,8 +42,8 @@ class Options(GeneratorOptions):
 
     count: Annotated[int, Range(1, 10**7)] | None = None
     """Number of images; of a CycleGAN, at most as many as it has test images. None: 64, or eight of every class."""
-    of_class: Annotated[str, tyro.conf.arg(name="class")] = "all"
-    """The class to make images of, if the networks are told one: its name, such as 7. all: every class, a column
+    of_class: Annotated[str, tyro.conf.arg(name="class")] = ""
+    """The class to make images of, if the networks are told one: its name, such as 7. Left out: every class, a column
     each, with the same noise along a row."""
     interpolate: Count | None = None
     """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
@@ -57,7 +57,7 @@ class Options(GeneratorOptions):
 
 def translate_test_images(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
     """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
-    if options.interpolate or options.networks or options.of_class != "all":
+    if options.interpolate or options.networks or options.of_class:
         raise BadInput(f"{options.run}: a CycleGAN has no z to --interpolate, no --class, and no other --networks")
     generator = finished_run.load_translator(checkpoint, options.run, "a-to-b")
     with refusing(f"{options.run}: not a run of cyclegan.py"):
@@ -68,10 +68,10 @@ def translate_test_images(checkpoint: dict, options: Options, device: torch.devi
 
 def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:
     """Return what the generator takes: z (N, z_dim), and int64 labels (N,) if it is told one of the classes `names`."""
-    if options.of_class not in ("all", *names):
+    if options.of_class not in ("", *names):
         message = f"has the classes {', '.join(names)}; name one" if names else "has no classes; leave it out"
         raise BadInput(f"--class {options.of_class}: the run {options.run} {message}")
-    if names and options.of_class == "all":
+    if names and not options.of_class:
         if options.interpolate:
             raise BadInput(f"--interpolate {options.interpolate}: takes one --class; name it")
         count = options.count or 8 * len(names)
@@ -127,7 +127,7 @@ def main(options: Options) -> None:
         np.savez_compressed(file, **arrays)
         write_whole(output, file.getvalue())
     else:
-        columns = len(names) if names and options.of_class == "all" else round(len(images) ** 0.5)
+        columns = len(names) if names and not options.of_class else round(len(images) ** 0.5)
         picture = grid(images, options.interpolate or columns)
         write_whole(output, png(picture))
     print(f"{len(images)} images: {short_path(output)}")

@@ -16,7 +16,8 @@ from common.image_files import StreamedImages
 from common.options import RunOptions
 from common.run import Run
 
-COLOURS = {"blue": (0, 0, 250), "green": (0, 250, 0), "red": (250, 0, 0)}
+COLOURS = {"7": (0, 0, 250), "all": (0, 250, 0), "caf\udce9": (250, 0, 0)}  # a name that is no UTF-8
+CLASSES = "7", "all", r"caf\xe9"
 PAIR = LabeledImages(torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 1, 0]), ("a", "b"))
 
 
@@ -41,7 +42,7 @@ def test_every_image_has_the_class_of_its_folder_in_every_batch(folder, limit, m
     monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
     data = load_labeled_images(str(folder), 8)
     assert isinstance(data.images, StreamedImages) == (limit == 0)
-    assert data.classes == ("blue", "green", "red")
+    assert data.classes == CLASSES
     assert data.images.shape == (21, 3, 8, 8)
     expected = list(islice(batches(load_images(str(folder), 8), 4, seed=3), 12))  # two epochs and more
     for start, rows in ((0, slice(None)), (5, slice(1, 3))):
@@ -88,9 +89,9 @@ def test_a_run_resumes_with_the_same_classes_only(folder, tmp_path, refusal):
     small = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu", "--runs-dir", tmp_path / "runs"]
     call("gan_conditional", "--dataset", folder, *small, "--steps", 2)
     (run,) = (tmp_path / "runs" / "gan_conditional").iterdir()
-    (folder / "red").rename(folder / "a red")
+    (folder / "7").rename(folder / "8")
     assert "the classes are [[" in refusal("gan_conditional", "--resume", run, "--steps", 3)
-    (folder / "a red").rename(folder / "red")
+    (folder / "8").rename(folder / "7")
     call("gan_conditional", "--resume", run, "--steps", 3)
 
 
@@ -106,13 +107,14 @@ def test_a_class_is_sampled_by_its_name_and_all_of_them_side_by_side(folder, tmp
 
     every = sampled("--count", 6)
     assert every["labels"].tolist() == [0, 1, 2] * 2
-    green = sampled("--class", "green", "--count", 2)
-    assert green["labels"].tolist() == [1, 1]
-    assert np.array_equal(green["images"], every["images"][[1, 4]])  # the same noise along a row
+    for number, name in enumerate(CLASSES):
+        one = sampled("--class", name, "--count", 2)
+        assert one["labels"].tolist() == [number] * 2
+        assert np.array_equal(one["images"], every["images"][[number, number + 3]])  # the same noise along a row
     assert sampled()["images"].shape == (24, 3, 8, 8)
-    assert sampled("--class", "green", "--interpolate", 4)["labels"].tolist() == [1] * 64
+    assert sampled("--class", "all", "--interpolate", 4)["labels"].tolist() == [1] * 64
     assert "--class pink: " in (line := refusal("sample", run, "--class", "pink"))
-    assert "has the classes blue, green, red; name one" in line
+    assert r"has the classes 7, all, caf\xe9; name one" in line
     assert "--interpolate 4: takes one --class" in refusal("sample", run, "--interpolate", 4)
 
 

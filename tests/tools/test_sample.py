@@ -41,6 +41,13 @@ def test_what_exists_is_left_alone_but_for_the_grid_of_the_run(run, tmp_path):
         assert Image.open(run / "samples.png").width == round(count**0.5) * 58 + 2
 
 
+def test_a_run_that_translates_in_one_direction_is_not_taken_for_a_cyclegan(run, tmp_path):
+    expected = array({"run": run, "count": 2}, tmp_path)
+    (tmp_path / "images.npz").unlink()
+    change(run, lambda checkpoint: checkpoint.update(a_to_b={}))
+    assert np.array_equal(array({"run": run, "count": 2}, tmp_path), expected)
+
+
 @pytest.mark.numerics
 def test_a_walk_starts_and_ends_at_points_of_its_own_and_turns_by_equal_angles():
     start, end = torch.eye(4, dtype=torch.float64)[:2, None]
