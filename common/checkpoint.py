@@ -19,7 +19,8 @@ from common.errors import BadInput, refusing
 def make_run_folder(parent: Path, name: str | None) -> Path:
     """Make and return a folder named after the time and `name`, with a number appended if that folder exists."""
     stem = f"{datetime.now():%Y%m%d-%H%M%S}" + (f"-{name}" if name else "")
-    with refusing(f"--runs-dir: {parent / stem} cannot be made; choose another", OSError):
+    with refusing(f"--runs-dir: {parent / stem} cannot be made; choose another", (OSError, UnicodeError)):
+        str(parent / stem).encode()  # TensorBoard writes to no other path
         parent.mkdir(parents=True, exist_ok=True)  # not in the loop: for a broken link it raises FileExistsError, too
         for number in count(1):
             folder = parent / (stem if number == 1 else f"{stem}-{number}")
@@ -79,6 +80,8 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
+    with refusing(f"{path}: TensorBoard cannot write beside it; rename its folders", UnicodeError):
+        str(path).encode()
     with refusing(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from common import data
+from common.options import one_line
 
 BAD_OPTIONS = {  # one of each kind
     "gan_detach --dataset no/such/folder": "--dataset 'no/such/folder': neither mnist5k",
@@ -67,12 +68,20 @@ def test_damaged_files_of_mnist_are_told_in_one_line(damage, tmp_path, monkeypat
     assert f"error: --dataset mnist: cannot be downloaded into {tmp_path}, or is damaged there: delete it" in line
 
 
-@pytest.mark.parametrize("name", ["file", "link"])
+@pytest.mark.parametrize("name", ["file", "link", "caf\udce9"])
 def test_a_runs_folder_that_cannot_be_written_is_named(name, tmp_path, refusal):
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "missing")
     line = refusal("gan_detach", "--model", "mlp", "--runs-dir", tmp_path / name)
-    assert f"--runs-dir: {tmp_path / name}" in line
+    assert one_line(f"--runs-dir: {tmp_path / name}") in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+@pytest.mark.parametrize("command", ["gan_detach --resume", "sample", "evaluate"])
+def test_a_run_whose_folder_was_given_a_name_that_is_no_text_is_told_so(command, run, refusal):
+    renamed = run.rename(run.with_name("caf\udce9"))
+    line = refusal(*command.split(), renamed)
+    assert r"caf\udce9/checkpoint.pt: TensorBoard cannot write beside it; rename its folders" in line
 
 
 def test_sample_refuses_bad_outputs(tmp_path, refusal):
