@@ -32,6 +32,16 @@ def test_mnist5k_is_whole_balanced_and_split_without_overlap():
     assert (data.ASSETS / "mnist5k.png").stat().st_size <= 1_000_000
 
 
+# The start of the MD5 of one picture of each digit from 0 to 9, which were looked at.
+SEEN = "f81bff97 ee1a8b0e 84f7ae48 b1b6b5db 3125a8af 2ce86e4d e151a238 2f4c48e4 1810386c 91332fee"
+
+
+def test_the_label_of_a_shipped_picture_is_the_digit_that_one_sees():
+    images, labels = load_mnist5k()
+    sums = [hashlib.md5(image.numpy().tobytes()).hexdigest()[:8] for image in images]
+    assert [labels[sums.index(seen)].item() for seen in SEEN.split()] == list(range(10))
+
+
 def test_stacked_digits_are_three_digits_each_whatever_the_number_of_images():
     images, labels = load_stacked_digits(500)
     assert images.shape == (500, 3, 28, 28)

@@ -15,6 +15,7 @@ from common.errors import BadInput
 from common.image_files import StreamedImages
 from common.options import RunOptions
 from common.run import Run
+from scripts import gan_conditional
 
 COLOURS = {"7": (0, 0, 250), "all": (0, 250, 0), "caf\udce9": (250, 0, 0)}  # a name that is no UTF-8
 CLASSES = "7", "all", r"caf\xe9"
@@ -116,6 +117,24 @@ def test_a_class_is_sampled_by_its_name_and_all_of_them_side_by_side(folder, tmp
     assert "--class pink: " in (line := refusal("sample", run, "--class", "pink"))
     assert r"has the classes 7, all, caf\xe9; name one" in line
     assert "--interpolate 4: takes one --class" in refusal("sample", run, "--interpolate", 4)
+
+
+def test_the_samples_of_a_run_show_a_class_in_each_column_and_the_same_noise_along_a_row(tmp_path, monkeypatch):
+    given = []
+
+    class Watched(Run):
+        def steps(self, *data, state, pictures, columns):
+            state["average"].register_forward_pre_hook(lambda network, inputs: given.extend(inputs))
+            pictures["samples"]()
+            assert columns == 10
+            return iter(())
+
+    monkeypatch.setattr(gan_conditional, "Run", Watched)
+    call("gan_conditional", "--model", "mlp", "--device", "cpu", "--runs-dir", tmp_path)
+    z, labels = (values.view(8, 10, -1) for values in given)
+    assert z.equal(z[:, :1].expand_as(z))
+    assert len(z[:, 0].unique(dim=0)) == 8
+    assert labels.equal(torch.arange(10)[:, None].expand(8, 10, 1))
 
 
 def test_a_run_without_labels_has_no_class_to_sample(run, refusal):
