@@ -100,7 +100,8 @@ class CycleOptions(Options):
     """Two domains, two generators and two discriminators."""
 
     dataset: str = "mnist5k"  # A folder with trainA, trainB, testA and testB in it; or a data set of the GAN scripts.
-    image_size: Pixels | None = None  # Pixels a side. None: 256 with trainA, 64 for a folder without, a data set's own.
+    image_size: Pixels | None = None
+    """Pixels a side, of the middle square of each image. None: 256 with trainA, 64 for a folder without, else as is."""
     width: Annotated[int, Range(1, 1024)] = 16  # Channels of the networks where they are narrowest. 64 as published.
     blocks: Annotated[int, Range(1, 100)] = 1
     """Residual blocks of each generator. 9 as published, 6 for 128 pixels and less."""

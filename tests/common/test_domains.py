@@ -1,16 +1,21 @@
 """Two domains: the usual four folders or digits and outlines; crops are of the place, and mirrored, as drawn."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
+from helpers import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
 from common import image_files
 from common.cyclegan_data import crop_and_flip, load_domains, outlines
-from common.data import load_mnist5k
+from common.data import load_images, load_mnist5k
 from common.errors import BadInput
+from common.options import RunOptions
+from common.run import Run
 
 
 def make_folder(folder, **parts):
@@ -65,6 +70,20 @@ def test_four_folders_are_read_at_the_sizes_to_crop_from_and_to_train_at(tmp_pat
 def test_without_test_folders_the_training_images_are_shown(tmp_path):
     domains = load_domains(make_folder(tmp_path, trainA=(3, "L"), trainB=(5, "L")), 16)
     assert (domains.test_a.shape, domains.test_b.shape) == ((3, 3, 16, 16), (5, 3, 16, 16))
+
+
+def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_folder(tmp_path, input=(9, "L"), target=(9, "L"))
+    (code,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
+    run = Run("script.py", RunOptions(batch_size=4, steps=5, device="cpu", runs_dir=tmp_path / "runs"))
+    names = {"torch": torch, "load_images": load_images, "run": run, "state": {}, "pictures": {}, "seen": []}
+    exec(code + "    seen.append((source, target))", names)
+    assert len(names["seen"]) == 5
+    for source, target in names["seen"]:
+        assert source.shape == (4, 1, 64, 64)
+        assert source.equal(target)
+    assert not names["seen"][0][0].equal(names["seen"][1][0])
 
 
 def test_what_makes_no_two_domains_is_refused_by_name(tmp_path, monkeypatch):
