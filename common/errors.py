@@ -28,5 +28,5 @@ def refusing(subject: object, kind: type | tuple = Exception) -> Iterator[None]:
     except BadInput:
         raise
     except kind as error:
-        cause = " ".join(str(error).split()) or type(error).__name__
+        cause = " ".join(str(error).split())[:500] or type(error).__name__  # torch lists all its backends in some
         raise BadInput(f"{subject}: {cause}") from error

@@ -57,7 +57,8 @@ class NetworkOptions(Options):
     """What to train on, and what."""
 
     dataset: str = "mnist5k"  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
-    image_size: Pixels | None = None  # Pixels a side. None: the data set's own size, 64 for a folder.
+    image_size: Pixels | None = None
+    """Pixels a side, of the middle square of each image. None: the data set's own size, 64 for a folder."""
     model: Literal["conv", "wide", "mlp"] = "conv"
     """Convolutional, upsampling bilinearly above 32 pixels; the same with twice the channels; fully connected."""
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
@@ -127,7 +128,7 @@ def stored_options(checkpoint: dict, kind: type[RunOptions], *words: str) -> Run
     for name, value in checkpoint["options"].items():
         if name not in kind.__dataclass_fields__:
             made = f"made by {checkpoint['script']}.py with {typed(str(name), value)}"
-            raise BadInput(f"--resume: {made}, which this script does not have; take the version that made it")
+            raise BadInput(f"--resume: {made}, which this script does not have; resume it with the one that made it")
         stored_words += as_words(name, value)
     return tyro.cli(kind, args=[*stored_words, *words])
 
@@ -170,6 +171,8 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
     """
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
     description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold what is no text, or no letter of a console
     try:
         options = tyro.cli(kind, description=description)
         if run := getattr(options, "resume", None):

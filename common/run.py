@@ -219,8 +219,8 @@ class Run:
         self.generator.manual_seed(seed_for(self.options.seed, datasets, step))
         own = seed_for(self.options.seed, datasets, step, 1 + self.ranks.rank)
         torch.default_generator.manual_seed(own)  # torch.manual_seed takes half a millisecond where CUDA is idle
-        if self.device.type == "cuda":
-            torch.cuda.manual_seed(own)
+        if self.device.type != "cpu":
+            torch.get_device_module(self.device).manual_seed(own)
 
     def log(self, step: int, results: dict[str, Tensor | float]) -> None:
         """Add the results of a step, by name: numbers, or tensors of one element, which stay on the device.

@@ -63,6 +63,15 @@ def test_a_process_reads_its_rows_of_every_batch_and_no_other_image(streamed, tm
         assert torch.cat([next(share) for share in shares]).equal(whole)
 
 
+def test_what_a_step_draws_on_a_device_of_any_type_is_a_function_of_the_step(tmp_path, monkeypatch):
+    run, seeds = Run("script.py", RunOptions(device="cpu", runs_dir=tmp_path)), []
+    run.device = torch.device("mps")
+    monkeypatch.setattr(torch.mps, "manual_seed", seeds.append)
+    for step in (1, 2, 1):
+        run.seed_step(1, step)
+    assert seeds[0] == seeds[2] != seeds[1]
+
+
 def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_is_that_of_one_process(tmp_path):
     for count in (1, 2, 2):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))

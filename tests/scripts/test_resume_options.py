@@ -26,7 +26,7 @@ REFUSED = {
     "gan_detach --resume {run}/nowhere": "{run}/nowhere: not found",
     "gan_detach --resume {run}/samples": "checkpoint.pt: not found",
     "gan_detach --resume {run}/checkpoint.pt": "name the run's folder",
-    "cyclegan --resume {run}": "made by gan_detach.py",
+    "cyclegan --resume {run}": "which this script does not have; resume it with the one that made it",
 }
 
 
