@@ -28,12 +28,12 @@ from torch.nn.functional import logsigmoid
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.tensorboard import SummaryWriter
 from torchvision.datasets import MNIST
-from torchvision.datasets.folder import IMG_EXTENSIONS
 from torchvision.transforms.v2.functional import pil_to_tensor, resize
 from torchvision.utils import make_grid, save_image
 from tqdm import tqdm
 
 ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are its own: write yours into the list
+SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Z_DIM = 64  # length of the noise vector
 LR, BETAS = 3e-3, (0.0, 0.9)  # of Adam; the rate falls to zero from half of the steps on
@@ -72,11 +72,6 @@ class Normalised(nn.Module):
         return weight * (1.25 / square.sqrt())
 
 
-def norm(channels):
-    """Return group normalisation and ReLU: each sample by itself, unlike batch normalisation."""
-    return nn.GroupNorm(channels // 8, channels), nn.ReLU()
-
-
 def networks(image_shape):
     """Return G, noise (N, Z_DIM) to images (N, C, S, S) in [-1, 1], and D, images to logits (N, 1)."""
     channels, _, side = image_shape
@@ -92,55 +87,44 @@ def networks(image_shape):
 
     up = [nn.Linear(Z_DIM, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
     nn.init.orthogonal_(up[0].weight, gain=3.5)
-    up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side)), *norm(last)]  # (last, 7, 7) or 8x8
+    up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
+    up += [nn.GroupNorm(last // 8, last), nn.ReLU()]  # normalises each sample by itself, unlike batch normalisation
     upsample = nn.Upsample(scale_factor=2, mode="bilinear" if image_shape[2] > 32 else "nearest")
     for wide, narrow in pairwise([last, *reversed(widths[:-1]), 8]):  # twice the size each time
-        up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1), *norm(narrow)]
+        up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
+        up += [nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
     up += [nn.Conv2d(8, channels, 3, padding=1), nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
 def load_images(dataset, size):
-    """Return the images of MNIST, or all below a folder in RGB, as uint8 (N, C, S, S)."""
+    """Return the images of MNIST, or all below a folder, as uint8 (N, C, S, S): upright, cropped, on white."""
     if dataset == "mnist":
-        with refusing("--dataset mnist: cannot be downloaded into data/, or read from there"):
-            images = MNIST("data", download=True).data[:, None]
-        return resize(images, [size or 28, size or 28])
-    paths = sorted(path for path in Path(dataset).rglob("[!.]*") if path.suffix.lower() in IMG_EXTENSIONS)
-    if not paths:
-        refuse(f"--dataset {dataset}: neither mnist nor a folder with images")
-    return torch.stack([read_image(path, size or 64) for path in paths])
-
-
-def read_image(path, size):
-    """Return an image file as uint8 (3, size, size), cropped to a square, on white if it is transparent."""
-    with refusing(f"{path}: cannot be read as an image of 8 bits a channel"), Image.open(path) as image:
-        if image.mode[0] in "IF":  # convert("RGB") would make all above 255 white
-            raise ValueError("it has more")
-        if image.has_transparency_data:
-            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-        return pil_to_tensor(ImageOps.fit(image.convert("RGB"), (size, size)))
-
-
-def refuse(message, status=2):
-    """End the process with one line on stderr."""
-    print("error:", *str(message).split(), file=sys.stderr)
-    sys.exit(status)
+        return resize(MNIST("data", download=True).data[:, None], [size or 28, size or 28])
+    images, folder = [], Path(dataset or os.devnull)  # Path("") is the current folder
+    for path in sorted(path for path in folder.rglob("[!.]*") if path.suffix.lower() in SUFFIXES):
+        with refusing(f"{path}: cannot be read as an image of 8 bits a channel"), Image.open(path) as image:
+            if image.mode[0] in "IF":  # convert() would make all above 255 white
+                raise ValueError("it has more")
+            image = ImageOps.exif_transpose(image).convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+            images.append(pil_to_tensor(ImageOps.fit(image, (size or 64, size or 64))))
+    return torch.stack(images)
 
 
 @contextmanager
-def refusing(subject, status=2):
-    """Refuse what fails inside, whatever it raises: files fail in many ways."""
+def refusing(subject):
+    """End the process with one line on stderr if the block fails, whatever it raises: files fail in many ways."""
     try:
         yield
     except Exception as error:
-        refuse(f"{subject} ({error})", status)
+        print(f"error: {subject} ({' '.join(str(error).split())})", file=sys.stderr)
+        sys.exit(2)
 
 
 def parse():
     """Return the options, and the checkpoint of the run to go on with, whose options are the defaults then."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.error = refuse  # one line, without the usage
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description="GAN on one page.")  # errors in one line
     add = parser.add_argument
     add("--dataset", default="mnist", help="mnist, downloaded into data/, or a folder of images")
     add("--image-size", type=int, choices=[*SIZES], help="default: 28, 64 for a folder")
@@ -153,10 +137,12 @@ def parse():
     if options.resume:
         with refusing(f"--resume {options.resume}: holds no checkpoint of this script"):
             checkpoint = torch.load(options.resume / "checkpoint.pt", map_location="cpu", weights_only=True)
-            parser.set_defaults(**{name: value for name, value in checkpoint["options"].items() if value is not None})
+            parser.set_defaults(**checkpoint["options"])
         options = parser.parse_args(ARGUMENTS)
-    if min(options.batch_size, options.steps, options.sample_every) < 1:
-        refuse("--batch-size, --steps and --sample-every: must be at least 1")
+    if min(options.batch_size, options.steps, options.sample_every) < 1 or options.seed.bit_length() > 63:
+        parser.error("--batch-size, --steps and --sample-every: must be at least 1, and --seed of 63 bits at most")
+    if options.dataset not in ("mnist", ""):  # resumed in another folder, a run takes the same images
+        options.dataset = str(Path(options.dataset).absolute())
     return options, checkpoint
 
 
@@ -164,70 +150,73 @@ def main():
     """Train both networks."""
     options, checkpoint = parse()
     torch.manual_seed(options.seed)
-    images = load_images(options.dataset, options.image_size).to(DEVICE)
+    with refusing(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
+        images = load_images(options.dataset, options.image_size).to(DEVICE)
     generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
     optimizer_g = torch.optim.Adam(generator.parameters(), lr=LR, betas=BETAS)
     optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=LR, betas=BETAS)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
-    draws = torch.Generator().manual_seed(options.seed)  # of the images and the noise of every step
-    sample_z = torch.randn(64, Z_DIM, generator=draws).to(DEVICE)
+    sample_z = torch.randn(64, Z_DIM).to(DEVICE)
     parts = {"generator": generator, "discriminator": discriminator, "average": average}
     parts |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     facts = {"script": "gan_standalone", "data_shapes": [list(images.shape)]}
     facts["options"] = vars(options) | {"resume": None, "z_dim": Z_DIM}
 
-    start, folder = 0, Path("runs", "gan_standalone", f"{datetime.now():%Y%m%d-%H%M%S}")
+    start, folder = 0, Path("runs", "gan_standalone", f"{datetime.now():%Y%m%d-%H%M%S-%f}")
     if checkpoint:
         folder = options.resume
         with refusing(f"--resume {folder}: the checkpoint does not fit"):
             if checkpoint["data_shapes"] != facts["data_shapes"]:
                 raise ValueError(f"the images were {checkpoint['data_shapes']} and are {facts['data_shapes']}")
             start = checkpoint["step"]
-            draws.set_state(checkpoint["draws"])
+            torch.set_rng_state(checkpoint["draws"])
             for name, part in parts.items():
                 part.load_state_dict(checkpoint[name])
     (folder / "samples").mkdir(parents=True, exist_ok=bool(checkpoint))
 
-    interrupts = []  # Ctrl-C ends the run after the step
-    handler = signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
+    print(f"Samples and checkpoint: {folder}; curves: tensorboard --logdir {folder.parent}")
+
+    interrupts = []  # Ctrl-C ends the run after the step, which is saved
+    signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
     with SummaryWriter(folder, purge_step=start + 1) as board:
         for step in tqdm(range(start + 1, options.steps + 1), initial=start, total=options.steps):
             lr = LR * min(1.0, (options.steps - step + 1) / (options.steps - options.steps // 2))
             optimizer_g.param_groups[0]["lr"] = optimizer_d.param_groups[0]["lr"] = lr
-            rows = torch.randint(len(images), (options.batch_size,), generator=draws).to(DEVICE)
-            z = torch.randn(options.batch_size, Z_DIM, generator=draws).to(DEVICE)
+            rows = torch.randint(len(images), (options.batch_size,)).to(DEVICE)
+            z = torch.randn(options.batch_size, Z_DIM).to(DEVICE)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, images[rows] / 127.5 - 1, z)
             average.update_parameters(generator)
 
-            last = bool(interrupts) or step == options.steps
+            last = interrupts or step == options.steps
             if step % 50 == 0 or last:
                 for name, value in results.items():
                     board.add_scalar(name, value, step)
             if step % options.sample_every == 0 or last:
                 if not all(p.isfinite().all() for n in (generator, discriminator, average) for p in n.parameters()):
-                    refuse(f"step {step}: a weight is not finite; the last checkpoint is kept; try lower rates", 1)
+                    sys.exit(f"error: step {step}: a weight is not finite; the last checkpoint is kept; lower LR")
                 grid = make_grid(average(sample_z), normalize=True, value_range=(-1, 1))
                 board.add_image("samples", grid, step)
                 save_image(grid, folder / "samples" / f"step-{step:06d}.png")
                 states = {name: part.state_dict() for name, part in parts.items()}
                 unfinished = folder / ".checkpoint.pt"
-                with refusing(f"{folder}: no checkpoint is written", 1), unfinished.open("wb") as file:
-                    torch.save(facts | states | {"step": step, "draws": draws.get_state()}, file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                unfinished.replace(folder / "checkpoint.pt")  # whole, or not at all
-            if last:
-                break
-    print(f"Samples and checkpoint: {folder}; curves: tensorboard --logdir {folder.parent}")
-    signal.signal(signal.SIGINT, handler)  # a notebook goes on with its own
-    if interrupts:
-        sys.exit(130)
+                try:
+                    with unfinished.open("wb") as file:
+                        torch.save(facts | states | {"step": step, "draws": torch.get_rng_state()}, file)
+                        os.fsync(file.fileno())  # torch.save has flushed it
+                    unfinished.replace(folder / "checkpoint.pt")  # whole, or not at all
+                except Exception as error:
+                    unfinished.unlink(missing_ok=True)
+                    sys.exit(f"error: {folder}: no checkpoint is written; is there space left? ({error})")
+            if interrupts:
+                raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
     try:
         main()
     except OSError as error:  # a file that cannot be written
-        refuse(error, 1)
-    except KeyboardInterrupt:  # outside of the steps
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a notebook goes on with it

@@ -10,22 +10,22 @@ import shutil
 import signal
 import struct
 import sys
+from datetime import datetime
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from helpers import call, change, load, path_of
+from helpers import call, change, load, path_of, saved
 from PIL import Image
 from processes import PATIENCE, program, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
-from common.data import to_float
-from common.models import MODELS
-from common.optimizers import linear_decay
+from common.models import MODELS, conv
 from common.options import GanOptions
+from common.run import Run
 from scripts import gan_detach, gan_standalone
 from scripts.tools import evaluate, sample
 from scripts.tools.classifier import Classifier
@@ -54,9 +54,10 @@ def here(folder, monkeypatch, capsys):
     def run(arguments):
         monkeypatch.setattr(sys, "argv", ["gan_standalone.py", *arguments.split()])
         try:
-            runpy.run_path("gan_standalone.py", run_name="__main__")
+            runpy.run_path(str(folder / "gan_standalone.py"), run_name="__main__")
         except SystemExit as end:
-            return end.code, *capsys.readouterr()
+            output, errors = capsys.readouterr()
+            return (1, output, end.code) if isinstance(end.code, str) else (end.code, output, errors)
         return 0, *capsys.readouterr()
 
     return run
@@ -77,8 +78,7 @@ def run_of(folder):
 def assert_refused(outcome, message):
     status, _, errors = outcome
     (line,) = errors.splitlines()
-    assert line.startswith("error: ")
-    assert (status, message in line) == (2, True), line
+    assert (status, "error: " in line, message in line) == (2, True, True), line
 
 
 def test_it_imports_nothing_but_what_its_inline_metadata_names():
@@ -86,6 +86,11 @@ def test_it_imports_nothing_but_what_its_inline_metadata_names():
     imported = set(re.findall(r"^ *(?:import|from) (\w+)", text, re.MULTILINE)) - sys.stdlib_module_names
     assert imported == {"torch", "torchvision", "PIL", "tqdm"}  # TensorBoard is behind torch's writer
     assert '\n# dependencies = ["torch", "torchvision", "tensorboard", "tqdm"]\n' in text  # torchvision brings PIL
+
+
+def test_its_help_shows_on_a_console_that_knows_ascii_alone(here):
+    status, output, _ = here("--help")
+    assert (status, output.isascii(), "--dataset" in output) == (0, True, True)
 
 
 def test_it_leaves_curves_pictures_and_a_checkpoint(folder, here):
@@ -98,6 +103,33 @@ def test_it_leaves_curves_pictures_and_a_checkpoint(folder, here):
         assert [event.step for event in events] == ([2, 4] if events == board.Images("samples") else [4])
     assert (load(run)["step"], load(run)["data_shapes"]) == (4, [[8, 3, 28, 28]])
     assert {path.name for path in folder.iterdir()} == {"gan_standalone.py", "images", "runs"}
+
+
+def test_a_checkpoint_is_on_the_disk_whole_before_it_replaces_the_last_one(run, here, monkeypatch):
+    synced, sync = [], os.fsync
+
+    def note(file):
+        synced.append((os.fstat(file).st_ino, os.fstat(file).st_size, load(run)["step"]))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", note)
+    assert here(f"--resume {run} --steps 4")[0] == 0
+    new = (run / "checkpoint.pt").stat()
+    assert synced == [(new.st_ino, new.st_size, 2)]
+
+
+def test_two_that_start_in_the_same_second_have_a_folder_each(folder, here, monkeypatch):
+    class Clock(datetime):
+        ticks = itertools.count()
+
+        @classmethod
+        def now(cls):
+            return cls(2026, 1, 1, microsecond=next(cls.ticks))
+
+    monkeypatch.setattr("datetime.datetime", Clock)
+    for _ in range(2):
+        assert here(f"{ON_IMAGES} --steps 1")[0] == 0
+    assert len([*folder.glob("runs/gan_standalone/*/checkpoint.pt")]) == 2
 
 
 def test_it_trains_on_mnist_s_own_files(folder, here):
@@ -122,6 +154,14 @@ def test_ctrl_c_ends_it_between_two_steps_with_everything_saved(folder):
     assert [int(path.stem[5:]) for path in run.glob("samples/*")] == [load(run)["step"]]
 
 
+def test_ctrl_c_while_it_reads_images_ends_it_without_a_traceback(here, monkeypatch):
+    def interrupt(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Image, "open", interrupt)
+    assert here(f"{ON_IMAGES} --steps 1") == (130, "", "")
+
+
 def test_a_notebook_s_cell_runs_it_and_has_its_ctrl_c_back(folder, monkeypatch):
     """A cell has no `__file__`, and `sys.argv` holds the kernel's arguments."""
     monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py", "-f", "/root/.local/share/jupyter/kernel.json"])
@@ -134,29 +174,41 @@ def test_a_notebook_s_cell_runs_it_and_has_its_ctrl_c_back(folder, monkeypatch):
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_a_run_that_was_resumed_ends_with_the_bits_of_one_that_never_stopped(folder, here, monkeypatch):
+def test_a_run_resumed_elsewhere_as_its_images_move_ends_with_the_bits_of_one_that_never_stopped(
+    folder, here, monkeypatch
+):
     assert here(f"{ON_IMAGES} --steps 6 --seed 3")[0] == 0
     whole = run_of(folder).rename(folder / "whole")
     update, calls = AveragedModel.update_parameters, itertools.count(1)
 
-    def interrupted_in_step_3(*given):
+    def interrupted_in_steps_3_and_5(*given):
         update(*given)
-        if next(calls) == 3:
+        if next(calls) in (3, 5):
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(AveragedModel, "update_parameters", interrupted_in_step_3)
+    monkeypatch.setattr(AveragedModel, "update_parameters", interrupted_in_steps_3_and_5)
     assert here(f"{ON_IMAGES} --steps 6 --seed 3")[0] == 130
     assert load(run_of(folder))["step"] == 3
-    assert here(f"--resume {run_of(folder)}")[0] == 0
+    (folder / "elsewhere" / "images").mkdir(parents=True)  # as many others, in a folder of the same name
+    for number in range(8):
+        Image.new("RGB", (28, 28)).save(folder / "elsewhere" / "images" / f"{number}.png")
+    monkeypatch.chdir(folder / "elsewhere")
+    assert here(f"--resume {run_of(folder)}")[0] == 130
+    (folder / "images").rename("moved")
+    assert here(f"--resume {run_of(folder)} --dataset moved")[0] == 0
     resumed, expected = load(run_of(folder)), load(whole)
+    assert resumed["options"].pop("dataset") == str(folder / "elsewhere" / "moved")
+    assert expected["options"].pop("dataset") == str(folder / "images")
     assert (resumed.pop("options"), resumed.pop("script")) == (expected.pop("options"), expected.pop("script"))
     assert_same(resumed, expected)
 
 
 BAD_OPTIONS = {
-    "--dataset nowhere": "--dataset nowhere: neither mnist nor a folder",
+    "--dataset nowhere": "nowhere': no images can be read or downloaded; name mnist or a folder",
+    "--dataset=": "--dataset '': no images",  # and not the current folder's
     "--steps many": "--steps",
     "--sample-every 0": "--sample-every: must be at least 1",
+    f"--seed {2**63}": "--seed of 63 bits at most",
     "--resume nowhere": "--resume nowhere: holds no checkpoint",
 }
 
@@ -174,10 +226,16 @@ def test_what_is_no_image_of_8_bits_is_named(image, here, folder):
     assert_refused(here(f"{ON_IMAGES} --steps 1"), "images/a.tiff: cannot be read as an image")
 
 
-def test_what_is_transparent_is_white(tmp_path):
-    Image.new("RGBA", (28, 28), (0, 100, 200, 51)).save(tmp_path / "image.png")
-    pixel = torch.tensor([204, 224, 244], dtype=torch.uint8)
-    assert gan_standalone.read_image(tmp_path / "image.png", 28).equal(pixel[:, None, None].expand(3, 28, 28))
+def test_an_image_is_upright_on_white_and_the_first_frame_if_it_moves(tmp_path):
+    drawn, exif = np.random.default_rng(0).integers(0, 256, (3, 28, 28), dtype=np.uint8), Image.Exif()
+    exif[0x0112] = 6  # turned by a quarter
+    Image.fromarray(drawn.transpose(1, 2, 0)).save(tmp_path / "a.png", exif=exif)
+    Image.new("RGBA", (28, 28), (0, 100, 200, 51)).save(tmp_path / "b.png")
+    Image.new("L", (28, 28), 10).save(tmp_path / "c.gif", save_all=True, append_images=[Image.new("L", (28, 28), 90)])
+    turned, white, frame = gan_standalone.load_images(tmp_path, 28)
+    assert turned.equal(torch.from_numpy(drawn).rot90(-1, (1, 2)))
+    assert white.equal(torch.tensor([204, 224, 244], dtype=torch.uint8)[:, None, None].expand(3, 28, 28))
+    assert frame.unique().tolist() == [10]
 
 
 def test_a_run_goes_on_with_its_own_images_networks_and_options(here, run, folder):
@@ -201,6 +259,7 @@ def test_a_full_disk_and_weights_that_are_not_finite_leave_the_last_checkpoint_a
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (status, f"error: {run}: no checkpoint is written" in errors) == (1, True)
     assert (run / "checkpoint.pt").read_bytes() == before
+    assert not (run / ".checkpoint.pt").exists()
     change(run, lambda checkpoint: checkpoint["generator"]["0.weight"].fill_(torch.nan))
     status, _, errors = here(f"--resume {run} --steps 4")
     assert (status, "error: step 4: a weight is not finite" in errors) == (1, True)
@@ -241,24 +300,26 @@ def test_its_networks_are_those_of_gan_detach(shape):
     assert mine[1](ours[0](z)).equal(ours[1](ours[0](z)))
 
 
-def test_twenty_steps_of_the_whole_script_are_those_of_gan_detach_to_the_bit(folder, here):
-    """With images in [-1, 1], rates that fall from the middle on, and the average updated after the step."""
+def test_twenty_steps_of_the_whole_script_are_those_of_gan_detach_to_the_bit(folder, here, monkeypatch):
+    """Given the same initial weights, batches, noise and form of Adam."""
     assert here(f"{ON_IMAGES} --steps 20 --seed 3")[0] == 0
-    images = gan_standalone.load_images(folder / "images", 28)
-    torch.manual_seed(3)
-    generator, discriminator = MODELS["conv"]((3, 28, 28), 64)
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=3e-3, betas=(0.0, 0.9))
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=3e-3, betas=(0.0, 0.9))
-    average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(0.995))
-    draws = torch.Generator().manual_seed(3)
-    torch.randn(64, 64, generator=draws)  # of the sample grids
-    for step in range(20):
-        for optimizer in (optimizer_g, optimizer_d):
-            optimizer.param_groups[0]["lr"] = 3e-3 * linear_decay(20, 10)(step)
-        real = to_float(images[torch.randint(8, (4,), generator=draws)])
-        z = torch.randn(4, 64, generator=draws)
-        gan_detach.train_step(generator, discriminator, optimizer_g, optimizer_d, real, z)
-        average.update_parameters(generator)
-    checkpoint = load(run_of(folder))
-    for name, network in (("generator", generator), ("discriminator", discriminator), ("average", average)):
-        assert_same(dict(checkpoint[name]), dict(network.state_dict()))
+    mine, rows, noise = load(run_of(folder)), [], []
+
+    def networks_and_draws(*given):
+        torch.manual_seed(3)
+        pair = conv(*given)
+        torch.randn(64, 64)  # of the sample grids
+        for _ in range(20):
+            rows.append(torch.randint(8, (4,)))
+            noise.append(torch.randn(4, 64))
+        return pair
+
+    monkeypatch.setitem(MODELS, "conv", networks_and_draws)
+    monkeypatch.setattr("common.data.batch_order", lambda *_: itertools.cycle(rows))
+    monkeypatch.setattr(Run, "noise", lambda *_: noise.pop(0))
+    monkeypatch.setattr(gan_detach, "fused_adam", lambda given, lr, betas: torch.optim.Adam(given, lr=lr, betas=betas))
+    options = ["--dataset", folder / "images", "--image-size=28", "--batch-size=4", "--steps=20"]
+    call(gan_detach, *options, "--runs-dir", folder / "ours")
+    ours = saved(folder / "ours")
+    names = ("generator", "discriminator", "average", "optimizer_g", "optimizer_d")
+    assert_same({name: mine[name] for name in names}, {name: ours[name] for name in names})
