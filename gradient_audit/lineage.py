@@ -131,7 +131,7 @@ class Lineage:
             self.descent[storage] = sources
 
     def terms_of(self, roots: list, code: CodeType) -> list[Term]:
-        """Split a loss at its additions, subtractions and scalings; none if it is a single term.
+        """Split a loss at its additions, subtractions and scalings; none if it is a single term, or more than 31.
 
         code: of the caller of `backward()`; a term that a function computed for it is told by the call.
         """

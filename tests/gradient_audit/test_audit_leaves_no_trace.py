@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from audited import D_ONLY, audit_of, batch, cells, make_all, textbook_detach
+from audited import D_ONLY, audit_of, batch, cells, make_all, make_networks, textbook_detach
 from torch import nn
 from torch.optim import optimizer as torch_optimizer
 
@@ -45,6 +45,15 @@ def test_everything_is_left_as_found_also_where_a_pass_raises(raising):
     assert [p.raised for p in audit.passes] == [False, False, *[True] * raising]
     assert calls == ["step", "grad", "step"]
     theirs.remove()
+
+
+def test_a_graph_that_outlives_the_audit_has_no_hook_of_it():
+    generator, _ = make_networks()
+    with GradientAudit(generator=generator) as audit:
+        fake = generator(batch()[1])
+    (forward,) = audit.events
+    fake.sum().backward()
+    assert not forward.needed  # a hook on the graph would have noted this pass
 
 
 def test_the_audit_keeps_no_gradient_alive():

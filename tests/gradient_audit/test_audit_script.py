@@ -324,7 +324,7 @@ for _ in range(5):
 """
 
 
-def test_strict_makes_questions_fail_and_the_report_is_a_file(write, tmp_path):
+def test_strict_makes_questions_fail_but_not_waste_and_the_report_is_a_file(write, tmp_path):
     done = run("--output", tmp_path / "report.json", write(QUESTION))
     assert findings(done) == ["meant?"]
     assert done.returncode == 0
@@ -337,6 +337,10 @@ def test_strict_makes_questions_fail_and_the_report_is_a_file(write, tmp_path):
     done = run("--strict", "--output", tmp_path / "report.md", write(QUESTION))
     assert done.returncode == 1
     assert (tmp_path / "report.md").read_text() in done.stdout.lstrip()
+
+    done = run("--strict", MUSEUM / "clean" / "mean_score.py")
+    assert findings(done) == ["graph"]  # waste
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("what", ["the list of mistakes", "the report, which is saved"])

@@ -5,10 +5,11 @@ from functools import partial
 
 import pytest
 import torch
-from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, line_of, make_networks, textbook_detach
+from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, line_of, make_all, make_networks, textbook_detach
 from torch import nn
 
 from gradient_audit import GradientAudit, GradientFlowError
+from gradient_audit.judge import IDLE_AFTER
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -109,6 +110,29 @@ def test_last_layers_left_out_of_the_optimizer_are_ownerless_and_first_ones_may_
     assert all(f"2 of the 4 parameters ({layer}.weight, {layer}.bias)" in finding.text for finding in audit.findings)
 
 
+@pytest.mark.parametrize(("frozen", "expected"), [(0, set()), (2, {("held", ("generator",))})])
+def test_frozen_first_layers_in_an_optimizer_are_fine_tuning_and_frozen_last_ones_a_question(frozen, expected):
+    generator, _, optimizer, _ = make_all()
+    generator[frozen].requires_grad_(False)
+    with GradientAudit(generator=generator) as audit:
+        generator(batch()[1]).sum().backward()
+        optimizer.step()
+    assert cells(audit) == [("used",)]
+    assert found(audit) == expected
+
+
+@pytest.mark.parametrize(("steps", "kinds"), [(IDLE_AFTER - 1, {"wasted"}), (IDLE_AFTER, {"idle"})])
+def test_an_optimizer_is_idle_once_another_has_stepped_six_times_on_their_common_loss(steps, kinds):
+    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+        optimizer_g.zero_grad()
+        optimizer_d.zero_grad()
+        discriminator(generator(z)).mean().backward()
+        optimizer_g.step()
+
+    assert IDLE_AFTER == 6
+    assert {finding.kind for finding in audit_of(step, steps=steps).findings} == kinds
+
+
 # Terms of a loss.
 
 
@@ -127,6 +151,21 @@ def test_a_term_that_moves_nothing_is_dead_in_its_row(cut):
     assert finding.line == line_of(step, "loss.backward")
     rows = [line for line in str(audit).splitlines() if line.startswith("|   + ")]
     assert ["(dead)" in row for row in rows] == [False, True]
+
+
+@pytest.mark.parametrize(("count", "kinds"), [(31, {"dead"}), (32, set()), (40, set())])
+def test_a_loss_of_31_terms_is_split_and_of_a_longer_one_nothing_is_said_rather_than_half(count, kinds):
+    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
+        optimizer_g.zero_grad()
+        loss = generator[0].weight.norm().detach()
+        for _ in range(count - 1):
+            loss = generator(z).square().mean() + loss  # so that whoever splits it meets its terms one by one
+        loss.backward()
+        optimizer_g.step()
+
+    audit = audit_of(step)
+    assert {finding.kind for finding in audit.findings} == kinds
+    assert [len(p.terms) for p in audit.passes] == [count if kinds else 0] * 3
 
 
 def test_terms_are_shown_by_their_own_expressions():

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from gradient_audit import GradientAudit
+from gradient_audit.watch import DETAILED
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -21,14 +22,14 @@ def optimizer(network):
     return torch.optim.SGD(network.parameters(), lr=0.1)
 
 
-def test_gradients_may_be_cleared_by_hand(network, optimizer):
+def test_gradients_may_be_cleared_by_hand_also_after_the_passes_watched_in_detail(network, optimizer):
     with GradientAudit(network=network) as audit:
-        for _ in range(3):
+        for _ in range(DETAILED + 3):
             network(torch.ones(1, 2)).sum().backward()
             optimizer.step()
             network.weight.grad.data.zero_()  # the way of old code; it moves no version counter
             network.bias.grad = None
-    assert cells(audit) == [("used",)] * 3
+    assert cells(audit) == [("used",)] * (DETAILED + 3)
     assert not audit.findings
 
 
