@@ -7,4 +7,6 @@ not; for CUDA see https://github.com/pytorch/pytorch/issues/175024 and .../issue
 WHY = """Before each forward pass DDP copies the buffers of process 0 into all, in place, and so changes those that
 the previous pass saved: D on real images, then D on fakes, then one backward(). The message names a tensor with one
 dimension, a running mean or variance, which no operation made."""
-CURE = "broadcast_buffers=False, or one pass over torch.cat((real, fake)), or a norm without running statistics."
+CURE = """broadcast_buffers=False, or a norm without running statistics, as GroupNorm. One pass over
+torch.cat((real, fake)) raises nothing, either, but batch normalisation then takes its mean over both: what D says of a
+real image depends on the fakes beside it, and G's pass, over fakes alone, meets another D."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim.swa_utils import AveragedModel
 
 from gradient_audit.mistakes import load, match, names, observe
 from gradient_audit.mistakes.one_rank import one_rank
@@ -118,6 +119,9 @@ LIVE = [
     ("state-of-wrapped", lambda: nn.DataParallel(nn.Linear(1, 1)).load_state_dict(nn.Linear(1, 1).state_dict())),
     ("state-of-wrapped", lambda: nn.DataParallel(nn.Linear(1, 1)).weight),
     ("state-of-wrapped", attribute_of_ddp),
+    ("state-of-wrapped", lambda: nn.Linear(1, 1).load_state_dict(AveragedModel(nn.Linear(1, 1)).state_dict())),
+    ("state-of-wrapped", lambda: AveragedModel(nn.Linear(1, 1)).load_state_dict(nn.Linear(1, 1).state_dict())),
+    ("state-of-wrapped", lambda: AveragedModel(nn.Linear(1, 1)).weight),
     ("unused-in-graph", lambda: torch.autograd.grad(leaf().sum(), torch.ones(2))),
 ]
 
