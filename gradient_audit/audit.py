@@ -9,12 +9,12 @@ from types import TracebackType
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
-from torch.optim.optimizer import Optimizer
 
 from gradient_audit.findings import Finding
 from gradient_audit.graph import parameters_of
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
+from gradient_audit.places import current_place
 from gradient_audit.record import Event
 from gradient_audit.watch import Limit, Watcher
 
@@ -59,6 +59,7 @@ class GradientAudit:
         self.passes: list[Event] = []
         self.findings: list[Finding] = []
         self.optimizers_seen: list[dict] = []
+        self.unwatched = ""  # why nothing was watched
 
     @classmethod
     def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
@@ -68,16 +69,22 @@ class GradientAudit:
         return audit
 
     def __enter__(self) -> "GradientAudit":
-        """Begin a new record."""
+        """Begin a new record; leave that to `python -m gradient_audit` where it audits the whole script."""
+        if Watcher.watching and Watcher.watching.limit:
+            self.unwatched = "Not watched: the audit of the whole script takes the place of this one."
+            print(f"note: {current_place()}: {self.unwatched}", file=sys.stderr)
+            return self
         watcher = Watcher(self._provider, self._limit)
         watcher.start()
         self._watcher = watcher
         self.events, self.passes = watcher.record.events, watcher.record.passes
-        self.findings, self.optimizers_seen = [], []
+        self.findings, self.optimizers_seen, self.unwatched = [], [], ""
         return self
 
     def __exit__(self, kind: object, _error: object, trace: TracebackType | None) -> None:
         """Remove the hooks, then find what is wrong, doubtful or wasteful."""
+        if self.unwatched:
+            return
         self.networks = self._provider.settle(trace)
         optimizers, record = self._watcher.find_optimizers(), self._watcher.stop()
         self.findings = judge(record, self.networks, optimizers, ended=self._limit is None or kind is None)
@@ -96,10 +103,6 @@ class GradientAudit:
             )
         del self._watcher  # it holds the optimizers
 
-    def has_stepped(self, optimizer: Optimizer) -> bool:
-        """Return whether `optimizer` has stepped under this audit, which runs."""
-        return id(optimizer) in self._watcher.record.steps
-
     @property
     def severity(self) -> str:
         """That of the worst finding, or ""."""
@@ -115,7 +118,7 @@ class GradientAudit:
     def verdict(self) -> str:
         """The answer in a sentence or two, with the finding to look at first."""
         if not self.passes:
-            return "No backward pass ran."
+            return self.unwatched or "No backward pass ran."
         if not self.findings:
             return "Nothing wrong, nothing wasted."
         counts = Counter(finding.severity for finding in self.findings)
@@ -160,6 +163,9 @@ class GradientAudit:
         words = {cell for event in self.events if event.kind in ("backward", "grad") for cell in event.cells.values()}
         legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words)
         return "\n".join([*text, *["", f"{legend}."] * bool(legend)])
+
+    def _repr_markdown_(self) -> str:  # what `display(audit)` shows in a notebook
+        return str(self)
 
     def __str__(self) -> str:
         return "\n\n".join(part for part in (self.verdict, self.table, self.listing) if part)

@@ -15,7 +15,7 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit.graph import parameters_of
-from gradient_audit.places import construction_place, frames, is_of_package
+from gradient_audit.places import PACKAGE, construction_place, frames
 
 HEADS = 6  # more children than that are layers
 
@@ -124,7 +124,7 @@ class FoundNetworks(Networks):
     def name_modules(self, outer: list[FrameType]) -> None:
         """Name modules by the variables of these frames, outermost first, and by the contents of those variables."""
         for frame in outer:
-            if frame.f_globals.get("__name__") == "runpy" or is_of_package(frame.f_code.co_filename):
+            if frame.f_globals.get("__name__") == "runpy" or frame.f_code.co_filename.startswith(PACKAGE):
                 continue
             level = list(frame.f_locals.items())
             for _ in range(3):

@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 import tokenize
+import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -52,11 +53,8 @@ class Place(NamedTuple):
 
 
 def frames() -> Iterator[FrameType]:
-    """Yield the frames that run, innermost first."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+    """Return the frames that run, innermost first."""
+    return (frame for frame, _ in traceback.walk_stack(sys._getframe(1)))
 
 
 def user_frames() -> Iterator[FrameType]:
@@ -114,11 +112,6 @@ def user_variables() -> Iterator[tuple[str, Tensor]]:
     """Yield the user's variables that are tensors, innermost first."""
     for frame in user_frames():
         yield from ((name, value) for name, value in list(frame.f_locals.items()) if isinstance(value, Tensor))
-
-
-def is_of_package(file: str) -> bool:
-    """Return whether a source file belongs to this package, wherever that lies."""
-    return file.startswith(PACKAGE)
 
 
 @cache

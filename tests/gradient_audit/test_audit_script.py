@@ -361,6 +361,24 @@ def test_ownerless_parameters_are_told_with_the_lines_that_made_the_network_and_
     assert f"are held by no optimizer. [{', '.join(places)}]" in run(script).stdout
 
 
+def test_a_script_that_contains_an_audit_is_audited_as_a_whole_and_told_so_in_a_line(write):
+    script = f"""{NETWORK}
+from gradient_audit import GradientAudit
+with GradientAudit(net=net) as audit:
+    for _ in range(2):
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+audit.check()
+print(audit)
+"""
+    done = run(write(script))
+    (note,) = done.stderr.splitlines()
+    assert "train.py:7 with GradientAudit(net=net) as audit:" in note
+    assert done.stdout.startswith("Not watched: the audit of the whole script takes the place of this one.")
+    assert findings(done) == ["stale"]
+    assert done.returncode == 1
+
+
 CELLS = [
     "%matplotlib inline\nimport torch\n!pip install nothing\n",
     "%%time\nnot python\n",

@@ -38,6 +38,7 @@ def test_the_report_of_the_textbook_form_which_wastes_the_gradients_of_d():
     assert len({len(line) for line in (header, rule, first, second)}) == 1
     legend = "used: an optimizer stepped on the gradient; wasted: the gradient was cleared, or left over without a step"
     assert rest == ["", f"{legend}; -: no gradient.", "", f"- {finding}"]
+    assert audit._repr_markdown_() == str(audit)  # what display(audit) shows in a notebook
 
 
 def test_where_no_optimizer_stepped_the_cure_is_to_audit_whole_steps():
