@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from gradient_audit.findings import Finding
-from gradient_audit.graph import parameters_of
+from gradient_audit.graph import ids_of, parameters_of
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
@@ -92,15 +92,14 @@ class GradientAudit:
         for optimizer in optimizers:
             places = record.steps[id(optimizer)].places if id(optimizer) in record.steps else {}
             held = {*map(id, parameters_of(optimizer))}
-            self.optimizers_seen.append(
-                {
-                    "class": type(optimizer).__name__,
-                    "networks": [n for n, network in self.networks.items() if held & {*map(id, network.parameters())}],
-                    "steps": sum(places.values()),
-                    "places": [place.data() for place in places],
-                    "fused": any(group.get("fused") for group in optimizer.param_groups),
-                }
-            )
+            seen = {
+                "class": type(optimizer).__name__,
+                "networks": [n for n, network in self.networks.items() if held & ids_of(network)],
+                "steps": sum(places.values()),
+                "places": [place.data() for place in places],
+                "fused": any(group.get("fused") for group in optimizer.param_groups),
+            }
+            self.optimizers_seen.append(seen)
         del self._watcher  # it holds the optimizers
 
     @property
@@ -183,7 +182,7 @@ class GradientAudit:
                 {
                     "name": name,
                     "class": type(network).__name__,
-                    "parameters": sum(p.numel() for p in network.parameters() if not is_lazy(p)),
+                    "parameters": sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p)),
                 }
                 for name, network in self.networks.items()
             ],

@@ -49,7 +49,7 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
                         events.pop(id(part), None)
             elif any(id(part) in events for part in event.inner):
                 continue
-            held = record.numbers_of(module.parameters()) if module else set()
+            held = record.numbers_of(nn.Module.parameters(module)) if module is not None else set()
             event.cells = words(held, set(), "here", numbers)
             if names:
                 event.cells = {name: "here" if name in names else "-" for name in numbers}
@@ -58,9 +58,9 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
         else:
             word = {"backward": "wasted", "grad": "read" if event.number is None else "wasted"}.get(event.kind, "here")
             event.cells = words(event.reached, event.used, word, numbers)
-        through = {module() for module in event.through}
+        through = {id(module()) for module in event.through}
         for name, cell in event.cells.items():
-            if cell == "-" and networks[name] in through:  # a frozen network has no parameters there
+            if cell == "-" and id(networks[name]) in through:  # a frozen network has no parameters there
                 event.cells[name] = "read"
         for term in event.terms:
             term.cells = words(event.reached & term.reached, event.used & term.reached, "wasted", numbers)

@@ -6,13 +6,18 @@ from contextlib import suppress
 from functools import cache
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 
 def parameters_of(optimizer: Optimizer | None) -> Iterator[Tensor]:
     """Yield the parameters that an optimizer holds; none for None."""
     return (parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"])
+
+
+def ids_of(module: nn.Module) -> set[int]:
+    """Return the parameters of a module by id, also where the user gives it another `parameters()`."""
+    return {id(parameter) for parameter in nn.Module.parameters(module)}
 
 
 def tensors_in(value: object) -> list[Tensor]:

@@ -348,10 +348,10 @@ class _Judgement:
 
     def unaveraged_networks(self) -> Iterator[Finding]:
         """Yield the networks in DistributedDataParallel that got gradients without its forward pass."""
-        called = {event.module() for event in self.record.forwards if event.module}
+        called = {id(event.module()) for event in self.record.forwards if event.module}
         for network, module in self.networks.items():
             passes = [p for p in self.record.passes if p.detailed and p.reached & self.numbers[network].keys()]
-            if isinstance(module, nn.parallel.DistributedDataParallel) and passes and module not in called:
+            if isinstance(module, nn.parallel.DistributedDataParallel) and passes and id(module) not in called:
                 text = f"{network} got gradients without a forward pass of its own, so nothing averages them."
                 yield _finding("unaveraged", (network,), text, [p.place for p in passes])
 

@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 from types import FrameType, FunctionType, ModuleType, TracebackType
-from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
+from torch.utils.weak import WeakIdKeyDictionary
 
-from gradient_audit.graph import parameters_of
+from gradient_audit.graph import ids_of, parameters_of
 from gradient_audit.places import PACKAGE, construction_place, frames
 
 HEADS = 6  # more children than that are layers
@@ -25,7 +25,7 @@ class Networks:
 
     def __init__(self, /, **networks: nn.Module):
         for name, network in networks.items():
-            if not _is_module(network):
+            if not issubclass(type(network), nn.Module):  # `isinstance` takes a weakref.proxy of a module for one
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
         self.networks = networks
 
@@ -58,8 +58,8 @@ class FoundNetworks(Networks):
     def __init__(self):
         super().__init__()
         # Every module, in order of construction: weakly, for what the script drops is no network.
-        self.known: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()
-        self.names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
+        self.known = WeakIdKeyDictionary()
+        self.names = WeakIdKeyDictionary()
         self.unnamed = True  # whether there may be modules without a name
         self.trained: set[nn.Module] = set()  # networks that were reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
@@ -113,7 +113,7 @@ class FoundNetworks(Networks):
         if not parameters <= self.covered:
             self.covered |= parameters
             self.recorder.kept_optimizers = self.recorder.find_optimizers()
-            self.trained |= {top for top in self.top_modules() if any(id(p) in parameters for p in top.parameters())}
+            self.trained |= {top for top in self.top_modules() if parameters & ids_of(top)}
 
     def top_modules(self) -> list[nn.Module]:
         """Return the modules that are part of no other, in order of construction."""
@@ -129,7 +129,7 @@ class FoundNetworks(Networks):
             level = list(frame.f_locals.items())
             for _ in range(3):
                 for name, value in level:
-                    if _is_module(value) and name != "self":
+                    if issubclass(type(value), nn.Module) and name != "self":
                         self.names.setdefault(value, name)
                         self.names.setdefault(getattr(value, "_orig_mod", value), name)
                 level = [inside for name, value in level for inside in islice(_contents(name, value), 100)]
@@ -149,8 +149,8 @@ class FoundNetworks(Networks):
         record = self.recorder.record
         concerned = holders.keys() | record.keys_of(set().union(*(event.reached for event in record.events)))
         # A network outside of the training, as an average of weights is, whose forward passes build graphs.
-        modules = [event.module() for event in record.forwards if event.graph]
-        concerned |= {id(p) for module in modules if module for p in module.parameters() if p.requires_grad}
+        modules = [module for event in record.forwards if event.graph and (module := event.module()) is not None]
+        concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
         # What each term of a loss reaches; if its graph does not show all of it, what its pass reached.
         losses = [
             record.keys_of(term.reached if term and term.complete else p.reached)
@@ -158,7 +158,7 @@ class FoundNetworks(Networks):
             for term in p.terms or [None]
         ]
         parts = dict.fromkeys(part for top in self.top_modules() for part in _split(top, holders, losses))
-        ids = {part: {id(parameter) for parameter in part.parameters()} for part in parts}
+        ids = {part: ids_of(part) for part in parts}
         chosen, covered = set(), set()
         # A network of which only a part is used gives way to that part; a compiled one comes after the original.
         for part in sorted(parts, key=lambda part: len(ids[part] - concerned)):
@@ -171,10 +171,6 @@ class FoundNetworks(Networks):
                 name += "'"
             self.networks[name] = part
         return self.networks
-
-
-def _is_module(value: object) -> bool:
-    return issubclass(type(value), nn.Module)  # `isinstance` takes a weakref.proxy of a module for one
 
 
 def _contents(name: str, value: object) -> Iterator[tuple[str, object]]:
@@ -201,11 +197,11 @@ def _split(module: nn.Module, holders: dict[int, set[int]], losses: list[set[int
     holders: the optimizers of a parameter, by its id. losses: the ids of the parameters that each of them reaches. A
     module with parameters of its own stays whole.
     """
-    children = {child: {id(parameter) for parameter in child.parameters()} for child in module.children()}
-    owners = {frozenset(holders[id(parameter)]) for parameter in module.parameters()} - {frozenset()}
+    children = {child: ids_of(child) for child in module.children()}
+    owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}
     trained = [ids for ids in children.values() if any(ids & loss for loss in losses)]
     heads = any(0 < sum(bool(ids & loss) for ids in trained) < len(trained) <= HEADS for loss in losses)
     heads &= all(holders[key] for ids in trained for loss in losses for key in ids & loss)
-    if list(module.parameters(recurse=False)) or not (heads or len(owners) > 1):
+    if list(nn.Module.parameters(module, recurse=False)) or not (heads or len(owners) > 1):
         return [module]
     return [part for child in children for part in _split(child, holders, losses)]

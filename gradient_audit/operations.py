@@ -83,7 +83,7 @@ class Details:
         @functools.wraps(original)
         def zero_grad(of, *args, **kwargs):
             if self.active and not torch.compiler.is_compiling() and not self.is_elsewhere():
-                parameters = of.parameters() if isinstance(of, nn.Module) else parameters_of(of)
+                parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
                 event = Event("zero_grad", current_place(), reached=self.record.numbers_of(parameters))
                 self.record.events.append(event)
             return original(of, *args, **kwargs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.places import Place
 
@@ -144,7 +145,7 @@ class Record:
     by_hand: list[tuple[int, frozenset, Place]] = field(default_factory=list)  # parameter, its gradient's passes, where
     overwritten: list[Overwritten] = field(default_factory=list)
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
-    made: weakref.WeakKeyDictionary = field(default_factory=weakref.WeakKeyDictionary)  # modules, optimizers: places
+    made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
 
     def keys_of(self, numbers: Set[int]) -> set[int]:
         return {key for key, account in self.accounts.items() if account.number in numbers}

@@ -117,7 +117,7 @@ class Watcher:
             return
         self.new_parameters = False
         for network in list(self.networks.modules()):
-            for parameter in network.parameters():
+            for parameter in nn.Module.parameters(network):
                 if is_lazy(parameter) or not isinstance(parameter, nn.Parameter):  # functional_call puts others there
                     self.new_parameters = True
                 else:

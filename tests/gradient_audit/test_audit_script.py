@@ -193,6 +193,20 @@ things, hostile = {Key(): net, 1: net}, Hostile()
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 """,
     ),
+    "modules that compare element by element, in one with a parameters() of its own": (
+        ["net"],
+        "net(torch.ones(1, 2))",
+        """
+class Elementwise(torch.nn.Linear):
+    def __eq__(self, other): return self.weight == other.weight
+    __hash__ = torch.nn.Module.__hash__
+class Own(torch.nn.Sequential):
+    def __bool__(self): raise RuntimeError("no truth value")
+    def parameters(self): return [parameter for layer in self for parameter in layer.parameters()]
+net = Own(Elementwise(2, 2), Elementwise(2, 2))
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+""",
+    ),
     "what is dropped is not kept in memory, and a network used in part gives way to the part": (
         ["net", "part"],
         "net(part(torch.ones(1, 2)))",
