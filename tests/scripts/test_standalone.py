@@ -205,7 +205,7 @@ def test_a_run_resumed_elsewhere_as_its_images_move_ends_with_the_bits_of_one_th
 
 BAD_OPTIONS = {
     "--dataset nowhere": "nowhere': no images can be read or downloaded; name mnist or a folder",
-    "--dataset=": "--dataset '': no images",  # and not the current folder's
+    "--dataset= --steps 1": "--dataset '': no images",  # and not the current folder's
     "--steps many": "--steps",
     "--sample-every 0": "--sample-every: must be at least 1",
     f"--seed {2**63}": "--seed of 63 bits at most",
