@@ -68,32 +68,31 @@ def digit_classifier() -> Classifier:
     return train_classifier(train, held_out, STEPS["digits"])
 
 
-def class_classifier(dataset: str, image_size: int, folder: Path) -> Classifier:
-    """Return the classifier of a data set with labels, as kept in `folder`, or trained and kept there.
+def class_classifier(dataset: str, data: LabeledImages, folder: Path) -> Classifier:
+    """Return the classifier of a data set, as kept in `folder`, or trained and kept there.
 
-    It is judged on torchvision's test images, or on every tenth image of a folder. Raises BadInput without labels.
+    It is judged on every tenth image of `data`, which are those of a folder, or on torchvision's test images.
     """
-    train = load_labeled_images(dataset, image_size)
-    if dataset in TORCHVISION:
-        held_out = load_labeled_images(dataset, image_size, held_out=True)
-    else:
-        numbers = torch.arange(len(train.labels))
-        train, held_out = (
-            LabeledImages(train.images[rows], train.labels[rows], train.classes)
-            for rows in (numbers[numbers % 10 > 0], numbers[::10])
-        )
-    made_of = [dataset, list(train.images.shape), list(train.classes), STEPS["classes"]]
+    made_of = [STEPS["classes"], dataset, list(data.images.shape), list(data.classes)]
     path = folder / f"classifier-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:12]}.pt"
     if path.exists():
         with refusing(f"{path}: is no classifier; delete it"):
-            kept = torch.load(path, weights_only=True)
-            network = make_network(*input_shape(train.images), len(train.classes))
+            kept, shape = torch.load(path, weights_only=True), input_shape(data.images)
+            network = make_network(*shape, len(data.classes))
             network.load_state_dict(kept["network"])
-            return Classifier(
-                network.eval(), input_shape(train.images), train.classes, kept["accuracy"], len(held_out.labels)
-            )
+            return Classifier(network.eval(), shape, data.classes, kept["accuracy"], kept["held_out"])
+    if dataset in TORCHVISION:
+        size = data.images.shape[-1]
+        train, held_out = (load_labeled_images(dataset, size, held_out=part) for part in (False, True))
+    else:
+        numbers = torch.arange(len(data.labels))
+        train, held_out = (
+            LabeledImages(data.images[rows], data.labels[rows], data.classes)
+            for rows in (numbers[numbers % 10 > 0], numbers[::10])
+        )
     made = train_classifier(train, held_out, STEPS["classes"])
-    write_whole(path, as_bytes({"network": made.network.state_dict(), "accuracy": made.accuracy}))
+    kept = {"network": made.network.state_dict(), "accuracy": made.accuracy, "held_out": made.held_out}
+    write_whole(path, as_bytes(kept))
     return made
 
 

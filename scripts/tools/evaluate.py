@@ -39,7 +39,7 @@ from torch_fidelity.metric_prc import prc_features_to_metric
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.checkpoint import load_checkpoint, short_path, write_whole
-from common.conditional import load_labeled_images
+from common.conditional import LabeledImages, load_labeled_images
 from common.data import DOWNLOADS, TORCHVISION, Images, load_images
 from common.errors import BadInput, refusing
 from common.options import Range, Seed, launch
@@ -54,6 +54,7 @@ STACKED_COUNT = 26_000  # as in Srivastava et al. (2017) and after
 HELD_OUT = ("fashion-mnist", "cifar10")  # compared with their test images
 DIGIT_DATASETS = ("mnist5k", "mnist", "stacked-digits")
 NEIGHBOURS = 3  # nearest neighbours, for precision and recall
+LEAST = 2 * (NEIGHBOURS + 1)  # real images: the floor needs two sets of them
 settings_of = itemgetter("features", "count", "weights", "checkpoint", "seed", "step")  # of an entry
 
 
@@ -127,13 +128,19 @@ def measure_distances(samples: Tensor, real: Tensor, seed: int) -> dict[str, flo
     return {"fid": measure_fid(samples, real), "kid": kid["kernel_inception_distance_mean"]}
 
 
-def load_real(dataset: str, size: int) -> tuple[Images, Tensor | None, tuple[str, ...]]:
-    """Return real images to compare with, their labels if they have any, and the names of the classes."""
+def load_real(dataset: str, size: int | None) -> tuple[Images, Tensor | None, tuple[str, ...]]:
+    """Return real images to compare with, their labels if they have any, and the names of the classes.
+
+    Raises BadInput where there are too few of them, or none.
+    """
     try:
         data = load_labeled_images(dataset, size, held_out=dataset in HELD_OUT)
+        images, labels, classes = data.images, data.labels, data.classes
     except BadInput:  # without labels, or no images at all, which is refused here
-        return load_images(dataset, size), None, ()
-    return data.images, data.labels, data.classes
+        images, labels, classes = load_images(dataset, size), None, ()
+    if len(images) < LEAST:
+        raise BadInput(f"{dataset}: has {len(images)} images, too few to judge samples by; take {LEAST} or more")
+    return images, labels, classes
 
 
 def curve_name(entry: dict) -> str:
@@ -189,7 +196,8 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     if options.features == "digits":
         judge = digit_classifier()
     elif options.features == "classes":
-        judge = class_classifier(dataset, size, DOWNLOADS if dataset in TORCHVISION else options.folder)
+        data = LabeledImages(images, all_labels, classes)
+        judge = class_classifier(dataset, data, DOWNLOADS if dataset in TORCHVISION else options.folder)
     extract_features = judge.features if judge else load_inception(device)
 
     random = torch.Generator().manual_seed(options.seed)

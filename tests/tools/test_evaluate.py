@@ -223,6 +223,7 @@ def shades(tmp_path):
 def test_data_with_classes_is_judged_by_a_classifier_of_its_own_which_is_kept_beside_the_run(run, shades, monkeypatch):
     change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(shades)))
     change(run, lambda checkpoint: checkpoint.update(data_shapes=[(120, 1, 28, 28)]))
+    monkeypatch.setattr(classifier, "load_labeled_images", None)  # the images are loaded already
     first = evaluated(run, count=50)
     assert (first["features"], first["held_out"]) == ("classes", 12)
     assert first["classifier_accuracy"] > 0.9
