@@ -10,9 +10,9 @@ run. Figures are medians over the turns, with the smallest and the largest in br
     python scripts/benchmarks/compare_updates.py --what audit --model mlp
     python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
 
-FLOPs are those of all matrix products and convolutions of a step (`step_cost.py`). "Wasted" is the share that the
-cheapest order with the same update does without. It is "-" for an exact penalty: what its double backward needs is not
-known, since PyTorch computes it with bigger filters than that.
+"ms a G step" is the time from one step of G to the next, for which `wgan_gp` steps D five times. FLOPs are those of all
+matrix products and convolutions of a step (`step_cost.py`). "Wasted" is the share that the cheapest order with the same
+update does without.
 """
 
 import copy
@@ -50,6 +50,7 @@ from scripts import (
 )
 from scripts.benchmarks.harness import (
     ComparisonOptions,
+    clock,
     conditions,
     seconds_in_turns,
     seconds_per_call,
@@ -74,8 +75,10 @@ class Options(ComparisonOptions):
     """The contenders: update orders, or a step under an audit."""
     batch_size: BatchSize = GanOptions.batch_size
     """Images per step."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """bf16: forward passes in bfloat16; weights and losses in float32."""
     repeats: Count = 20
-    """Turns of each contender."""
+    """Turns of each contender; 3 are a quick look."""
     output: Path | None = None
     """New .json file for the figures."""
 
@@ -87,11 +90,16 @@ class Contender(NamedTuple):
     networks: dict[str, nn.Module]
 
 
-def gan_contender(train_step: Callable, networks: list[nn.Module]) -> Contender:
-    """Return a contender that trains copies of the networks G and D with `train_step`."""
+def gan_contender(train_step: Callable, networks: list[nn.Module], precision: str = "fp32") -> Contender:
+    """Return a contender that trains copies of the networks G and D with `train_step`, under autocast if `bf16`."""
     networks = copy.deepcopy(networks)
     optimizers = [fused_adam(network.parameters(), 1e-3, (0.5, 0.999)) for network in networks]
-    return Contender(partial(train_step, *networks, *optimizers), dict(zip("GD", networks, strict=True)))
+
+    def step(real: Tensor, z: Tensor) -> None:
+        with torch.autocast(real.device.type, torch.bfloat16, precision == "bf16", cache_enabled=False):
+            train_step(*networks, *optimizers, real, z)
+
+    return Contender(step, dict(zip("GD", networks, strict=True)))
 
 
 def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -113,13 +121,14 @@ def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z)
 class Order:
     """An update order: its step, and a name for the update that it makes, which it may share with other orders.
 
-    period: steps after which the order repeats itself. is_exact: whether it differentiates a penalty by a double
-    backward.
+    period: steps after which the order repeats itself. critic_steps: steps of D from one step of G to the next.
+    is_exact: whether it differentiates a penalty by a double backward.
     """
 
     train_step: Callable
     update: str
     period: int = 1
+    critic_steps: int = 1
     is_exact: bool = False
 
 
@@ -143,8 +152,8 @@ ORDERS = {
     "resample": Order(gan_resample.train_step, "resample"),
     "simultaneous": Order(gan_simultaneous.train_step, "simultaneous"),
     "one_stage": Order(gan_one_stage.train_step, "simultaneous"),
-    "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), "critic", period=5),
-    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), "wgan_gp", period=5, is_exact=True),
+    "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), "critic", 5, 5),
+    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), "wgan_gp", 5, 5, is_exact=True),
     "r3, no penalty": Order(PLAIN_R3, "relativistic"),
     "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), "r3, every 5th", period=5, is_exact=True),
     "r3": Order(gan_r3.train_step, "r3", is_exact=True),
@@ -160,9 +169,15 @@ def images_and_networks(
     make_networks = partial(make_own_networks, options.networks) if options.networks else MODELS[options.model]
     with refusing("--image-size"):
         networks = make_networks(tuple(images.shape[1:]), options.z_dim)
+    if not all(isinstance(network, nn.Module) for network in networks):
+        raise BadInput(f"--networks {options.networks}: must return two nn.Modules, generator and discriminator")
+    networks = [network.to(device) for network in networks]
     reals = batches(images, options.batch_size, seed=0)
     stream = ((real, torch.randn(len(real), options.z_dim, device=device)) for real in reals)
-    return stream, [network.to(device) for network in networks]
+    if options.networks:
+        with refusing(f"--networks {options.networks}: generator(z) and discriminator(images) cannot be trained"):
+            gan_contender(textbook_detach, networks, options.precision).step(*next(stream))
+    return stream, networks
 
 
 def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
@@ -172,17 +187,20 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     counts, refusals = {}, {}
     for name, order in ORDERS.items():
         try:
-            counts[name] = count(order, networks, batch)
-        except (ValueError, RuntimeError) as error:
-            refusals[name] = {"why": str(error).splitlines()[0]}
-    if BASELINE in refusals:
-        raise BadInput(f"--networks {options.networks}: {refusals[BASELINE]['why']}")
+            counts[name] = count(order, networks, batch, options.precision)
+        except Exception as error:  # networks of one's own may raise anything
+            if not options.networks:
+                raise
+            refusals[name] = {"why": (str(error) or type(error).__name__).splitlines()[0]}
     for name, figures in counts.items():
         same = (counts[other]["flops"] for other in counts if ORDERS[other].update == ORDERS[name].update)
         figures["needed"] = None if ORDERS[name].is_exact else min(same)
-    contenders = {name: gan_contender(ORDERS[name].train_step, networks) for name in counts}
+    contenders = {name: gan_contender(ORDERS[name].train_step, networks, options.precision) for name in counts}
+    start = clock(device)
     for contender in tqdm(contenders.values(), "first steps", leave=False):
-        repeat_step(contender, batch, STEPS_PER_TURN)  # the first ones are slow
+        repeat_step(contender, batch, 1 + STEPS_PER_TURN)  # the first ones are slow
+    expected = tqdm.format_interval(options.repeats * (clock(device) - start))
+    print(f"{options.repeats} turns take {expected}; --repeats 3 is a quick look", file=sys.stderr)
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
     bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
     steps = {name: contender.step for name, contender in contenders.items()}
@@ -190,12 +208,12 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     return {name: refusals.get(name) or counts[name] | rows[name] for name in ORDERS}
 
 
-def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor]) -> dict:
+def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor], precision: str = "fp32") -> dict:
     """Return the figures of a step that do not depend on the machine: `flops` and `wasted`.
 
     The latter names the networks whose gradients no optimizer used, with the code that computed them.
     """
-    contender = gan_contender(order.train_step, networks)
+    contender = gan_contender(order.train_step, networks, precision)
     run_period = partial(repeat_step, contender, batch, order.period)
     with GradientAudit(**contender.networks) as audit:
         run_period()
@@ -218,7 +236,7 @@ def repeat_step(contender: Contender, batch: tuple[Tensor, Tensor], times: int) 
 def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` without an audit, at the beginning of one, and later."""
     stream, networks = images_and_networks(options, device)
-    contender, batch = gan_contender(gan_detach.train_step, networks), next(stream)
+    contender, batch = gan_contender(gan_detach.train_step, networks, options.precision), next(stream)
     contender.step(*batch)  # the first one is slow
     plain, first, later = names = "no audit", f"first {DETAILED_STEPS} steps of an audit", "later steps of an audit"
     seconds = {name: [] for name in names}
@@ -234,26 +252,28 @@ COMPARISONS = {
     "orders": (compare_orders, "update order", BASELINE),
     "audit": (compare_audit, "step", "no audit"),
 }
-COLUMNS = {"ms": lambda row: spread(row["ms"]), "speed": lambda row: spread(row["speed"])}
-COUNTED = {
-    "GFLOPs": lambda row: f"{row['flops'] / 1e9:.3f}",
-    "wasted": lambda row: f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "-",
-    "wasted gradients": lambda row: row["wasted"] or "-",
+COLUMNS = {"ms": lambda _, row: spread(row["ms"]), "speed": lambda _, row: spread(row["speed"])}
+ORDER_COLUMNS = {
+    "ms a G step": lambda name, row: spread([ms * ORDERS[name].critic_steps for ms in row["ms"]]),
+    "GFLOPs": lambda _, row: f"{row['flops'] / 1e9:.3f}",
+    "wasted": lambda _, row: f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "-",
+    "wasted gradients": lambda _, row: row["wasted"] or "-",
 }
+FOOTNOTE = """\
+Wasted is "-" where what is needed cannot be counted: for an exact penalty, whose double backward PyTorch computes with
+bigger filters than it takes, and for networks without a matrix product or a convolution."""
 
 
 def report(result: dict) -> str:
     """Return the table: for each contender the medians over the turns, smallest and largest in brackets."""
-    rows = result["rows"]
-    _, head, baseline = COMPARISONS[result["options"]["what"]]
-    columns = COLUMNS | (COUNTED if "flops" in rows[baseline] else {})
-    lines = []
-    for name, row in rows.items():
+    what, lines = result["options"]["what"], []
+    columns = COLUMNS | (ORDER_COLUMNS if what == "orders" else {})
+    for name, row in result["rows"].items():
         if "why" in row:  # in the last column, which may be wide
             lines.append([name, *[""] * (len(columns) - 1), row["why"]])
         else:
-            lines.append([name, *(text(row) for text in columns.values())])
-    return table([head, *columns], lines)
+            lines.append([name, *(text(name, row) for text in columns.values())])
+    return table([COMPARISONS[what][1], *columns], lines) + (f"\n\n{FOOTNOTE}" if what == "orders" else "")
 
 
 def main(options: Options) -> None:
@@ -264,7 +284,8 @@ def main(options: Options) -> None:
     compare_them, _, baseline = COMPARISONS[options.what]
     result = write_result(options, device, {"rows": compare_them(options, device)})
     print(
-        f"{conditions(result)}, batches of {options.batch_size}: a step, medians over {options.repeats} turns,\n"
+        f"{conditions(result)}, batches of {options.batch_size}, {options.precision}: "
+        f"a step, medians over {options.repeats} turns,\n"
         f'smallest and largest in brackets. Speed is in multiples of "{baseline}".\n\n{report(result)}'
     )
 

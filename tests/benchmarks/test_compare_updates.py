@@ -56,8 +56,13 @@ def test_a_speed_is_that_of_the_same_turn():
 def test_an_order_costs_what_is_counted_in_each_later_period():
     networks, batch = networks_and_batch()
     for order in ORDERS.values():
-        made = gan_contender(order.train_step, networks)
-        repeat_step(made, batch, 16)  # some orders check D at steps 1, 2, 4, 8 and 16
+        made, g_steps = gan_contender(order.train_step, networks), 0
+        for _ in range(15):
+            before = made.networks["G"][0].weight.clone()
+            repeat_step(made, batch, 1)
+            g_steps += not before.equal(made.networks["G"][0].weight)
+        assert g_steps == 15 / order.critic_steps
+        repeat_step(made, batch, 1)  # some orders check D at steps 1, 2, 4, 8 and 16
         later = sum(count_flops(partial(repeat_step, made, batch, order.period)))
         assert count(order, networks, batch)["flops"] == round(later / order.period) > 0
 
@@ -91,6 +96,7 @@ def test_every_comparison_prints_its_rows_and_writes_them(what, compared, capsys
         else:
             assert row.get("flops", 1) >= row.get("needed", 1) > 0
     if what == "orders":
+        assert f"| {5 * rows['wgan_gp']['ms'][0]:.2f} (" in printed  # from one step of G to the next
         assert {name: row["wasted"] for name, row in rows.items() if row["wasted"]} == {
             "retain_graph": "G by `d_loss.backward(retain_graph=True)`, D by `g_loss.backward()`",
             "detach, textbook": "D by `g_loss.backward()`",
@@ -98,6 +104,7 @@ def test_every_comparison_prints_its_rows_and_writes_them(what, compared, capsys
 
 
 OWN = """
+import torch
 from torch import nn
 
 def make_networks(shape, z_dim):
@@ -106,6 +113,24 @@ def make_networks(shape, z_dim):
 
 def wrong(shape, z_dim):
     return make_networks(shape, z_dim)[0], nn.Linear(7, 1)
+
+def functions(shape, z_dim):
+    return make_networks(shape, z_dim)[0], lambda images: images.mean(1)
+
+def with_labels(shape, z_dim):
+    return make_networks(shape, z_dim)[0], nn.Bilinear(48, 1, 1)
+
+class Scale(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.shape, self.scale = shape, nn.Parameter(torch.ones(shape))
+
+    def forward(self, samples):
+        assert torch.is_autocast_enabled("cpu")
+        return (samples.flatten(1).mean(1)[:, None] * self.scale.flatten()).view(-1, *self.shape)
+
+def without_product(shape, z_dim):
+    return Scale(shape), Scale((1,))
 """
 
 
@@ -124,9 +149,27 @@ def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared,
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| one_stage"))
     assert rows["one_stage"]["why"] in line
 
-    line = refusal("compare_updates", *options, f"{own}:wrong", "--batch-size", 3, "--device", "cpu")
-    assert "own.py:wrong: " in line
-    assert "mat1 and mat2 shapes" in line
+    said = {"wrong": "mat1 and mat2 shapes", "functions": "two nn.Modules", "with_labels": "positional argument"}
+    for function, words in said.items():
+        for what in compare_updates.COMPARISONS:
+            line = refusal("compare_updates", *options, f"{own}:{function}", "--device", "cpu", "--what", what)
+            assert f"own.py:{function}: " in line
+            assert words in line
+
+
+@pytest.mark.parametrize("what", compare_updates.COMPARISONS)
+def test_networks_without_a_matrix_product_are_compared_in_bfloat16_and_waste_nothing_that_is_known(
+    what, compared, tmp_path, capsys
+):
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    rows = compared("--what", what, "--networks", f"{own}:without_product", "--precision", "bf16")["rows"]
+    assert not [row for row in rows.values() if "why" in row]  # each forward pass is under autocast
+    printed, told = capsys.readouterr()
+    if what == "orders":
+        assert printed.count("| 0.000  | -  ") == len(ORDERS)
+        assert "without a matrix product" in printed.splitlines()[-1]
+        assert "--repeats 3" in told  # how long all turns take, and a shorter way
 
 
 def test_bad_options_are_refused_before_anything_is_measured(monkeypatch, tmp_path, refusal):
