@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.options import Count, GanOptions, Options, launch
-from scripts.benchmarks.publish_runs import ENVIRONMENT, contact_sheet, publish, run_script, sample_grids
+from scripts.benchmarks.publish_runs import ENVIRONMENT, contact_sheet, make_folder, publish, run_script, sample_grids
 from scripts.tools import evaluate
 from scripts.tools.output import table
 
@@ -204,6 +204,7 @@ def main(options: GalleryOptions) -> None:
     """Make each mistake, publish its run, and print the table."""
     rows, tiles, steps = [], {}, options.steps
     for mistake in tqdm(MISTAKES, "runs", unit="run"):
+        make_folder(options.output / mistake.name)
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, f"{mistake.name}.py")
             script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))

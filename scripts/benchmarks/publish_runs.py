@@ -27,7 +27,7 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import BadInput, Stopped
+from common.errors import BadInput, Stopped, refusing
 from common.options import Count, Options, launch
 
 GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
@@ -82,6 +82,12 @@ def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
     return run
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder to publish in, before the training; raises BadInput if it cannot be made."""
+    with refusing("--output"):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
 def publish(run: Path, folder: Path, title: str, text: str) -> None:
     """Publish a run in `folder`, with a text; the files that were published there before are replaced, others stay.
 
@@ -89,7 +95,6 @@ def publish(run: Path, folder: Path, title: str, text: str) -> None:
     """
     with SummaryWriter(run) as board:
         board.add_text(title, text)
-    folder.mkdir(parents=True, exist_ok=True)
     with (folder / "events.out.tfevents.0").open("wb") as file:
         writer = RecordWriter(file)
         for path in sorted(run.glob("events.out.tfevents.*")):
@@ -120,11 +125,12 @@ def main(options: PublishOptions) -> None:
     if not options.scripts:
         raise BadInput("--scripts: needs a value")
     arguments = [] if options.steps is None else ["--steps", options.steps]
+    output = options.output.resolve()
     for script in tqdm(options.scripts, "runs", unit="run"):
+        folder = (output.parent / f"{output.name}_cyclegan" if script == "cyclegan" else output) / script
+        make_folder(folder)
         with tempfile.TemporaryDirectory() as temporary:
             run = run_script(ROOT / "scripts" / f"{script}.py", arguments, temporary)
-            name = options.output.name + ("_cyclegan" if script == "cyclegan" else "")
-            folder = options.output.with_name(name) / script
             publish(run, folder, "what to look at", LOOK_AT[script])
             grids = sample_grids(run)
             if script in GANS:
@@ -132,7 +138,7 @@ def main(options: PublishOptions) -> None:
                 contact_sheet(strip, len(strip)).save(folder / "samples.png")
             elif script == "gan_conditional":
                 [*grids.values()][-1].save(folder / "samples.png")
-    print(f"TensorBoard: tensorboard --logdir {options.output}")
+    print(f"TensorBoard: tensorboard --logdir {output}")
 
 
 if __name__ == "__main__":

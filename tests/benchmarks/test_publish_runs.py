@@ -11,7 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from common.options import GanOptions
 from scripts import gan_detach
-from scripts.benchmarks import publish_runs
+from scripts.benchmarks import gallery, publish_runs
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,7 @@ def contents(folder):
 def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_first_step(sampled, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(sampled, run)
+    (tmp_path / "published").mkdir()
     publish_runs.publish(run, tmp_path / "published", "mistake", "**Sign:** none.")
     before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (run, tmp_path / "published"))
     for kind, find in (("scalars", "Scalars"), ("tensors", "Tensors")):
@@ -70,7 +71,7 @@ def test_a_contact_sheet_shows_the_upper_left_of_each_grid(sampled):
 
 @pytest.mark.tools
 def test_the_users_files_stay_and_what_was_published_is_replaced(sampled, tmp_path):
-    """As a process: `--output runs`, with a run of the same script in it."""
+    """As a process: in `runs`, with a run of the same script in it."""
     published = tmp_path / "runs" / "gan_detach"
     users = published / "20260101-120000" / "checkpoint.pt"
     users.parent.mkdir(parents=True)
@@ -78,8 +79,8 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(sampled, tmp_pa
     publish_runs.publish(sampled, published, "mistake", "none")
     (published / "samples.png").touch()
     before = contents(published)
-    arguments = ["--scripts", "gan_detach", "--output", "runs", "--steps", 2]
-    done = forked(publish_runs.__file__, *arguments, folder=tmp_path)
+    arguments = ["--scripts", "gan_detach", "--output", ".", "--steps", 2]
+    done = forked(publish_runs.__file__, *arguments, folder=tmp_path / "runs")
     assert done.returncode == 0, done.stderr
     after = contents(published)
     assert before.keys() == after.keys()
@@ -90,3 +91,11 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(sampled, tmp_pa
     events = after["events.out.tfevents.0"]
     assert b"python scripts/gan_detach.py --runs-dir runs --steps 2" in events
     assert not [path for path in (publish_runs.ROOT, tempfile.gettempdir()) if os.fsencode(path) in events]
+
+
+@pytest.mark.parametrize("script", ["publish_runs", "gallery"])
+def test_a_folder_that_cannot_be_made_is_refused_before_the_training(script, tmp_path, monkeypatch, refusal):
+    for module in (publish_runs, gallery):
+        monkeypatch.setattr(module, "run_script", None)
+    (tmp_path / "file").touch()
+    assert "file" in refusal(script, "--output", tmp_path / "file")
