@@ -169,6 +169,7 @@ def main(options: Options) -> None:
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
+    evaluate.load_real(options.dataset, options.image_size)  # refused before the training if there are too few
     runs, refusals, floors = {order: [] for order in options.orders}, {}, []
     turns = [(order, seed, options) for seed in range(options.seeds) for order in options.orders]
     with ThreadPoolExecutor(options.jobs) as pool:  # all train before the first is judged, which would slow the others
