@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import BadInput
+from common.errors import BadInput, refusing
 from common.options import Options as BaseOptions
 from common.options import launch
 
@@ -78,20 +78,22 @@ def draw_quality(result: dict, figure: Figure) -> None:
 
     Grey lines are the runs of the other orders.
     """
-    orders = result["runs"]
+    orders, target = result["runs"], result["options"]["target"]
+    if target is None:
+        raise ValueError("made without --target, so it has no FID over time; measure it with one")
     panels = figure.subplots(1, len(orders), sharex=True, sharey=True, squeeze=False)[0]
     for axes, name in zip(panels, orders, strict=True):
         for order, runs in orders.items():
             style = {"color": BLUE, "zorder": 3} if order == name else {"color": GREY, "alpha": 0.3, "linewidth": 0.7}
             for run in runs:
                 axes.plot([p["seconds"] for p in run], [p["fid"] for p in run], **style)
-        axes.axhline(result["options"]["target"], color=ORANGE, linewidth=1)
+        axes.axhline(target, color=ORANGE, linewidth=1)
         last = median(run[-1]["fid"] for run in orders[name])
         axes.set_title(f"{name}\n{last:.1f} at the end")
     panels[0].set_ylabel("FID, of the classifier's features")
     panels[0].set_yscale("log", subs=[])
     panels[0].set_yticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"])
-    figure.supxlabel(f"seconds of training; a line is a seed; orange: FID {result['options']['target']:g}", fontsize=9)
+    figure.supxlabel(f"seconds of training; a line is a seed; orange: FID {target:g}", fontsize=9)
 
 
 PICTURES = {"cost": (draw_cost, (8.6, 3.8)), "quality": (draw_quality, (8.6, 3.2))}
@@ -104,11 +106,11 @@ def main(options: Options) -> None:
         raise BadInput(f"--folder {options.folder}: holds none of {', '.join(file.name for file in files)}")
     for name in [file.stem for file in files if file.exists()]:
         draw, inches = PICTURES[name]
-        measured = json.loads((options.folder / f"{name}.json").read_text())
-        picture = options.folder / f"{name}.svg"
+        measured, picture = options.folder / f"{name}.json", options.folder / f"{name}.svg"
         with mpl.rc_context(STYLE):
             figure = Figure(inches)
-            draw(measured, figure)
+            with refusing(f"{measured}: cannot be drawn"):
+                draw(json.loads(measured.read_text()), figure)
             figure.savefig(picture, metadata={"Date": None})
         print(f"Written: {picture}")
 

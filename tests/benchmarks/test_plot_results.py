@@ -3,10 +3,12 @@
 import json
 import re
 
+import pytest
 from helpers import call
+from matplotlib.figure import Figure
 
 from scripts.benchmarks import compare_modes, compare_updates
-from scripts.benchmarks.plot_results import PICTURES, ROOT
+from scripts.benchmarks.plot_results import PICTURES, ROOT, draw_cost
 
 FIGURES = ROOT / "runs" / "figures"
 
@@ -21,6 +23,32 @@ def test_the_shipped_pictures_are_drawn_from_the_shipped_figures(tmp_path):
         assert drawn == shipped
         figures = json.loads((FIGURES / f"{name}.json").read_text())
         assert set(figures.get("rows", figures.get("runs"))) <= set(shipped)
+
+
+def test_a_bar_is_as_long_as_what_is_needed_and_its_red_end_as_what_is_wasted():
+    figure, ms = Figure(), [1.0, 3.0, 2.0]
+    rows = {"retain_graph": {"flops": 5e9, "needed": 3e9, "ms": ms}, "r3": {"flops": 2e9, "needed": None, "ms": ms}}
+    draw_cost({"rows": rows}, figure)
+    bars, times = ([(bar.get_x(), bar.get_width()) for bar in axes.patches] for axes in figure.axes)
+    assert bars == [(0, 3), (3, 2), (0, 2), (2, 0)]
+    assert times == [(0, 2), (0, 2)]
+    assert len({bar.get_facecolor() for bar in figure.axes[0].patches}) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("quality", '{"options": {"target": null}, "runs": {"detach": [[{"fid": 3, "seconds": 4}]]}}', "--target"),
+        ("cost", '{"options": {"what": "audit"}, "rows": {"no audit": {"ms": [1]}}}', "needed"),
+        ("cost", "{", "line 1"),
+    ],
+)
+def test_figures_that_cannot_be_drawn_are_refused_by_their_file(name, text, said, tmp_path, refusal):
+    (tmp_path / f"{name}.json").write_text(text)
+    line = refusal("plot_results", "--folder", tmp_path)
+    assert f"{name}.json" in line
+    assert said in line
+    assert not [*tmp_path.glob("*.svg")]
 
 
 def words(picture):
