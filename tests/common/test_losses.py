@@ -48,6 +48,15 @@ def test_extreme_logits_give_finite_losses_and_the_right_gradients(logit):
     assert x.grad.item() == pytest.approx(-1.0 if logit < 0 else 0.0, abs=1e-30)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_losses_of_logits_in_16_bits_are_those_of_the_same_numbers_in_float32(dtype):
+    x = torch.linspace(-3, 3, 7, dtype=dtype)
+    for loss in (generator_loss, least_squares_generator_loss):
+        assert loss(x).equal(loss(x.float()))
+    for loss in (discriminator_loss, least_squares_discriminator_loss):
+        assert loss(x, -x).equal(loss(x.float(), -x.float()))
+
+
 @pytest.mark.parametrize("shape", [(6,), (6, 1), (2, 1, 3, 1)])
 def test_the_shape_of_the_logits_does_not_matter(shape):
     x = torch.linspace(-2, 2, 6)
