@@ -57,6 +57,7 @@ REFUSED = {  # its discriminator, what is said, and by which scripts if not by g
     "one logit for all": (lambda: nn.Sequential(head(), nn.Flatten(0), nn.Linear(3, 1)), r"gives \(1,\) for 3"),
     "two logits a sample": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 2)), r"gives \(3, 2\) for 3 samples"),
     "a list": (lambda: OfTwoScales(*head()), r"must give logits \(N, \.\.\.\) for N samples", SCRIPTS[1:]),
+    "patch as sample": (lambda: nn.Sequential(patch_discriminator(1, 4, 2), nn.Flatten(0)), "must give", SCRIPTS[1:]),
     "compiled": (lambda: torch.compile(head(), backend="aot_eager"), "double backward", SCRIPTS[1:]),
 }
 CASES = [
@@ -100,3 +101,13 @@ def test_the_look_for_dependence_changes_neither_the_discriminator_nor_the_rando
     assert torch.get_rng_state().equal(drawn)
     assert [m.training for m in discriminator.modules()] == modes
     assert all(value.equal(state[name]) for name, value in discriminator.state_dict().items())
+
+
+@pytest.mark.parametrize("weights", [(1, 0), (0, 1), (1, -1)])
+def test_one_other_sample_is_enough_to_be_refused_also_where_derivatives_of_two_cancel(weights):
+    class Neighbours(nn.Module):
+        def forward(self, samples):
+            return samples + sum(weight * samples.roll(-shift, 0) for shift, weight in enumerate(weights, start=1))
+
+    with torch.no_grad(), pytest.raises(ValueError, match=MIXED):  # also where the caller records no gradients
+        require_per_sample(Neighbours(), torch.ones(3, 1))
