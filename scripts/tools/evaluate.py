@@ -45,7 +45,7 @@ from common.errors import BadInput, refusing
 from common.options import Range, Seed, launch
 from common.run import pick_device
 from scripts.tools.classifier import class_classifier, digit_classifier
-from scripts.tools.finished_run import GeneratorOptions, class_names, generate, is_cyclegan, load_generator
+from scripts.tools.finished_run import GeneratorOptions, class_names, generate, load_generator
 from scripts.tools.modes import measure_modes
 from scripts.tools.output import table
 
@@ -172,8 +172,6 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     only_fid: return the FID of the samples and the step alone, in a fifth of the time, and add nothing.
     """
     checkpoint = load_checkpoint(options.run)
-    if is_cyclegan(checkpoint):
-        raise BadInput(f"{options.run}: a CycleGAN translates images and takes no noise; see scripts/tools/sample.py")
     generator = load_generator(checkpoint, options, options.weights)
     with refusing(f"{options.run}: not a run that can be sampled"):
         dataset, z_dim = os.fspath(checkpoint["options"]["dataset"]), checkpoint["options"]["z_dim"]

@@ -80,6 +80,8 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
     `--networks`, the networks are those of the run's option `model`, or `conv` for a script without that option, such
     as `gan_standalone.py`. Raises BadInput where the checkpoint has no such generator.
     """
+    if is_cyclegan(checkpoint):
+        raise BadInput(f"{options.run}: a CycleGAN takes no noise; scripts/tools/translate.py translates with it")
     with refusing(f"{options.run}: not a run of one generator that takes z"):
         given = [tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]]
         model = checkpoint["options"].get("model", "conv")

@@ -1,7 +1,6 @@
 """Make new images with a finished run: a grid, an array or a folder of files.
 
-Without --output they are written as a grid to samples.png in the run, which is replaced; nothing else ever is. Of a
-CycleGAN, which takes no noise, they are translations of its test images, from domain A to B.
+Without --output they are written as a grid to samples.png in the run, which is replaced; nothing else ever is.
 
     python scripts/tools/sample.py runs/gan_detach/20260101-120000
     python scripts/tools/sample.py runs/gan_detach/20260101-120000 --interpolate 8
@@ -26,13 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 
 from common.board import grid, png
 from common.checkpoint import load_checkpoint, short_path, write_whole
-from common.cyclegan_data import load_domains
-from common.data import batches
-from common.errors import BadInput, refusing
+from common.errors import BadInput
 from common.options import Count, Range, Seed, launch
 from common.run import pick_device
-from scripts.tools import finished_run
-from scripts.tools.finished_run import GeneratorOptions, class_names, generate, is_cyclegan
+from scripts.tools.finished_run import GeneratorOptions, class_names, generate, load_generator
 from scripts.tools.output import check_new_file
 
 
@@ -41,7 +37,7 @@ class Options(GeneratorOptions):
     """Options of the sampling."""
 
     count: Annotated[int, Range(1, 10**7)] | None = None
-    """Number of images; of a CycleGAN, at most as many as it has test images. None: 64, or eight of every class."""
+    """Number of images. None: 64, or eight of every class."""
     of_class: Annotated[str, tyro.conf.arg(name="class")] = ""
     """The class to make images of, if the networks are told one: its name, such as 7. Left out: every class, a column
     each, with the same noise along a row."""
@@ -49,21 +45,10 @@ class Options(GeneratorOptions):
     """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
     must be a multiple of it. None draws an independent z for every image."""
     seed: Seed = 0
-    """Fixes the noise, or the choice of images to translate."""
+    """Fixes the noise."""
     output: Path | None = None
     """A .png for a grid; an .npz with the keys `images`, uint8 (N, C, H, W), and `labels`, if any; or a new folder,
     for 000000.png, 000001.png, ... Must not exist. None writes samples.png in the run, and replaces it."""
-
-
-def translate_test_images(checkpoint: dict, options: Options, device: torch.device) -> Tensor:
-    """Return test images of domain A, translated by a CycleGAN's generator A to B: uint8 (N, C, H, W) on the CPU."""
-    if options.interpolate or options.networks or options.of_class:
-        raise BadInput(f"{options.run}: a CycleGAN has no z to --interpolate, no --class, and no other --networks")
-    generator = finished_run.load_translator(checkpoint, options.run, "a-to-b")
-    with refusing(f"{options.run}: not a run of cyclegan.py"):
-        stored = checkpoint["options"]
-        test_a = load_domains(stored["dataset"], stored["image_size"]).test_a
-    return generate(generator, device, next(batches(test_a, min(options.count or 64, len(test_a)), options.seed)))
 
 
 def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:
@@ -111,12 +96,9 @@ def main(options: Options) -> None:
         check_new_file(output, *([".png", ".npz"] if output.suffix else [""]))
     device = pick_device(options.device)
     checkpoint = load_checkpoint(options.run)
-    if is_cyclegan(checkpoint):
-        images, inputs, names = translate_test_images(checkpoint, options, device), [], []
-    else:
-        generator, names = finished_run.load_generator(checkpoint, options), class_names(checkpoint)
-        inputs = draw_inputs(checkpoint["options"]["z_dim"], names, options)
-        images = generate(generator, device, *inputs)
+    generator, names = load_generator(checkpoint, options), class_names(checkpoint)
+    inputs = draw_inputs(checkpoint["options"]["z_dim"], names, options)
+    images = generate(generator, device, *inputs)
     if not output.suffix:
         output.mkdir()
         for number, image in enumerate(images):

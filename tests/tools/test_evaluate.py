@@ -278,7 +278,7 @@ def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_p
         ({}, {"count": 2001}, "--count 2001: must be .* at most half of 4000 real images"),
         ({}, {"count": 3}, "--count 3: must be more than 3"),
         ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, {}, "--dataset 'no/such': neither mnist5k"),
-        ({"a_to_b": {}, "b_to_a": {}}, {}, "translates"),
+        ({"a_to_b": {}, "b_to_a": {}}, {}, "takes no noise"),
         ({"a_to_b": {}, "options": {}}, {}, "not a run of one generator that takes z"),  # a pix2pix
         ({"average": {}}, {}, "does not hold this network"),
         ({"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}}, {}, "does not hold this network"),
