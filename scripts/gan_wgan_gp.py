@@ -44,7 +44,7 @@ class Options(GanOptions):
     """Options of this script."""
 
     batch_size: BatchSize = 32
-    steps: Count = 4000  # Steps to train, each one update of D.
+    steps: Count = 5000  # Steps to train, each one update of D.
     penalty_weight: Weight = 10.0  # Weight of the penalty; none with 0.
     critic_steps: Count = 5  # Steps of D from one step of G to the next.
 

@@ -91,7 +91,7 @@ MISTAKES = (
     Mistake(
         "sigmoid-twice",
         "D ends with a sigmoid, and its loss takes logits",
-        "all curves are flat: both losses at 0.69, both probabilities at 0.5; the samples stay noise",
+        "D's loss is flat at 0.69 while the samples get better, slowly: the FID is twice that of `healthy`",
         "end D with its last linear layer; the loss applies the sigmoid itself",
         (
             (REAL, "real_logits, fake_logits = discriminator(real).sigmoid(), discriminator(fake.detach()).sigmoid()"),
@@ -101,7 +101,7 @@ MISTAKES = (
     Mistake(
         "labels-broadcast",
         "labels (2N,) against logits (2N, 1): the difference is (2N, 2N)",
-        "D's loss stays at 0.25 and both probabilities near 0.5: D learns the mean label; the samples stay noise",
+        "D's loss stays at 0.25 and both probabilities at 0.5: D learns the mean label; the samples are noise",
         "give labels the shape of the logits, torch.ones_like(logits), or take a loss without labels",
         (
             (
@@ -126,7 +126,7 @@ MISTAKES = (
     Mistake(
         "no-zero-grad",
         "zero_grad() is never called",
-        "D's loss falls to 0 and G's rises above 5, D(G(z)) is 0; the samples are black",
+        "all curves swing, then D's loss and D(G(z)) fall to 0.03, and G's loss rises above 3; the samples are black",
         "call zero_grad() before each backward pass, or at the start of the step",
         ((D_ZERO, ""), (G_ZERO, "")),
     ),
@@ -154,14 +154,14 @@ MISTAKES = (
     Mistake(
         "d-too-fast",
         "D's learning rate is 20 times the default",
-        "none to trust in the curves, D's loss is only a little lower; the FID is two to three times that of `healthy`",
+        "D's loss is flat at 0.69 for 400 steps; the FID is twice that of `healthy`",
         "lower `--lr-d`; D's rate is G's by default",
         arguments=("--lr-d", f"{20 * RATE:g}"),
     ),
     Mistake(
         "g-too-fast",
         "G's learning rate is 20 times the default",
-        "D's loss is lower; the FID is five times that of `healthy`",
+        "G's loss begins above 2 and ends as that of `healthy`; the FID is nearly twice as high",
         "lower `--lr`; judge the samples, not the losses",
         arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE:g}"),
     ),
