@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import change
+from helpers import change, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +68,15 @@ def test_a_checkpoint_that_is_cut_is_refused(length, script, run, refusal):
     path = run / "checkpoint.pt"
     path.write_bytes(path.read_bytes()[:length])
     assert refused(script, run, refusal).startswith(f"error: {path}: not a checkpoint of these scripts")
+
+
+def test_a_checkpoint_with_a_changed_bit_in_a_weight_is_refused(run, refusal):
+    path = run / "checkpoint.pt"
+    weight = next(iter(load(run)["generator"].values())).numpy().tobytes()
+    content = bytearray(path.read_bytes())
+    content[content.index(weight)] ^= 1  # torch.load would take it as it is
+    path.write_bytes(content)
+    assert "is damaged; take a copy of the file, or an earlier run" in refused("sample", run, refusal)
 
 
 @pytest.mark.parametrize("script", ["gan_detach", "sample"])

@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import torch
 from helpers import ROOT
+
+from common.optimizers import fused_adam
 
 USES = {
     "losses": """
@@ -73,3 +76,11 @@ def test_each_leaf_copied_alone_is_used_alone(tmp_path):
         [sys.executable, "-I", "-c", "\n".join(program)], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_step_of_fused_adam_raises_the_version_of_the_weights_of_every_group():
+    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(3)]
+    optimizer = fused_adam([{"params": weights[:1]}, {"params": weights[1:]}], 1e-3, (0.0, 0.9))
+    (weights[0].sum() + weights[1].sum()).backward()
+    optimizer.step()
+    assert [weight._version > 0 for weight in weights] == [True, True, False]  # the last one has no gradient

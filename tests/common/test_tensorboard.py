@@ -2,9 +2,13 @@
 
 import io
 
+import pytest
+import torch
 from helpers import ROOT
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from common.board import grid
 
 
 def test_pictures_are_shown_at_twice_their_size_below_64_pixels(finished):
@@ -13,6 +17,11 @@ def test_pictures_are_shown_at_twice_their_size_below_64_pixels(finished):
     for tag in ("images/samples", "real"):
         for event in board.Images(tag):
             assert Image.open(io.BytesIO(event.encoded_image_string)).size == (8 * 18 + 2, 8 * 18 + 2)
+
+
+@pytest.mark.parametrize(("size", "shown"), [(63, 126), (64, 64)])
+def test_twice_their_size_up_to_63_pixels(size, shown):
+    assert grid(torch.zeros(2, 1, size, size, dtype=torch.uint8), columns=2).shape == (1, shown + 4, 2 * shown + 6)
 
 
 def test_where_a_run_comes_from_is_a_table_without_a_path_of_this_machine(finished):
