@@ -6,11 +6,12 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from common.data import TORCHVISION, Images, images_of, load_images, load_mnist5k, load_torchvision, resized
 from common.errors import BadInput
 from common.image_files import image_paths
-from common.models import MODELS
+from common.models import MODELS, Normalised
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class ProjectionDiscriminator(nn.Module):
         super().__init__()
         self.features, self.logit = discriminator[:-1], discriminator[-1]
         self.embedding = nn.Embedding(classes, self.logit.in_features)
+        if parametrize.is_parametrized(self.logit):  # else the class's part of the logit would grow without a limit
+            parametrize.register_parametrization(self.embedding, "weight", Normalised(), unsafe=True)
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         """Return logits (N, 1), given images (N, C, H, W) and labels (N,) from 0 to classes - 1."""

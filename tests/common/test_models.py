@@ -95,6 +95,15 @@ def test_a_projection_discriminator_adds_the_product_of_its_features_and_the_cla
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_what_a_discriminator_knows_of_the_classes_is_normalised_as_its_other_weights_are(model):
+    discriminator = conditional(model, (1, 28, 28), z_dim=4, classes=6)[1]
+    kinds = torch.nn.Conv2d | torch.nn.Linear | torch.nn.Embedding
+    layers = [layer for layer in discriminator.modules() if isinstance(layer, kinds)]
+    assert discriminator.embedding in layers
+    assert {is_parametrized(layer) for layer in layers} == {model != "mlp"}
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_conditional_networks_take_the_shapes_of_their_model(model):
     generator, discriminator = conditional(model, (3, 28, 28), z_dim=4, classes=6)
     labels = torch.tensor([5, 0, 3])
