@@ -49,8 +49,8 @@ LOOK_AT = {  # what TensorBoard shows beside the curves
     "the critic's distance between real and fake images; it falls as the samples improve.",
     "gan_r3": "D's loss is that of telling a real image from a fake one, 0.69 if it guesses. Penalties stay below 1: "
     "where one grows, D has become steep, and `--penalty-weight` is too low.",
-    "gan_conditional": "Each column of the samples is one digit, each row has the same noise. The curves are like those "
-    "of gan_detach: they do not show whether an image is of the class asked for.",
+    "gan_conditional": "Each column of the samples is one digit, each row has the same noise. The curves are like "
+    "those of gan_detach: they do not show whether an image is of the class asked for.",
     "cyclegan": "`loss/cycle` falls steadily and tells most: an image comes back from the other domain as it was. "
     "`loss/discriminator`, the sum of both, nears 0.5, which is guessing for a squared error.",
 }
