@@ -10,9 +10,9 @@ the line that is the cause is named, and the mistake.
     python train.py 2>&1 | python -m gradient_audit --error -
     python -m gradient_audit --mistake step-between-backwards
 
-Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is, the script raised or no mistake
-fits, 2 for bad arguments. With --strict, a question is wrong, too. Processes that the script starts, as by `spawn`,
-are not audited.
+Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is, the script raised, the audit gave
+up or no mistake fits, 2 for bad arguments. With --strict, a question is wrong, too. Processes that the script starts,
+as by `spawn`, are not audited.
 """
 
 import argparse

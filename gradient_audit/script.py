@@ -39,9 +39,13 @@ class StepLimit:
     def __init__(self, iterations: int, limit: int):
         self.iterations, self.limit = iterations, limit
         self.steps: Counter[int] = Counter()  # by the id of the optimizer
+        self.passes = 0
 
     def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
-        """Count a step of `optimizer`, or, if it is None, the passes so far; stop if it is the last one wanted."""
+        """Count a step of `optimizer`, or, if it is None, the passes so far; stop if it is the last one wanted.
+
+        An audit that has given up records no passes, but it ends, too.
+        """
         if optimizer is not None:
             self.steps[id(optimizer)] += 1
             if min(self.steps.values()) >= self.iterations:
@@ -51,22 +55,23 @@ class StepLimit:
         elif not self.steps:
             passes = Counter(p.place for p in watcher.record.passes)
             enough = passes and min(passes.values()) >= self.iterations and not watcher.find_optimizers()
-            if enough or passes.total() >= self.limit:
+            if enough or self.passes >= self.limit:
                 raise Stop
+            self.passes += 1
 
     def waiting_optimizers(self, watcher: Watcher) -> list[int]:
         """Return the optimizers that have not stepped, by id, without those whose parameters others step."""
         stepped = {id(p) for steps in watcher.record.steps.values() for p in parameters_of(steps.optimizer)}
         return [
             id(optimizer)
-            for optimizer in watcher.find_optimizers()
+            for optimizer in watcher.find_optimizers() or ()
             if id(optimizer) not in watcher.record.steps and {*map(id, parameters_of(optimizer))} - stepped
         ]
 
     def ending(self, audit: GradientAudit) -> str:
         """Say why the script was stopped."""
         if not self.steps:
-            return f"Stopped after {len(audit.passes)} backward passes; no optimizer had stepped."
+            return f"Stopped after {self.passes} backward passes; no optimizer had stepped."
         if min(self.steps.values()) < self.iterations:
             late = (seen for seen in audit.optimizers_seen if seen["steps"] < self.iterations)
             names = joined(f"{seen['class']} of {joined(seen['networks'])}" for seen in late) or "another"
