@@ -88,9 +88,13 @@ class GradientAudit:
         """Remove the hooks, then find what is wrong, doubtful or wasteful."""
         if self.unwatched:
             return
+        if Watcher.watching is not self._watcher:
+            self.events, self.passes, self.unwatched = [], [], "Not watched: this is a forked process."
+            return
+        stopped, self.record.closed = self.record.closed, bool(self.record.failure)
         self._settle(trace)
         optimizers, self.record = self._watcher.find_optimizers() or [], self._watcher.stop()
-        self._judge(optimizers, ended=self._limit is None or kind is None)
+        self._judge(optimizers, ended=self._limit is None or not (stopped or kind))
         if failure := self.record.failure:
             self.failure, self.events, self.passes, self.findings = failure, [], [], []
         del self._watcher, self.record  # they hold the optimizers
@@ -115,6 +119,11 @@ class GradientAudit:
                 "fused": any(group.get("fused") for group in optimizer.param_groups),
             }
             self.optimizers_seen.append(seen)
+
+    @property
+    def saw_nothing(self) -> bool:
+        """Whether no gradient was computed."""
+        return not any(event.kind in ("backward", "grad") for event in self.events)
 
     @property
     def severity(self) -> str:

@@ -1,6 +1,7 @@
 """Watching: hooks on backward passes, parameters and optimizer steps, which fill a `Record` and change no number."""
 
 import gc
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -84,14 +85,18 @@ class Watcher:
 
     def stop(self) -> Record:
         """Look at the gradients a last time, remove the hooks, and return the record."""
-        Watcher.watching, self.details.thread = None, -1  # that of no thread
         self.details.stop()
         self.complete_record()
+        self.remove_hooks()
+        return self.record
+
+    def remove_hooks(self) -> None:
+        Watcher.watching, self.details.thread = None, -1  # that of no thread
+        self.details.stop()
         self.hooks.close()
         for hook in [*self.details.node_hooks, *(account.hook for account in self.record.accounts.values())]:
             if hook:
                 hook.remove()
-        return self.record
 
     @guarded
     def complete_record(self) -> None:
@@ -445,3 +450,12 @@ class Watcher:
 
 def _subclasses(kind: type) -> set[type]:
     return {kind}.union(*map(_subclasses, kind.__subclasses__()))
+
+
+def _leave_forked_process() -> None:
+    if Watcher.watching:
+        Watcher.watching.remove_hooks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_forked_process)
