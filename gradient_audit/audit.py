@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 
-from gradient_audit.findings import Finding
+from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import ids_of, parameters_of
 from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
@@ -63,6 +63,7 @@ class GradientAudit:
         self.optimizers_seen: list[dict] = []
         self.unwatched = ""  # why nothing was watched
         self.failure = ""  # what raised inside the audit
+        self.missing: list[str] = []  # parts of the answer that this version of PyTorch does not give
 
     @classmethod
     def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
@@ -94,6 +95,7 @@ class GradientAudit:
         stopped, self.record.closed = self.record.closed, bool(self.record.failure)
         self._settle(trace)
         optimizers, self.record = self._watcher.find_optimizers() or [], self._watcher.stop()
+        self.missing = self.record.missing
         self._judge(optimizers, ended=self._limit is None or not (stopped or kind))
         if failure := self.record.failure:
             self.failure, self.events, self.passes, self.findings = failure, [], [], []
@@ -162,6 +164,13 @@ class GradientAudit:
         return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure}"
 
     @property
+    def gaps(self) -> str:
+        """What this version of PyTorch does not show, in a sentence."""
+        return (
+            f"With PyTorch {torch.__version__}, the audit does not see {joined(self.missing)}." if self.missing else ""
+        )
+
+    @property
     def listing(self) -> str:
         """The findings, a line each."""
         return "\n".join(f"- {finding}" for finding in self.findings)
@@ -197,15 +206,16 @@ class GradientAudit:
         return str(self)
 
     def __str__(self) -> str:
-        return "\n\n".join(part for part in (self.verdict, self.table, self.listing) if part)
+        return "\n\n".join(part for part in (self.verdict, self.gaps, self.table, self.listing) if part)
 
     def data(self) -> dict:
         """Return all of it as what `json.dump` takes; `Event` explains the cells."""
         paths = (re.search(r"-packages[/\\](\w+)", event.place.via) for event in self.events)
         libraries = dict.fromkeys(sys.modules.get(path[1]) for path in paths if path)
         trainers = [f"{m.__name__} {m.__version__}" for m in libraries if hasattr(m, "__version__")]
+        versions = [f"PyTorch {torch.__version__}", f"Python {platform.python_version()}", *trainers]
         return {
-            "made_with": ", ".join([f"PyTorch {torch.__version__}", f"Python {platform.python_version()}", *trainers]),
+            "made_with": f"{', '.join(versions)}{'. ' * bool(self.missing)}{self.gaps}",
             "severity": self.severity,
             "verdict": self.verdict,
             "networks": [

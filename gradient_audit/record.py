@@ -148,6 +148,7 @@ class Record:
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
+    missing: list[str] = field(default_factory=list)  # the parts of the answer that this PyTorch does not give
 
     def keys_of(self, numbers: Set[int]) -> set[int]:
         return {key for key, account in self.accounts.items() if account.number in numbers}

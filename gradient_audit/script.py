@@ -16,8 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from zipfile import is_zipfile
 
-from torch import _compile
-from torch._dynamo import eval_frame
+import torch
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit import mistakes
@@ -219,7 +218,8 @@ def _name_mistake(mistake: mistakes.Mistake, rest: str) -> str:
 
 def _traceback_of_script(raised: BaseException) -> str:
     """Return the traceback without the frames of this package, and of those that called the script."""
-    files = PACKAGE, "<frozen runpy>", runpy.__file__, eval_frame.__file__, _compile.__file__
+    of_compile = (str(Path(torch.__path__[0], name)) for name in ("_compile.py", "_dynamo/eval_frame.py"))
+    files = PACKAGE, "<frozen runpy>", runpy.__file__, *of_compile
     hidden = "|".join(map(re.escape, files))
     trace = "".join(traceback.format_exception(raised))
     return re.sub(rf'^  File "(?:{hidden}).*\n(?:    .*\n)*', "", trace, flags=re.MULTILINE)

@@ -23,6 +23,7 @@ from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
 from gradient_audit.places import Place, current_frames, current_place
+from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
 from gradient_audit.record import Account, Event, Record, Steps
 
 Limit = Callable[["Watcher", Optimizer | None], None]
@@ -67,6 +68,7 @@ class Watcher:
 
     @guarded
     def add_hooks(self) -> None:
+        self.record.missing = missing_parts()
         self.networks.start(self)
         # A compiled function may call these; `disable` keeps them out of its graph.
         replace(self.hooks, torch.autograd, "backward", torch.compiler.disable(self.watched_backward))
@@ -80,7 +82,9 @@ class Watcher:
         ):
             self.hooks.callback(hook.remove)
         inner = (part for module in self.networks.modules() for part in module.modules())
-        if not any(hasattr(part, "_orig_mod") or part._compiled_call_impl for part in inner):
+        if OPERATIONS not in self.record.missing and not any(
+            hasattr(part, "_orig_mod") or part._compiled_call_impl for part in inner
+        ):
             self.details.start()
 
     def stop(self) -> Record:
@@ -328,7 +332,7 @@ class Watcher:
     @guarded
     def note_error(self, event: Event, roots: list, message: str) -> None:
         event.raised = True
-        if MESSAGE.search(message):
+        if OVERWRITTEN not in self.record.missing and MESSAGE.search(message):
             with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
                 blame = trace_overwritten(event, roots, message, self.lineage, self.raised_versions)
                 self.record.overwritten.append(blame)

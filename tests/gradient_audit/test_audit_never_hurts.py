@@ -20,6 +20,7 @@ from gradient_audit import (
     operations,
     overwritten,
     places,
+    private,
     watch,
 )
 from gradient_audit.guard import guarded
@@ -121,3 +122,53 @@ def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypat
         assert not audit.findings
         with pytest.raises(GradientFlowError, match="gave up"):
             audit.check()
+
+
+@pytest.fixture
+def anew():
+    """Try PyTorch's private names again, before and after a test."""
+    private.missing_parts.cache_clear()
+    yield
+    private.missing_parts.cache_clear()
+
+
+def unpatched(optimizer):
+    optimizer._zero_grad_profile_name = "zero_grad"
+
+
+def raising(*_):
+    raise AttributeError("no such name")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parts"),
+    [
+        (torch.autograd, "_get_sequence_nr", [private.OPERATIONS, private.OVERWRITTEN]),
+        (_python_dispatch, "_get_current_dispatch_mode", [private.OPERATIONS, private.OVERWRITTEN]),
+        (lineage, "SUMS", [private.OPERATIONS]),  # nodes have other names
+        (torch._C._functorch, "get_unwrapped", [private.OPERATIONS]),
+        (torch._C._functorch, "is_functorch_wrapped_tensor", [private.OPERATIONS]),
+        (overwritten, "changed_saved_tensors", [private.OVERWRITTEN]),  # `_raw_saved_*` of the nodes
+        (torch.optim.Optimizer, "_patch_step_function", [private.WAITING]),
+        (torch._dynamo.eval_frame.OptimizedModule, "__init__", [private.COMPILED]),  # `_orig_mod`
+    ],
+)
+def test_where_pytorch_lacks_a_private_name_the_audit_goes_on_and_says_what_is_missing(
+    monkeypatch, anew, owner, name, parts
+):
+    expected = train()
+    monkeypatch.setattr(owner, name, {"SUMS": (), "_patch_step_function": unpatched}.get(name, raising))
+    if name == "_patch_step_function":
+        monkeypatch.delattr(torch.optim.SGD.step, "hooked")
+    with GradientAudit.of_provider(FoundNetworks()) as audit:
+        outcome = train()
+    monkeypatch.undo()
+    assert outcome == expected
+    assert audit.missing == parts
+    assert not audit.failure
+    assert f"the audit does not see {findings.joined(parts)}." in str(audit)
+    assert audit.passes
+
+
+def test_the_pytorch_of_these_tests_lacks_none_of_them(anew):
+    assert private.missing_parts() == []
