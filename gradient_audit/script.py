@@ -27,7 +27,7 @@ from gradient_audit.networks import FoundNetworks
 from gradient_audit.places import PACKAGE
 from gradient_audit.watch import Watcher
 
-MOST_STOPS = 5
+MOST_STOPS = 5  # that a script may catch before the process is ended
 PYTHON = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebooks have it
 MAGIC = re.compile(r"\s*([%!?].*|[\w.*]+\?\??)\s*")  # `%time`, `!ls`, `?net`, `net??`
 ASSIGNED_MAGIC = re.compile(r"(\s*[\w.]+\s*=)\s*[!%].*")  # `files = !ls`
