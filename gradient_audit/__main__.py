@@ -6,16 +6,18 @@ backward pass and a column for each network, and the findings: what is wrong, in
 the line that is the cause is named, and the mistake.
 
     python -m gradient_audit [--iterations 3] [--output report.html] path/to/train.py [its own arguments]
+    python -m gradient_audit [--iterations 3] [--output report.html] -m package.module [its own arguments]
     python -m gradient_audit --error "modified by an inplace operation: [torch.FloatTensor ..."
     python train.py 2>&1 | python -m gradient_audit --error -
     python -m gradient_audit --mistake step-between-backwards
 
-Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is, the script raised or no mistake
-fits, 2 for bad arguments. With --strict, a question is wrong, too. Processes that the script starts, as by `spawn`,
-are not audited.
+Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is, the script raised, no gradient was
+computed, the audit gave up or no mistake fits, 2 for bad arguments. With --strict, a question is wrong, too. Processes
+that the script starts, by `fork` or `spawn`, run on without an audit.
 """
 
 import argparse
+import importlib.machinery
 import io
 import os
 import shlex
@@ -35,7 +37,7 @@ def refuse(message: str) -> NoReturn:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Parse the command line; refuse what cannot be done before the script runs."""
-    parser = argparse.ArgumentParser("gradient_audit", description=__doc__)
+    parser = argparse.ArgumentParser("gradient_audit", description=__doc__, allow_abbrev=False)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--iterations", type=int, default=3, help="steps of every optimizer to watch (default 3)")
     parser.add_argument("--limit", type=int, default=100, help="steps of one optimizer, if others wait (default 100)")
@@ -44,20 +46,30 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--error", metavar="TEXT", help="explain an error message or a log; - reads standard input")
     parser.add_argument("--mistake", metavar="NAME", help="run a mistake, wrong form and right form, by its name")
     parser.add_argument("--list", action="store_true", help="name all mistakes")
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="the module to run, as by python -m")
     parser.add_argument("script", type=Path, nargs="?", help="the file to run, as by python; or a notebook (.ipynb)")
     # argparse, because of REMAINDER: everything after SCRIPT is the script's, also `--iterations`.
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own options")
     parser.error = refuse
     options = parser.parse_args(arguments)
+    if options.module:
+        if options.script is not None:
+            refuse(f"-m {options.module[0]}: give a module or the script {options.script}, not both")
+        options.script, *options.arguments = options.module
     if sum((options.script is not None, options.error is not None, options.mistake is not None, options.list)) != 1:
-        refuse("give one of SCRIPT, --error, --mistake and --list (see --help)")
+        refuse("give one of SCRIPT, -m MODULE, --error, --mistake and --list (see --help)")
     if options.script is None:
         return options
     if own := {"--iterations", "--limit", "--strict", "--output"} & {word.split("=")[0] for word in options.arguments}:
         print(f"note: {', '.join(sorted(own))} goes to the script; the audit's options come before it", file=sys.stderr)
-    if not options.script.is_file():
-        refuse(f"SCRIPT: there is no file {options.script}; give the path of a training script")
-    options.script = options.script.resolve()
+    if options.module:
+        package = options.script.partition(".")[0]
+        if importlib.machinery.PathFinder.find_spec(package, [str(Path.cwd()), *sys.path]) is None:
+            refuse(f"-m: there is no module {package} here; run this in the folder that holds it")
+    else:
+        if not options.script.is_file() and not (options.script / "__main__.py").is_file():
+            refuse(f"SCRIPT: there is no file {options.script}, and no folder with a __main__.py; give one of them")
+        options.script = options.script.resolve()
     if min(options.iterations, options.limit) < 1:
         refuse("--iterations and --limit must be at least 1")
     if options.output is not None:
@@ -74,19 +86,22 @@ def audit(options: argparse.Namespace) -> int:
     from gradient_audit.script import audit_script, report_of  # loads torch, which takes seconds
 
     command = shlex.join(["python", "-m", "gradient_audit", *sys.argv[1:]])  # the script gets arguments of its own
-    audit, ending, trace = audit_script(options.script, options.arguments, options.iterations, options.limit)
-    report = report_of(audit, ending, trace)
-    about = {"script": str(options.script), "ending": ending, "command": command}
-    if options.output is not None:  # before the report is printed: its reader may have left
-        save(options.output, about | audit.data(), report)
-    _accept_all_letters()
-    print(f"\n{report}", flush=True)
-    if trace:
-        print(f"\n{trace}", end="", file=sys.stderr)
-    if options.output is not None:
-        print(f"The report is in {options.output}")
-    failing = ("error", "question") if options.strict else ("error",)
-    return int(bool(trace) or audit.severity in failing)  # that of the worst finding
+
+    def finish(audit, ending: str, trace: str) -> int:
+        report = report_of(audit, ending, trace)
+        about = {"script": str(options.script), "ending": ending, "command": command}
+        if options.output is not None:  # before the report is printed: its reader may have left
+            save(options.output, about | audit.data(), report)
+        _accept_all_letters()
+        print(f"\n{report}", flush=True)
+        if trace:
+            print(f"\n{trace}", end="", file=sys.stderr)
+        if options.output is not None:
+            print(f"The report is in {options.output}", flush=True)
+        failing = ("error", "question") if options.strict else ("error",)
+        return int(bool(trace) or audit.saw_nothing or audit.severity in failing)  # that of the worst finding
+
+    return audit_script(options.script, options.arguments, (options.iterations, options.limit), finish)
 
 
 def explain(text: str) -> int:

@@ -9,9 +9,11 @@ from types import TracebackType
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
+from torch.optim.optimizer import Optimizer
 
-from gradient_audit.findings import Finding
+from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import ids_of, parameters_of
+from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
@@ -60,6 +62,8 @@ class GradientAudit:
         self.findings: list[Finding] = []
         self.optimizers_seen: list[dict] = []
         self.unwatched = ""  # why nothing was watched
+        self.failure = ""  # what raised inside the audit
+        self.missing: list[str] = []  # parts of the answer that this version of PyTorch does not give
 
     @classmethod
     def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
@@ -76,18 +80,35 @@ class GradientAudit:
             return self
         watcher = Watcher(self._provider, self._limit)
         watcher.start()
-        self._watcher = watcher
+        self._watcher, self.record = watcher, watcher.record
         self.events, self.passes = watcher.record.events, watcher.record.passes
-        self.findings, self.optimizers_seen, self.unwatched = [], [], ""
+        self.findings, self.optimizers_seen, self.unwatched, self.failure = [], [], "", ""
         return self
 
     def __exit__(self, kind: object, _error: object, trace: TracebackType | None) -> None:
         """Remove the hooks, then find what is wrong, doubtful or wasteful."""
         if self.unwatched:
             return
+        if Watcher.watching is not self._watcher:
+            self.events, self.passes, self.unwatched = [], [], "Not watched: this is a forked process."
+            return
+        stopped, self.record.closed = self.record.closed, bool(self.record.failure)
+        self._settle(trace)
+        optimizers, self.record = self._watcher.find_optimizers() or [], self._watcher.stop()
+        self.missing = self.record.missing
+        self._judge(optimizers, ended=self._limit is None or not (stopped or kind))
+        if failure := self.record.failure:
+            self.failure, self.events, self.passes, self.findings = failure, [], [], []
+        del self._watcher, self.record  # they hold the optimizers
+
+    @guarded
+    def _settle(self, trace: TracebackType | None) -> None:
         self.networks = self._provider.settle(trace)
-        optimizers, record = self._watcher.find_optimizers(), self._watcher.stop()
-        self.findings = judge(record, self.networks, optimizers, ended=self._limit is None or kind is None)
+
+    @guarded
+    def _judge(self, optimizers: list[Optimizer], *, ended: bool) -> None:
+        record = self.record
+        self.findings = judge(record, self.networks, optimizers, ended=ended)
         self.events = record.events
         for optimizer in optimizers:
             places = record.steps[id(optimizer)].places if id(optimizer) in record.steps else {}
@@ -100,22 +121,33 @@ class GradientAudit:
                 "fused": any(group.get("fused") for group in optimizer.param_groups),
             }
             self.optimizers_seen.append(seen)
-        del self._watcher  # it holds the optimizers
+
+    @property
+    def saw_nothing(self) -> bool:
+        """Whether no gradient was computed."""
+        return not any(event.kind in ("backward", "grad") for event in self.events)
 
     @property
     def severity(self) -> str:
-        """That of the worst finding, or ""."""
-        return self.findings[0].severity if self.findings else ""
+        """That of the worst finding, or ""; "error" if the audit gave up."""
+        return "error" if self.failure else self.findings[0].severity if self.findings else ""
 
     def check(self, *, questions: bool = False, waste: bool = False) -> None:
-        """Raise GradientFlowError for an error; with `questions` or `waste`, also for a question or for waste."""
+        """Raise GradientFlowError for an error; with `questions` or `waste`, also for a question or for waste.
+
+        Also if the audit gave up, for then it has proved nothing.
+        """
         severities = {"error", *["question"] * questions, *["waste"] * waste}
         if wrong := [finding for finding in self.findings if finding.severity in severities]:
             raise GradientFlowError("\n".join(map(str, wrong)))
+        if self.failure:
+            raise GradientFlowError(self.verdict)
 
     @property
     def verdict(self) -> str:
         """The answer in a sentence or two, with the finding to look at first."""
+        if self.failure:
+            return f"The audit gave up: {self.failure}. Please report it, with your script."
         if not self.passes:
             return self.unwatched or "No backward pass ran."
         if not self.findings:
@@ -130,6 +162,13 @@ class GradientAudit:
             return f"{opening} a backward pass needs a tensor as it was before it was changed in place.\n{facts}"
         at = f" ({first.line})" if first.line and first.line not in first.text else ""
         return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure}"
+
+    @property
+    def gaps(self) -> str:
+        """What this version of PyTorch does not show, in a sentence."""
+        return (
+            f"With PyTorch {torch.__version__}, the audit does not see {joined(self.missing)}." if self.missing else ""
+        )
 
     @property
     def listing(self) -> str:
@@ -167,15 +206,16 @@ class GradientAudit:
         return str(self)
 
     def __str__(self) -> str:
-        return "\n\n".join(part for part in (self.verdict, self.table, self.listing) if part)
+        return "\n\n".join(part for part in (self.verdict, self.gaps, self.table, self.listing) if part)
 
     def data(self) -> dict:
         """Return all of it as what `json.dump` takes; `Event` explains the cells."""
         paths = (re.search(r"-packages[/\\](\w+)", event.place.via) for event in self.events)
         libraries = dict.fromkeys(sys.modules.get(path[1]) for path in paths if path)
         trainers = [f"{m.__name__} {m.__version__}" for m in libraries if hasattr(m, "__version__")]
+        versions = [f"PyTorch {torch.__version__}", f"Python {platform.python_version()}", *trainers]
         return {
-            "made_with": ", ".join([f"PyTorch {torch.__version__}", f"Python {platform.python_version()}", *trainers]),
+            "made_with": f"{', '.join(versions)}{'. ' * bool(self.missing)}{self.gaps}",
             "severity": self.severity,
             "verdict": self.verdict,
             "networks": [

@@ -15,6 +15,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import ids_of, parameters_of
+from gradient_audit.guard import guarded, replace
 from gradient_audit.places import PACKAGE, construction_place, frames
 
 HEADS = 6  # more children than that are layers
@@ -65,37 +66,44 @@ class FoundNetworks(Networks):
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
     def start(self, recorder: object) -> None:
-        self.recorder = recorder
-        self.hooks = [
-            registration.register_module_parameter_registration_hook(lambda module, *_: self.add(module)),
-            registration.register_module_module_registration_hook(self.join),
-        ]
+        self.recorder, self.record = recorder, recorder.record
+        recorder.hooks.callback(registration.register_module_parameter_registration_hook(self.add).remove)
+        recorder.hooks.callback(registration.register_module_module_registration_hook(self.join).remove)
         # A hook on every forward pass would find copies, too, but torch.compile would trace it into each graph.
-        self.setstate = nn.Module.__setstate__
-        nn.Module.__setstate__ = lambda module, state: self.restore(module, state)
-        self.init = original = Optimizer.__init__
+        setstate, init = nn.Module.__setstate__, Optimizer.__init__
 
-        @functools.wraps(original)
+        def watched_setstate(module, state):
+            setstate(module, state)
+            self.add_copy(module)
+
+        @functools.wraps(init)
         def watched_init(optimizer, *args, **kwargs):
-            recorder.record.made[optimizer] = construction_place(optimizer)
-            original(optimizer, *args, **kwargs)
+            self.note_optimizer(optimizer)
+            init(optimizer, *args, **kwargs)
 
-        Optimizer.__init__ = watched_init
+        replace(recorder.hooks, nn.Module, "__setstate__", watched_setstate)
+        replace(recorder.hooks, Optimizer, "__init__", watched_init)
 
-    def add(self, module: nn.Module) -> None:
+    @guarded
+    def note_optimizer(self, optimizer: Optimizer) -> None:
+        self.record.made[optimizer] = construction_place(optimizer)
+
+    @guarded
+    def add(self, module: nn.Module, *_: object) -> None:
         if module not in self.known:
             self.known[module] = None
-            self.recorder.record.made[module] = construction_place(module)
+            self.record.made[module] = construction_place(module)
             self.unnamed = True
 
+    @guarded
     def join(self, parent: nn.Module, name: str, child: nn.Module | None) -> None:
         if child is not None and name != "_orig_mod":  # a compiled module is not a parent but the same network
             self.add(parent)
             self.add(child)
 
-    def restore(self, module: nn.Module, state: dict) -> None:
+    @guarded
+    def add_copy(self, module: nn.Module) -> None:
         # Of a network that is copied or unpickled, no registration hook is called.
-        self.setstate(module, state)
         self.recorder.expect_parameters()
         self.add(module)
 
@@ -136,9 +144,6 @@ class FoundNetworks(Networks):
 
     def settle(self, trace: TracebackType | None = None) -> dict[str, nn.Module]:
         """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds."""
-        nn.Module.__setstate__, Optimizer.__init__ = self.setstate, self.init
-        for hook in self.hooks:
-            hook.remove()
         self.name_modules([frame for frame, _ in traceback.walk_tb(trace)])  # the frames of what the script raised
         gc.collect()  # dead modules that hold one another
         self.recorder.expect_parameters()
@@ -146,7 +151,7 @@ class FoundNetworks(Networks):
         for optimizer in self.recorder.find_optimizers():
             for parameter in parameters_of(optimizer):
                 holders[id(parameter)].add(id(optimizer))
-        record = self.recorder.record
+        record = self.record
         concerned = holders.keys() | record.keys_of(set().union(*(event.reached for event in record.events)))
         # A network outside of the training, as an average of weights is, whose forward passes build graphs.
         modules = [module for event in record.forwards if event.graph and (module := event.module()) is not None]

@@ -4,7 +4,7 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import nn
@@ -14,6 +14,7 @@ from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradient_audit.graph import nodes_of, parameters_of, storage_address, tensors_in
+from gradient_audit.guard import guarded, replace
 from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_callers, current_frames, current_place
@@ -34,25 +35,21 @@ class Details:
         self.forwards: list[list[Event]] = []  # for each forward pass that runs, those recorded inside of it
         self.node_hooks: list = []
         self.outputs: dict[int, Event] = {}  # of a node's sequence number: the event whose output it made
+        self.hooks = ExitStack()  # removes those that `start` adds
         self.mode = _Operations(self.note_operation)
 
     def start(self) -> None:
-        self.zero_grads = Optimizer.zero_grad, nn.Module.zero_grad
-        Optimizer.zero_grad, nn.Module.zero_grad = map(self.watched_zero_grad, self.zero_grads)
-        self.forward_hooks = [
-            registration.register_module_forward_pre_hook(self.begin_forward),
-            registration.register_module_forward_hook(self.end_forward, always_call=True),
-        ]
+        for kind in (Optimizer, nn.Module):
+            replace(self.hooks, kind, "zero_grad", self.watched_zero_grad(kind.zero_grad))
+        self.hooks.callback(registration.register_module_forward_pre_hook(self.begin_forward).remove)
+        self.hooks.callback(registration.register_module_forward_hook(self.end_forward, always_call=True).remove)
         self.active = True
         self.mode.__enter__()
 
     def stop(self) -> None:
         self.pause()
-        if self.active:
-            self.active = False
-            Optimizer.zero_grad, nn.Module.zero_grad = self.zero_grads
-            for hook in self.forward_hooks:
-                hook.remove()
+        self.active = False
+        self.hooks.close()
 
     def is_elsewhere(self) -> bool:
         """Return whether this is another thread, and not one of autograd's own at work on a watched pass."""
@@ -61,7 +58,7 @@ class Details:
 
     def pause(self) -> bool:
         """Stop watching operations, as autograd's and the optimizers' own; return whether they were watched."""
-        watching = _python_dispatch._get_current_dispatch_mode() is self.mode
+        watching = self.active and _python_dispatch._get_current_dispatch_mode() is self.mode
         if watching:
             self.mode.__exit__(None, None, None)
         return watching
@@ -83,19 +80,25 @@ class Details:
         @functools.wraps(original)
         def zero_grad(of, *args, **kwargs):
             if self.active and not torch.compiler.is_compiling() and not self.is_elsewhere():
-                parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
-                event = Event("zero_grad", current_place(), reached=self.record.numbers_of(parameters))
-                self.record.events.append(event)
+                self.note_zero_grad(of)
             return original(of, *args, **kwargs)
 
         return zero_grad
 
+    @guarded
+    def note_zero_grad(self, of: Optimizer | nn.Module) -> None:
+        parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
+        event = Event("zero_grad", current_place(), reached=self.record.numbers_of(parameters))
+        self.record.events.append(event)
+
+    @guarded
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
         if not (torch.compiler.is_compiling() or self.call or self.is_elsewhere()):
             if not self.forwards:
                 self.before_forward()
             self.forwards.append([])
 
+    @guarded
     def end_forward(self, module: nn.Module, _args: tuple, output: object) -> None:
         """Record a forward pass of a network, or one that is not part of another."""
         if torch.compiler.is_compiling() or self.call or not self.forwards or self.is_elsewhere():
@@ -116,15 +119,17 @@ class Details:
         """Note whether a backward pass comes through the graph of the output, and how long the graph exists."""
         event.callers = current_callers()
         for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
-
-            def note_need(*_: object, event=event) -> None:
-                event.needed = True
-                if self.call and self.call.kind == "grad" and event.module:
-                    self.call.through.append(event.module)
-
-            self.node_hooks.append(node.register_prehook(note_need))
-            event.graph.append(weakref.ref(note_need))
+            hook = functools.partial(self.note_need, event)
+            self.node_hooks.append(node.register_prehook(hook))
+            event.graph.append(weakref.ref(hook))
             self.outputs[node._sequence_nr()] = event
+
+    @guarded
+    def note_need(self, event: Event, _gradients: tuple) -> None:
+        """Note that a pass has come through the graph of an event."""
+        event.needed = True
+        if self.call and self.call.kind == "grad" and event.module:
+            self.call.through.append(event.module)
 
     def outputs_in(self, roots: list) -> list[tuple[weakref.ref, set[int]]]:
         """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""
@@ -134,6 +139,7 @@ class Details:
         several = len(made) > 1  # else nothing leads through one module to another
         return [(e.module, self.lineage.reach([node])[0] if several else set()) for node, e in made if e.module]
 
+    @guarded
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
         if self.call or self.steps or torch.compiler.is_compiling():

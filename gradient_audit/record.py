@@ -146,6 +146,9 @@ class Record:
     overwritten: list[Overwritten] = field(default_factory=list)
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
+    closed: bool = False  # whether the hooks record nothing more
+    failure: str = ""  # what raised inside the audit
+    missing: list[str] = field(default_factory=list)  # the parts of the answer that this PyTorch does not give
 
     def keys_of(self, numbers: Set[int]) -> set[int]:
         return {key for key, account in self.accounts.items() if account.number in numbers}

@@ -1,5 +1,7 @@
 """Audit a training script, without a change to it: run it as `__main__` until its optimizers have stepped."""
 
+import ast
+import asyncio
 import json
 import linecache
 import os
@@ -8,12 +10,13 @@ import runpy
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from inspect import CO_COROUTINE
 from pathlib import Path
 from types import ModuleType
+from zipfile import is_zipfile
 
-from torch import _compile
-from torch._dynamo import eval_frame
+import torch
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit import mistakes
@@ -24,49 +27,73 @@ from gradient_audit.networks import FoundNetworks
 from gradient_audit.places import PACKAGE
 from gradient_audit.watch import Watcher
 
+MOST_STOPS = 5  # that a script may catch before the process is ended
+PYTHON = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebooks have it
+MAGIC = re.compile(r"\s*([%!?].*|[\w.*]+\?\??)\s*")  # `%time`, `!ls`, `?net`, `net??`
+ASSIGNED_MAGIC = re.compile(r"(\s*[\w.]+\s*=)\s*[!%].*")  # `files = !ls`
+NOTHING_RAN = (
+    " If it trains in processes that it starts, make it train in its own: these are not audited. Options that it needs "
+    "in order to train come after its name."
+)
+
 
 class Stop(BaseException):
     """Ends the script from inside a step; an `except Exception` in the script does not catch it."""
 
 
 class StepLimit:
-    """Raises Stop after enough steps.
+    """Raises Stop after enough steps, and again if the script has caught it; after MOST_STOPS of them, it calls `end`.
 
     Enough is `iterations` steps of every optimizer, or `limit` of one; without optimizers, as many backward passes of
     each line, or `limit` in all.
     """
 
-    def __init__(self, iterations: int, limit: int):
-        self.iterations, self.limit = iterations, limit
+    def __init__(self, iterations: int, limit: int, end: Callable[[], None]):
+        self.iterations, self.limit, self.end = iterations, limit, end
+        self.stops = 0
         self.steps: Counter[int] = Counter()  # by the id of the optimizer
+        self.passes = 0
 
     def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
         """Count a step of `optimizer`, or, if it is None, the passes so far; stop if it is the last one wanted."""
+        if self.stops or self.is_enough(watcher, optimizer):
+            watcher.record.closed = True  # what a script does that has caught Stop is no training
+            self.stops += 1
+            if self.stops > MOST_STOPS:
+                self.end()
+            raise Stop
+
+    def is_enough(self, watcher: Watcher, optimizer: Optimizer | None) -> bool:
+        """Count, and return whether there were enough."""
         if optimizer is not None:
             self.steps[id(optimizer)] += 1
             if min(self.steps.values()) >= self.iterations:
                 self.steps.update(dict.fromkeys(self.waiting_optimizers(watcher), 0))
-            if min(self.steps.values()) >= self.iterations or self.steps[id(optimizer)] >= self.limit:
-                raise Stop
-        elif not self.steps:
-            passes = Counter(p.place for p in watcher.record.passes)
-            enough = passes and min(passes.values()) >= self.iterations and not watcher.find_optimizers()
-            if enough or passes.total() >= self.limit:
-                raise Stop
+            return min(self.steps.values()) >= self.iterations or self.steps[id(optimizer)] >= self.limit
+        if self.steps:
+            return False
+        passes = Counter(p.place for p in watcher.record.passes)
+        enough = passes and min(passes.values()) >= self.iterations and not watcher.find_optimizers()
+        if enough or self.passes >= self.limit:
+            return True
+        self.passes += 1  # an audit that has given up records none
+        return False
 
     def waiting_optimizers(self, watcher: Watcher) -> list[int]:
         """Return the optimizers that have not stepped, by id, without those whose parameters others step."""
         stepped = {id(p) for steps in watcher.record.steps.values() for p in parameters_of(steps.optimizer)}
         return [
             id(optimizer)
-            for optimizer in watcher.find_optimizers()
+            for optimizer in watcher.find_optimizers() or ()
             if id(optimizer) not in watcher.record.steps and {*map(id, parameters_of(optimizer))} - stepped
         ]
 
     def ending(self, audit: GradientAudit) -> str:
-        """Say why the script was stopped."""
+        """Say how the script ended, or why it was stopped."""
+        if not self.stops:
+            return "The script ended by itself."
         if not self.steps:
-            return f"Stopped after {len(audit.passes)} backward passes; no optimizer had stepped."
+            return f"Stopped after {self.passes} backward passes; no optimizer had stepped."
         if min(self.steps.values()) < self.iterations:
             late = (seen for seen in audit.optimizers_seen if seen["steps"] < self.iterations)
             names = joined(f"{seen['class']} of {joined(seen['networks'])}" for seen in late) or "another"
@@ -77,37 +104,73 @@ class StepLimit:
         return f"Stopped after {self.iterations} steps of every optimizer."
 
 
-def audit_script(script: Path, arguments: list[str], iterations: int, limit: int) -> tuple[GradientAudit, str, str]:
-    """Run a script, given by its absolute path, under the audit; return this, how it ended, and its traceback or ""."""
-    limits = StepLimit(iterations, limit)
+def audit_script(
+    script: Path | str, arguments: list[str], limits: tuple[int, int], finish: Callable[[GradientAudit, str, str], int]
+) -> int:
+    """Run a script under the audit; return what `finish` returns, which gets it, how the script ended, its traceback.
+
+    script: the absolute path, or the name of a module. limits: steps of every optimizer, and of one. The traceback is
+    "" if the script raised nothing. Where the script ends the process, by `os._exit`, this calls `finish` before.
+    """
+    process, end_process = os.getpid(), os._exit
+
+    def end(status: int = 0) -> None:
+        if os.getpid() == process:
+            audit.__exit__(None, None, None)
+            status = finish(audit, limit.ending(audit), "") or status
+            sys.stderr.flush()
+        end_process(status)
+
     os.environ["GRADIENT_AUDIT"] = "1"  # tells the script that it will be ended, so that it can leave no files
-    audit = GradientAudit.of_provider(FoundNetworks(), limits)
-    trace, ending = "", "The script ended by itself."
+    os._exit, limit = end, StepLimit(*limits, end)
+    audit = GradientAudit.of_provider(FoundNetworks(), limit)
+    trace, raising = "", ""
     try:
         with audit:
             run_as_main(script, arguments)
-    except Stop:
-        ending = limits.ending(audit)
+            if os.getpid() != process:  # forked: it ends as without the audit
+                sys.exit()
     except BaseException as raised:
-        if not isinstance(raised, SystemExit) or raised.code:
+        if os.getpid() != process:
+            raise
+        if not limit.stops and (not isinstance(raised, SystemExit) or raised.code):
             trace = _traceback_of_script(raised)
-            ending = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
+            raising = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
     finally:
+        os._exit = end_process
         os.environ.pop("GRADIENT_AUDIT", None)  # the script may have removed it
-    return audit, ending, trace
+    return finish(audit, raising or limit.ending(audit), trace)
 
 
-def run_as_main(script: Path, arguments: list[str]) -> None:
-    """Run the script as `python script arguments` would; of a notebook, the code cells in their order."""
-    sys.path[0], sys.argv = str(script.parent), [str(script), *arguments]  # not the folder that this package came from
-    if script.suffix != ".ipynb":
+def run_as_main(script: Path | str, arguments: list[str]) -> None:
+    """Run a script as `python script arguments` would, a module as `python -m`; of a notebook, the code cells."""
+    packed = isinstance(script, Path) and (script.is_dir() or is_zipfile(script))
+    folder = Path.cwd() if isinstance(script, str) else script if packed else script.parent
+    root = Path(PACKAGE).parent
+    own = {root} if (root / "pyproject.toml").is_file() else set()  # its `common` and `scripts` are not the script's
+    sys.path[:] = [str(folder), *(path for path in sys.path[1:] if Path(path).resolve() not in own)]
+    sys.argv = [str(script), *arguments]
+    if isinstance(script, str):
+        runpy.run_module(script, run_name="__main__", alter_sys=True)
+    elif script.suffix == ".ipynb":
+        run_cells(script)
+    else:
         runpy.run_path(str(script), run_name="__main__")
-        return
+
+
+def run_cells(notebook: Path) -> None:
+    """Run the code cells of a notebook in their order."""
     sys.modules["__main__"] = module = ModuleType("__main__")
-    for number, source in code_cells(script):
-        file = f"{script}[{number}]"
+    module.display = lambda *things, **_: print(*things, sep="\n")
+    loop = asyncio.new_event_loop()
+    for number, source in code_cells(notebook):
+        file = f"{notebook}[{number}]"
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file  # for whoever shows its lines
-        exec(compile(source, file, "exec"), vars(module))
+        code = compile(source, file, "exec", PYTHON)
+        if code.co_flags & CO_COROUTINE:  # it awaits
+            loop.run_until_complete(eval(code, vars(module)))
+        else:
+            exec(code, vars(module))
 
 
 def code_cells(notebook: Path) -> Iterator[tuple[int, str]]:
@@ -116,18 +179,28 @@ def code_cells(notebook: Path) -> Iterator[tuple[int, str]]:
     for number, cell in enumerate((cell for cell in cells if cell["cell_type"] == "code"), 1):
         lines = "".join(cell["source"]).splitlines()
         of_cell = "".join(lines[:1]).startswith("%%")  # a magic that takes the whole cell
-        for index, line in enumerate(lines):
-            if of_cell or line.lstrip().startswith(("%", "!")):
+        for index, line in enumerate(lines if not _is_python("\n".join(lines)) else ()):
+            assigned = ASSIGNED_MAGIC.fullmatch(line)
+            if of_cell or assigned or MAGIC.fullmatch(line):
                 if index == 0 or not of_cell:
                     print(f"note: {notebook.name}[{number}]: {line.strip()} is skipped", file=sys.stderr)
-                lines[index] = line[: len(line) - len(line.lstrip())] + "pass"
+                indent = line[: len(line) - len(line.lstrip())]
+                lines[index] = f"{assigned[1]} []" if assigned and not of_cell else f"{indent}pass"
         yield number, "\n".join(lines) + "\n"
+
+
+def _is_python(source: str) -> bool:
+    try:
+        compile(source, "cell", "exec", PYTHON)
+    except SyntaxError:
+        return False
+    return True
 
 
 def report_of(audit: GradientAudit, ending: str, trace: str) -> str:
     """Return the report on a script as Markdown: the answer first."""
     if not trace:
-        return f"{audit}\n\n{ending}"
+        return f"{audit}\n\n{ending}" + NOTHING_RAN * (audit.saw_nothing and not audit.failure)
     blamed = next((finding for finding in audit.findings if finding.facts), None)
     if blamed is None:
         answer = [ending, *(_name_mistake(m, f": {m.title} {m.cure}") for m in mistakes.match(trace)[:1])]
@@ -145,7 +218,8 @@ def _name_mistake(mistake: mistakes.Mistake, rest: str) -> str:
 
 def _traceback_of_script(raised: BaseException) -> str:
     """Return the traceback without the frames of this package, and of those that called the script."""
-    files = PACKAGE, "<frozen runpy>", runpy.__file__, eval_frame.__file__, _compile.__file__
+    of_compile = (str(Path(torch.__path__[0], name)) for name in ("_compile.py", "_dynamo/eval_frame.py"))
+    files = PACKAGE, "<frozen runpy>", runpy.__file__, *of_compile
     hidden = "|".join(map(re.escape, files))
     trace = "".join(traceback.format_exception(raised))
     return re.sub(rf'^  File "(?:{hidden}).*\n(?:    .*\n)*', "", trace, flags=re.MULTILINE)

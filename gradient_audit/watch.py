@@ -1,10 +1,11 @@
 """Watching: hooks on backward passes, parameters and optimizer steps, which fill a `Record` and change no number."""
 
 import gc
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import count
 
@@ -16,11 +17,13 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, storage_address, tensors_in
+from gradient_audit.guard import guarded, replace
 from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
 from gradient_audit.places import Place, current_frames, current_place
+from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
 from gradient_audit.record import Account, Event, Record, Steps
 
 Limit = Callable[["Watcher", Optimizer | None], None]
@@ -52,6 +55,8 @@ class Watcher:
         self.watched_in_detail = 0  # passes; of those of one step's closure, one
         self.closure_calls = 0  # of the step that runs
         self.kept_optimizers: list[Optimizer] = []  # the script may drop them at its end
+        self.originals = torch.autograd.backward, torch.autograd.grad, torch.compile
+        self.hooks = ExitStack()  # removes them
 
     def start(self) -> None:
         """Begin to watch; raises RuntimeError if another audit watches: both would replace the same functions."""
@@ -59,43 +64,58 @@ class Watcher:
             raise RuntimeError("another gradient audit is under way in this process; end it before this one begins")
         Watcher.watching = self
         self.details.thread = None if self.limit else threading.get_ident()  # a script may train in another thread
+        self.add_hooks()
+
+    @guarded
+    def add_hooks(self) -> None:
+        self.record.missing = missing_parts()
         self.networks.start(self)
-        self.originals = torch.autograd.backward, torch.autograd.grad, torch.compile
         # A compiled function may call these; `disable` keeps them out of its graph.
-        torch.autograd.backward = torch.compiler.disable(self.watched_backward)
-        torch.autograd.grad = torch.compiler.disable(self.watched_grad)
-        torch.compile = self.watched_compile
-        self.hooks = [
+        replace(self.hooks, torch.autograd, "backward", torch.compiler.disable(self.watched_backward))
+        replace(self.hooks, torch.autograd, "grad", torch.compiler.disable(self.watched_grad))
+        replace(self.hooks, torch, "compile", self.watched_compile)
+        for hook in (
             register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)),
             register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)),
             registration.register_module_parameter_registration_hook(self.expect_parameters),
             registration.register_module_module_registration_hook(self.expect_parameters),
-        ]
+        ):
+            self.hooks.callback(hook.remove)
         inner = (part for module in self.networks.modules() for part in module.modules())
-        if not any(hasattr(part, "_orig_mod") or part._compiled_call_impl for part in inner):
+        if OPERATIONS not in self.record.missing and not any(
+            hasattr(part, "_orig_mod") or part._compiled_call_impl for part in inner
+        ):
             self.details.start()
 
     def stop(self) -> Record:
-        """Remove the hooks, look at the gradients a last time, and return the record."""
+        """Look at the gradients a last time, remove the hooks, and return the record."""
+        self.details.stop()
+        self.complete_record()
+        self.remove_hooks()
+        return self.record
+
+    def remove_hooks(self) -> None:
         Watcher.watching, self.details.thread = None, -1  # that of no thread
         self.details.stop()
+        self.hooks.close()
+        for hook in [*self.details.node_hooks, *(account.hook for account in self.record.accounts.values())]:
+            if hook:
+                hook.remove()
+
+    @guarded
+    def complete_record(self) -> None:
         self.look_at_parameters()
         for event in self.record.events:
             event.gone = bool(event.graph) and not any(node() for node in event.graph)
-        torch.autograd.backward, torch.autograd.grad, torch.compile = self.originals
-        accounts = list(self.record.accounts.values())
-        parameters = (account.parameter() for account in accounts)
+        parameters = (account.parameter() for account in self.record.accounts.values())
         grown = {storage_address(p) for p in parameters if p is not None and p.grad_fn is not None}
         last_writes = {write.storage: write.place for write in self.lineage.writes}
         self.record.grown = [place for storage, place in last_writes.items() if storage in grown]
-        hooks = [*self.hooks, *self.details.node_hooks, *(account.hook for account in accounts if account.hook)]
-        for hook in hooks:
-            hook.remove()
-        return self.record
 
     def expect_parameters(self, *_: object) -> None:
         self.new_parameters = True
 
+    @guarded
     def find_optimizers(self) -> list[Optimizer]:
         """Return the optimizers that stepped or hold a watched parameter; wrappers, whose `step` has no hooks, not."""
         self.open_accounts()
@@ -132,6 +152,7 @@ class Watcher:
         if account.hook is None and parameter.requires_grad and parameter.is_leaf:
             account.hook = parameter.register_post_accumulate_grad_hook(partial(self.note_gradient, account.number))
 
+    @guarded
     def note_gradient(self, number: int, parameter: Tensor) -> None:
         if parameter.requires_grad and self.details.call:
             self.details.call.reached.add(number)
@@ -213,16 +234,18 @@ class Watcher:
         self.details.thread = threading.get_ident()
         if self.limit:
             self.limit(self, None)
-        losses = tensors_in(args[0] if args else kwargs.get("tensors"))
-        roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         with self.details.paused():  # looking at gradients is no operation of the script
-            event = self.begin_pass(losses, roots)
+            event, roots = self.begin_pass(args[0] if args else kwargs.get("tensors")) or (None, ())
             try:
                 return self.call_autograd(event, roots, original, args, kwargs)
             finally:
                 self.end_pass(event)
 
-    def begin_pass(self, losses: list[Tensor], roots: list) -> Event:
+    @guarded
+    def begin_pass(self, losses: object) -> tuple[Event, list]:
+        """Return the new pass, and the roots of its graph."""
+        losses = tensors_in(losses)
+        roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         self.look_at_parameters()
         self.details.steps = 0
         event = Event("backward", current_place(), number=len(self.record.passes))
@@ -237,8 +260,9 @@ class Watcher:
             self.record.calls.append(event)
         self.record.events.append(event)
         self.record.passes.append(event)
-        return event
+        return event, roots
 
+    @guarded
     def end_pass(self, event: Event) -> None:
         reached = {key: account for key, account in self.record.accounts.items() if account.number in event.reached}
         calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
@@ -260,42 +284,58 @@ class Watcher:
     def watched_grad(self, outputs, inputs, *args, **kwargs):
         original = self.originals[1]
         outputs, inputs = (tuple(x) if isinstance(x, Iterator) else x for x in (outputs, inputs))  # read once
+        create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
+        event, roots = self.begin_grad(outputs, inputs, create_graph) or (None, ())
+        if event is None:
+            return original(outputs, inputs, *args, **kwargs)
+        gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
+        self.end_grad(event, inputs, gradients)
+        return gradients
+
+    @guarded
+    def begin_grad(self, outputs: object, inputs: object, create_graph: bool) -> tuple[Event, list] | None:
+        """Return the call, and the roots of its graph; None if it is not to be watched."""
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
         plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
         if self.details.is_elsewhere() or self.details.call or not plain:
-            return original(outputs, inputs, *args, **kwargs)
+            return None
         self.open_accounts()
-        create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
         event = Event("grad", current_place(), create_graph=create_graph)
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.record.numbers_of(leaves_between(roots, ends))
         self.record.events.append(event)
-        gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
+        return event, roots
+
+    @guarded
+    def end_grad(self, event: Event, inputs: object, gradients: tuple) -> None:
         if self.details.active:
             self.details.follow_graph(event, gradients)
-            inputs_from = self.lineage.sources_of(ends)
+            inputs_from = self.lineage.sources_of(tensors_in(inputs))
             sources = of_kind(PARAMETER, inputs_from) | of_kind(FORWARD, inputs_from)
             sources |= sum(bit(PARAMETER, number) for number in event.reached)
             self.lineage.derive(gradients, sources | bit(CALL, len(self.record.calls)))
             self.record.calls.append(event)
-        return gradients
 
-    def call_autograd(self, event: Event, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
+    def call_autograd(self, event: Event | None, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
         """Call autograd; if a tensor that it needs was changed in place, trace by whom."""
         self.details.call = event
         try:
             with self.details.paused():
                 return function(*args, **kwargs)
         except BaseException as error:
-            event.raised = True
-            if MESSAGE.search(str(error)):
-                with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
-                    blame = trace_overwritten(event, roots, str(error), self.lineage, self.raised_versions)
-                    self.record.overwritten.append(blame)
+            self.note_error(event, roots, str(error))
             raise
         finally:
             self.details.call = None
+
+    @guarded
+    def note_error(self, event: Event, roots: list, message: str) -> None:
+        event.raised = True
+        if OVERWRITTEN not in self.record.missing and MESSAGE.search(message):
+            with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
+                blame = trace_overwritten(event, roots, message, self.lineage, self.raised_versions)
+                self.record.overwritten.append(blame)
 
     def watched_compile(self, *args, **kwargs):
         """Call `torch.compile` without the details: hooks and modes would change what is compiled."""
@@ -304,6 +344,7 @@ class Watcher:
 
     # Steps.
 
+    @guarded
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Record a step before it runs; one with a closure uses the gradients that each call of the closure leaves."""
         if self.details.is_elsewhere():
@@ -334,6 +375,7 @@ class Watcher:
             return args, {**kwargs, "closure": watched_closure}
         return (args[0], watched_closure, *args[2:]), kwargs
 
+    @guarded
     def record_step(self, optimizer: Optimizer) -> None:
         found_inf = getattr(optimizer, "found_inf", None)
         if found_inf is not None and found_inf.item():
@@ -382,9 +424,14 @@ class Watcher:
             steps.sums.setdefault(frozenset(sources), (set(), place))[0].add(account.number)
 
     def after_step(self, optimizer: Optimizer, _args: tuple, _kwargs: dict) -> None:
+        if not self.details.is_elsewhere():
+            self.end_step(optimizer)
+            if self.limit:
+                self.limit(self, optimizer)
+
+    @guarded
+    def end_step(self, optimizer: Optimizer) -> None:
         """Note the versions after the step, and raise those that the step changed behind autograd's back."""
-        if self.details.is_elsewhere():
-            return
         self.details.steps = max(self.details.steps - 1, 0)
         steps = self.record.steps.get(id(optimizer))
         place = next(reversed(steps.places), None) if steps else None
@@ -398,8 +445,6 @@ class Watcher:
             account.steps.append((parameter._version, place))
             account.version_before = -1
         self.networks.hold({*map(id, parameters_of(optimizer))})
-        if self.limit:
-            self.limit(self, optimizer)
         if not self.details.steps:
             self.closure_calls = 0
             self.stop_details()
@@ -409,3 +454,12 @@ class Watcher:
 
 def _subclasses(kind: type) -> set[type]:
     return {kind}.union(*map(_subclasses, kind.__subclasses__()))
+
+
+def _leave_forked_process() -> None:
+    if Watcher.watching:
+        Watcher.watching.remove_hooks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_forked_process)

@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -288,8 +289,8 @@ optimizer.step()
     [
         (
             "import os, sys; print('told:', os.environ['GRADIENT_AUDIT']); os.environ.clear(); sys.exit(0)",
-            0,
-            "told: 1\n\nNo backward pass ran.\n\nThe script ended by itself.",
+            1,  # a check that watched nothing must not pass
+            "told: 1\n\nNo backward pass ran.\n\nThe script ended by itself. If it trains in processes that it starts,",
         ),
         ("import no_such_module", 1, "The script raised ModuleNotFoundError: No module named 'no_such_module'"),
         (
@@ -305,6 +306,69 @@ def test_scripts_that_train_nothing(write, script, status, words):
     assert not findings(done)
     assert "mistake" not in done.stdout
     assert done.returncode == status
+
+
+LOOP = """
+for step in range(5):
+    optimizer.zero_grad()
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_forked_processes_train_on_without_the_audit_and_the_parents_report_is_about_the_parent(write):
+    script = f"""{NETWORK}
+import multiprocessing, os, sys
+def train(name):
+    {LOOP.replace(chr(10), chr(10) + "    ")}
+    print(name, "trained", step + 1, "times", torch.autograd.backward.__module__, flush=True)
+child = multiprocessing.get_context("fork").Process(target=train, args=("one",))
+child.start(), child.join()
+if not (number := os.fork()):
+    train("two")  # and goes on to the end of the script
+    sys.exit(7)
+print("they ended with", child.exitcode, os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]), flush=True)
+"""
+    done = run(write(script))
+    assert "one trained 5 times torch.autograd\n" in done.stdout
+    assert "two trained 5 times torch.autograd\n" in done.stdout
+    assert "they ended with 0 7" in done.stdout
+    assert done.stdout.count("No backward pass ran.") == done.stdout.count("The script ended by itself.") == 1
+    assert not done.stderr
+    assert done.returncode == 1
+
+    done = run(write(script + LOOP))
+    assert "Nothing wrong" in done.stdout
+    assert "Stopped after 3 steps" in done.stdout
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("status", "expected"), [(0, 0), (3, 3), ("mistake", 1)])
+def test_a_script_that_ends_by_os_exit_has_a_report(write, status, expected):
+    loop = LOOP.replace("optimizer.zero_grad()", "pass") if status == "mistake" else LOOP
+    done = run("--iterations", 9, write(f"{NETWORK}{loop}import os; os._exit({status if status != 'mistake' else 0})"))
+    assert findings(done) == ["stale"] * (status == "mistake")
+    assert "The script ended by itself." in done.stdout
+    assert done.returncode == expected
+
+
+@pytest.mark.parametrize("loop", ["while True", "for _ in range(4)"])
+def test_a_script_that_catches_what_stops_it_is_stopped_again_and_its_findings_are_of_before(write, loop):
+    script = f"""{NETWORK}
+import torch.nn.functional as F
+{loop}:
+    for part in (optimizer.zero_grad, lambda: net(torch.ones(1, 2)).sum().backward(), optimizer.step):
+        try:
+            part()
+        except:
+            print("caught")
+if undefined: print()
+"""
+    done = run("--iterations", 2, write(script))
+    assert 2 <= done.stdout.count("caught") <= 5
+    assert "Nothing wrong" in done.stdout
+    assert "Stopped after 2 steps of every optimizer." in done.stdout
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -394,7 +458,7 @@ print(audit)
 
 
 CELLS = [
-    "%matplotlib inline\nimport torch\n!pip install nothing\n",
+    "%matplotlib inline\nimport torch\n!pip install nothing\nfiles = !ls\n?torch\ntorch.nn??\ndisplay(files, 7)\n",
     "%%time\nnot python\n",
     """model = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -403,17 +467,49 @@ for _ in range(5):
     optimizer.step()
 """,
 ]
+AWAITING = """import asyncio
+words = '''
+%kept'''
+await asyncio.sleep(0)
+print(words)
+"""
 
 
 def test_a_notebook_is_its_code_cells_and_its_places_name_them(tmp_path):
     cells = [{"cell_type": "markdown", "source": ["# A loop"]}]
-    cells += [{"cell_type": "code", "source": source.splitlines(keepends=True)} for source in CELLS]
+    cells += [
+        {"cell_type": "code", "source": source.splitlines(keepends=True)} for source in [*CELLS[:2], AWAITING, CELLS[2]]
+    ]
     (tmp_path / "loop.ipynb").write_text(json.dumps({"cells": cells}))
     done = run("--output", tmp_path / "report.html", tmp_path / "loop.ipynb")
     assert "**stale** (error): an optimizer of model stepped on gradients older" in done.stdout
-    assert "[loop.ipynb[3]:4, loop.ipynb[3]:5]" in done.stdout
+    assert "[loop.ipynb[4]:4, loop.ipynb[4]:5]" in done.stdout
     page = (tmp_path / "report.html").read_text()
     assert "    4      model(torch.ones(1, 2)).sum().backward()" in page
     assert f"python -m gradient_audit --output {tmp_path / 'report.html'} {tmp_path / 'loop.ipynb'}" in page
     skipped = re.findall(r"note: loop\.ipynb\[(\d)\]: (.*) is skipped", done.stderr)
-    assert skipped == [("1", "%matplotlib inline"), ("1", "!pip install nothing"), ("2", "%%time")]
+    magics = "%matplotlib inline", "!pip install nothing", "files = !ls", "?torch", "torch.nn??"
+    assert skipped == [*(("1", magic) for magic in magics), ("2", "%%time")]
+    assert done.stdout.startswith("[]\n7\n\n%kept\n")
+
+
+def test_a_module_a_folder_and_an_archive_run_as_python_runs_them_and_no_folder_of_this_repository_is_in_the_way(
+    tmp_path,
+):
+    """As `python -m scripts.train`, in a folder whose `scripts` has no `__init__.py`; this repository's has one."""
+    for name, code in {"scripts/train.py": "", "scripts/__main__.py": "", "scripts/common/net.py": "width = 2"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(code)
+    (tmp_path / "scripts" / "train.py").write_text(
+        "import sys\nfrom .common.net import width\nprint(__name__, __spec__.name, sys.argv)\n" + NETWORK + LOOP
+    )
+    (tmp_path / "scripts" / "__main__.py").write_text("from common.net import width\n" + NETWORK + LOOP)
+    shutil.make_archive(tmp_path / "packed", "zip", tmp_path / "scripts")
+    done = run("--iterations", 2, "-m", "scripts.train", "--lim", "3", folder=tmp_path, PYTHONPATH=str(ROOT))
+    assert f"__main__ scripts.train ['{tmp_path / 'scripts' / 'train.py'}', '--lim', '3']" in done.stdout
+    assert "Stopped after 2 steps of every optimizer." in done.stdout
+    for script in (tmp_path / "scripts", tmp_path / "packed.zip"):
+        assert "Nothing wrong" in run(script, folder=tmp_path).stdout
+    done = run("-m", "no_such.train", folder=tmp_path)
+    assert done.stderr == "error: -m: there is no module no_such here; run this in the folder that holds it\n"
+    assert done.returncode == 2

@@ -1,0 +1,38 @@
+"""Hooks that do not hurt: what raises inside the audit ends the watching, and all that was replaced is put back."""
+
+import functools
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from gradient_audit.places import PACKAGE
+
+
+def guarded(hook: Callable) -> Callable:
+    """Return a method, of an object with a `record`, that returns None where it raises and once the record is closed.
+
+    What it raises closes the record, with the exception and the audit's own line as `record.failure`. Only an
+    `Exception` is caught: what ends the script, as Ctrl-C does, goes through.
+    """
+
+    @functools.wraps(hook)
+    def harmless(self, *args, **kwargs):
+        if self.record.closed:
+            return None
+        try:
+            return hook(self, *args, **kwargs)
+        except Exception as error:
+            lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
+            where = f"{Path(lines[-1].filename).name}:{lines[-1].lineno}"
+            self.record.failure = f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
+            self.record.closed = True
+            return None
+
+    return harmless
+
+
+def replace(hooks: ExitStack, owner: object, name: str, function: Callable) -> None:
+    """Replace an attribute of a class or module until `hooks` is closed."""
+    hooks.callback(setattr, owner, name, getattr(owner, name))
+    setattr(owner, name, function)
