@@ -65,15 +65,15 @@ def test_a_number_of_the_users_own_that_is_not_finite_stops_the_run_by_its_name(
 IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
 
 
-def logged(folder, steps, results, **options):
+def logged(folder, steps, results):
     """Train nothing for some steps with `results(step)`; return the run's points and its checkpoint."""
-    options = RunOptions(batch_size=2, steps=steps, log_every=4, device="cpu", runs_dir=folder, **options)
+    options = RunOptions(batch_size=2, steps=steps, log_every=4, device="cpu", runs_dir=folder)
     run = Run("script.py", options)
     for step, _ in run.steps(IMAGES, state={}, pictures={}):
         run.log(step, results(step))
     events = EventAccumulator(str(run.folder)).Reload()
     points = {tag: [(p.step, p.value) for p in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
-    return points, torch.load(run.folder / "checkpoint.pt", weights_only=True), run.folder
+    return points, torch.load(run.folder / "checkpoint.pt", weights_only=True)
 
 
 def numbers(step):
@@ -82,18 +82,10 @@ def numbers(step):
 
 
 def test_a_point_is_the_mean_of_the_steps_since_the_last_one_that_had_the_number(tmp_path):
-    points, checkpoint, _ = logged(tmp_path, 9, numbers)
+    points, checkpoint = logged(tmp_path, 9, numbers)
     assert points["a"] == [(1, 1), (4, 3), (8, 6.5), (9, 9)]  # 2 to 4, 5 to 8, and what there is at the end
     assert points["b"] == [(4, 30), (8, 60), (9, 90)]
     assert checkpoint["sums"] == {"a": (9.0, 1), "b": (90.0, 1)}  # not reset by the last step: more may follow
-
-
-def test_a_resumed_curve_is_that_of_a_run_that_never_stopped(tmp_path):
-    whole, _, _ = logged(tmp_path / "whole", 12, numbers)
-    _, _, folder = logged(tmp_path / "parts", 6, numbers)
-    parts, _, _ = logged(tmp_path / "parts", 12, numbers, resume=folder)
-    for tag in ("a", "b"):
-        assert [point for point in parts[tag] if point[0] != 6] == whole[tag]
 
 
 @pytest.mark.parametrize("bad", [2, 3, 4])

@@ -82,7 +82,7 @@ def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_w
     networks[0].register_forward_pre_hook(lambda network, given: passes.append(len(given[0])))
     optimizers = optimizers_of(networks)
     pools = ImagePool(3), ImagePool(3)
-    for step in range(5):
+    for step in range(10):
         torch.manual_seed(step)
         weight = {"identity_weight": identity_weight}
         result = train_step(*networks, *optimizers, *pools, *batch(step, torch.float64), **weight)
@@ -92,7 +92,7 @@ def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_w
         assert not any(value.requires_grad for value in result.values())
         for key, value in expected.items():
             torch.testing.assert_close(result[key], value.detach(), rtol=1e-12, atol=0)
-    assert passes == ([4, 2] if identity_weight else [2, 2]) * 5
+    assert passes == ([4, 2] if identity_weight else [2, 2]) * 10
     ours, theirs = (
         torch.cat([p.flatten() for p in parameters(*all_four)]) for all_four in (networks, reference.networks)
     )
