@@ -1,10 +1,12 @@
-"""A curve is the mean of the steps since its last point; any number is a curve, and a batch of them is refused."""
+"""What TensorBoard shows: curves that are means since their last point, pictures, and where a run comes from."""
 
 import numpy as np
 import pytest
 import torch
+from helpers import ROOT
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.board import grid
 from common.errors import Stopped
 from common.options import RunOptions
 from common.run import Run
@@ -92,3 +94,18 @@ def test_a_point_is_the_mean_of_the_steps_since_the_last_one_that_had_the_number
 def test_a_number_that_is_not_finite_stops_the_run_whichever_step_had_it(bad, tmp_path):
     with pytest.raises(Stopped, match="step 4: a is not finite"):
         logged(tmp_path, 9, lambda step: {"a": torch.tensor(float("inf") if step == bad else 1.0)})
+
+
+@pytest.mark.parametrize(("size", "shown"), [(63, 126), (64, 64)])
+def test_twice_their_size_up_to_63_pixels(size, shown):
+    assert grid(torch.zeros(2, 1, size, size, dtype=torch.uint8), columns=2).shape == (1, shown + 4, 2 * shown + 6)
+
+
+def test_where_a_run_comes_from_is_a_table_without_a_path_of_this_machine(finished):
+    (event,) = EventAccumulator(str(finished)).Reload().Tensors("run/text_summary")
+    (text,) = event.tensor_proto.string_val
+    table = dict(line.strip("| ").split(" | ", 1) for line in text.decode().splitlines()[2:])
+    assert (table["batch_size"], table["model"], table["device"]) == ("4", "mlp", "cpu")
+    assert table["versions"].startswith("torch ")
+    assert {"command", "commit"} < table.keys()
+    assert str(ROOT / "scripts") not in text.decode()
