@@ -121,8 +121,7 @@ def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run,
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
     line = refusal("gan_detach", "--resume", run)
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
-    expected = {"more images": "4000"}.get(named, named)
-    assert expected.strip("-") in line
+    assert {"more images": "4000"}.get(named, named).strip("-") in line
 
 
 @pytest.mark.parametrize(

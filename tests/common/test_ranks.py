@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.distributed as dist
+from helpers import make_images
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 from processes import ended, logs, start_ranks
 
 from common import data, image_files
@@ -45,8 +45,7 @@ def test_a_batch_that_cannot_be_cut_into_equal_parts_is_refused():
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_process_reads_its_rows_of_every_batch_and_no_other_image(streamed, tmp_path, monkeypatch):
-    for shade in range(20):
-        Image.new("L", (8, 8), 10 * shade).save(tmp_path / f"{shade:02}.png")
+    make_images(tmp_path, 20)
     if streamed:
         monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
     images = load_images(str(tmp_path), 8)

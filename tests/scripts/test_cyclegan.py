@@ -5,8 +5,7 @@ import itertools
 
 import pytest
 import torch
-from helpers import call, saved
-from PIL import Image
+from helpers import call, make_images, saved
 
 from common.cyclegan_models import ImagePool, cyclegan_networks
 from common.run import Run
@@ -125,9 +124,7 @@ def test_without_ema_each_average_is_its_own_generator(tmp_path):
 def test_the_two_domains_are_drawn_independently(tmp_path, monkeypatch):
     """From the same images in both, each of one colour: to train on, and to show."""
     for part in ("trainA", "trainB"):
-        (tmp_path / part).mkdir()
-        for number in range(12):
-            Image.new("L", (12, 12), 20 * number).save(tmp_path / part / f"{number:02}.png")
+        make_images(tmp_path / part, 12)
     drawn, shown = [], []
 
     class Watched(Run):

@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 import torch
-from helpers import GANS, TRAINING, call, load, module_of, options_of, path_of, saved
+from helpers import GANS, TRAINING, call, load, make_images, module_of, options_of, path_of, saved
 from PIL import Image
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -57,6 +57,7 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     assert len(Image.open(folder / "samples" / "step-000002.png").getcolors(1 << 20)) > 100
     checkpoint = load(folder)
     assert (checkpoint["step"], checkpoint["script"], checkpoint["options"]["steps"]) == (2, script, 2)
+    assert checkpoint["command"].startswith("python ") and f"{script}.py --steps 2 --batch" in checkpoint["command"]
     assert {"optimizer_g", "optimizer_d"} < set(checkpoint)
     if script != "cyclegan":  # whose average without --ema is its last weights
         assert checkpoint["average"]["n_averaged"] == 2
@@ -114,9 +115,7 @@ def test_a_script_runs_with_every_option_and_goes_on(script, tmp_path):
     published = {f"--{field.name.replace('_', '-')}": field for field in fields(options_of(script))}
     assert {part for part in RUNS[script].split() if part.startswith("--")} | ELSEWHERE.keys() == published.keys()
     for part in ("trainA", "trainB", "testA", "testB"):
-        (tmp_path / "images" / part).mkdir(parents=True)
-        for number in range(3):
-            Image.new("L", (12, 12), 80 * number).save(tmp_path / "images" / part / f"{number}.png")
+        make_images(tmp_path / "images" / part, 3)
     call(script, *RUNS[script].format(images=tmp_path / "images", runs=tmp_path / "runs").split())
     (run,) = (tmp_path / "runs" / script).iterdir()
     assert run.name.endswith("-mine")
