@@ -11,7 +11,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from common.models import mlp
 from common.options import GanOptions
-from scripts import gan_detach
+from scripts import cyclegan, gan_detach
 
 # The first call into torch takes as long as it likes, and everything does on a starved machine.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -45,6 +45,15 @@ def finished(tmp_path_factory):
     runs = tmp_path_factory.mktemp("finished")
     gan_detach.main(GanOptions(model="mlp", image_size=8, batch_size=4, steps=3, device="cpu", runs_dir=runs))
     (run,) = runs.glob("gan_detach/*")
+    return run
+
+
+@pytest.fixture(scope="session")
+def finished_cyclegan(tmp_path_factory):
+    """The folder of a run of CycleGAN of one step, which no test may change."""
+    runs = tmp_path_factory.mktemp("finished")
+    cyclegan.main(cyclegan.CycleGANOptions(width=2, blocks=1, halvings=1, steps=1, device="cpu", runs_dir=runs))
+    (run,) = runs.glob("cyclegan/*")
     return run
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from unittest import mock
 
 import torch
+from PIL import Image
 
 from common.options import launch
 
@@ -39,6 +40,14 @@ def call(script, *arguments):
     module = module_of(script) if isinstance(script, str) else script
     with mock.patch.object(sys, "argv", [module.__name__.split(".")[-1], *map(str, arguments)]):
         launch(module.main, module.main.__annotations__["options"])
+
+
+def make_images(folder, count, size=8):
+    """Make a folder of greyscale images `0.png`, `1.png`, ..., each of one shade, lighter from one to the next."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        Image.new("L", (size, size), 12 * number).save(folder / f"{number}.png")
+    return folder
 
 
 def load(run):

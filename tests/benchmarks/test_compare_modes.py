@@ -4,8 +4,7 @@ import json
 
 import pytest
 import torch
-from helpers import call, load
-from PIL import Image
+from helpers import call, load, make_images
 from torch import nn
 
 from scripts.benchmarks import compare_modes
@@ -49,8 +48,7 @@ def test_a_run_ends_after_its_seconds_and_its_figures_are_in_the_table(tmp_path,
 
 def test_a_folder_of_too_few_images_is_refused_before_the_training(tmp_path, monkeypatch, refusal):
     monkeypatch.setattr(compare_modes, "train", None)
-    for number in range(7):
-        Image.new("L", (8, 8), number).save(tmp_path / f"{number}.png")
+    make_images(tmp_path, 7)
     line = refusal("compare_modes", "--dataset", tmp_path)
     assert f"{tmp_path}: has 7 images" in line
     assert "--count" not in line  # which compare_modes.py does not have

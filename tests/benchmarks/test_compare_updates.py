@@ -5,8 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from helpers import call
-from PIL import Image
+from helpers import call, make_images
 
 from common.models import mlp
 from scripts.benchmarks import compare_updates
@@ -108,8 +107,8 @@ import torch
 from torch import nn
 
 def make_networks(shape, z_dim):
-    generator = nn.Sequential(nn.Linear(z_dim, 48), nn.BatchNorm1d(48), nn.Unflatten(1, (3, 4, 4)))
-    return generator, nn.Sequential(nn.Flatten(), nn.Linear(48, 5), nn.BatchNorm1d(5), nn.Linear(5, 1))
+    generator = nn.Sequential(nn.Linear(z_dim, 16), nn.BatchNorm1d(16), nn.Unflatten(1, (1, 4, 4)))
+    return generator, nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.BatchNorm1d(5), nn.Linear(5, 1))
 
 def wrong(shape, z_dim):
     return make_networks(shape, z_dim)[0], nn.Linear(7, 1)
@@ -118,7 +117,7 @@ def functions(shape, z_dim):
     return make_networks(shape, z_dim)[0], lambda images: images.mean(1)
 
 def with_labels(shape, z_dim):
-    return make_networks(shape, z_dim)[0], nn.Bilinear(48, 1, 1)
+    return make_networks(shape, z_dim)[0], nn.Bilinear(16, 1, 1)
 
 class Scale(nn.Module):
     def __init__(self, shape):
@@ -135,8 +134,7 @@ def without_product(shape, z_dim):
 
 
 def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared, tmp_path, capsys, refusal):
-    for number in range(4):
-        Image.new("RGB", (5, 5), (60 * number, 0, 0)).save(tmp_path / f"{number}.png")
+    make_images(tmp_path, 4)
     own = tmp_path / "own.py"
     own.write_text(OWN)
     options = "--dataset", tmp_path, "--image-size", 4, "--networks"

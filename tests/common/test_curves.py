@@ -1,10 +1,12 @@
-"""A curve is the mean of the steps since its last point; any number is a curve, and a batch of them is refused."""
+"""What TensorBoard shows: curves that are means since their last point, pictures, and where a run comes from."""
 
 import numpy as np
 import pytest
 import torch
+from helpers import ROOT
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.board import grid
 from common.errors import Stopped
 from common.options import RunOptions
 from common.run import Run
@@ -65,15 +67,15 @@ def test_a_number_of_the_users_own_that_is_not_finite_stops_the_run_by_its_name(
 IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
 
 
-def logged(folder, steps, results, **options):
+def logged(folder, steps, results):
     """Train nothing for some steps with `results(step)`; return the run's points and its checkpoint."""
-    options = RunOptions(batch_size=2, steps=steps, log_every=4, device="cpu", runs_dir=folder, **options)
+    options = RunOptions(batch_size=2, steps=steps, log_every=4, device="cpu", runs_dir=folder)
     run = Run("script.py", options)
     for step, _ in run.steps(IMAGES, state={}, pictures={}):
         run.log(step, results(step))
     events = EventAccumulator(str(run.folder)).Reload()
     points = {tag: [(p.step, p.value) for p in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
-    return points, torch.load(run.folder / "checkpoint.pt", weights_only=True), run.folder
+    return points, torch.load(run.folder / "checkpoint.pt", weights_only=True)
 
 
 def numbers(step):
@@ -82,21 +84,28 @@ def numbers(step):
 
 
 def test_a_point_is_the_mean_of_the_steps_since_the_last_one_that_had_the_number(tmp_path):
-    points, checkpoint, _ = logged(tmp_path, 9, numbers)
+    points, checkpoint = logged(tmp_path, 9, numbers)
     assert points["a"] == [(1, 1), (4, 3), (8, 6.5), (9, 9)]  # 2 to 4, 5 to 8, and what there is at the end
     assert points["b"] == [(4, 30), (8, 60), (9, 90)]
     assert checkpoint["sums"] == {"a": (9.0, 1), "b": (90.0, 1)}  # not reset by the last step: more may follow
-
-
-def test_a_resumed_curve_is_that_of_a_run_that_never_stopped(tmp_path):
-    whole, _, _ = logged(tmp_path / "whole", 12, numbers)
-    _, _, folder = logged(tmp_path / "parts", 6, numbers)
-    parts, _, _ = logged(tmp_path / "parts", 12, numbers, resume=folder)
-    for tag in ("a", "b"):
-        assert [point for point in parts[tag] if point[0] != 6] == whole[tag]
 
 
 @pytest.mark.parametrize("bad", [2, 3, 4])
 def test_a_number_that_is_not_finite_stops_the_run_whichever_step_had_it(bad, tmp_path):
     with pytest.raises(Stopped, match="step 4: a is not finite"):
         logged(tmp_path, 9, lambda step: {"a": torch.tensor(float("inf") if step == bad else 1.0)})
+
+
+@pytest.mark.parametrize(("size", "shown"), [(63, 126), (64, 64)])
+def test_twice_their_size_up_to_63_pixels(size, shown):
+    assert grid(torch.zeros(2, 1, size, size, dtype=torch.uint8), columns=2).shape == (1, shown + 4, 2 * shown + 6)
+
+
+def test_where_a_run_comes_from_is_a_table_without_a_path_of_this_machine(finished):
+    (event,) = EventAccumulator(str(finished)).Reload().Tensors("run/text_summary")
+    (text,) = event.tensor_proto.string_val
+    table = dict(line.strip("| ").split(" | ", 1) for line in text.decode().splitlines()[2:])
+    assert (table["batch_size"], table["model"], table["device"]) == ("4", "mlp", "cpu")
+    assert table["versions"].startswith("torch ")
+    assert {"command", "commit"} < table.keys()
+    assert str(ROOT / "scripts") not in text.decode()

@@ -1,10 +1,10 @@
-"""CycleGAN's networks are those published, and no layer looks across the batch."""
+"""CycleGAN's networks are those published, and the pool of past fakes keeps what it holds."""
 
 import pytest
 import torch
 from torch import nn
 
-from common.cyclegan_models import cyclegan_networks, patch_discriminator, resnet_generator
+from common.cyclegan_models import ImagePool, cyclegan_networks, patch_discriminator, resnet_generator
 
 
 def test_the_published_networks_have_the_published_number_of_parameters():
@@ -44,11 +44,22 @@ def test_sizes_that_do_not_come_back_are_refused(size):
         cyclegan_networks((3, size, size), width=4, blocks=1, halvings=2)
 
 
-@pytest.mark.numerics
-@pytest.mark.parametrize(("build", "options"), [(resnet_generator, (1, 4, 1)), (patch_discriminator, (1, 4, 2))])
-def test_a_sample_does_not_depend_on_the_rest_of_its_batch(build, options):
-    torch.manual_seed(0)
-    network = build(*options).double()
-    batch = torch.randn(4, 1, 28, 28, dtype=torch.float64)
-    alone = torch.cat([network(sample[None]) for sample in batch])
-    torch.testing.assert_close(network(batch), alone, rtol=1e-12, atol=1e-12)
+def test_a_pool_keeps_its_images_though_the_batch_is_overwritten():
+    pool, fakes = ImagePool(2), torch.ones(2, 1, 2, 2)
+    pool.exchange(fakes)
+    fakes.zero_()
+    assert torch.stack(pool.images).equal(torch.ones(2, 1, 2, 2))
+
+
+@pytest.mark.parametrize("held", [0, 3, 5])
+def test_a_pool_goes_on_from_its_state(held):
+    pool, again = ImagePool(5), ImagePool(5)
+    if held:
+        pool.exchange(torch.rand(held, 1, 2, 2))
+    again.load_state_dict(pool.state_dict())
+    for seed in range(10):
+        fakes, results = torch.rand(5, 1, 2, 2), []
+        for one in (pool, again):
+            torch.manual_seed(seed)
+            results.append(one.exchange(fakes))
+        assert results[0].equal(results[1])

@@ -131,12 +131,12 @@ def save(path, mode, color, size=(40, 30), **options):
 
 def test_a_folder_is_searched_recursively_in_the_order_of_its_paths(tmp_path):
     save(tmp_path / "b.PNG", "RGB", (10, 20, 30))
-    save(tmp_path / "a" / "deep" / "c.png", "RGB", (40, 50, 60))
+    save(tmp_path / "a" / "deep" / "c.png", "L", 40)  # the first one is greyscale
     save(tmp_path / "d.bmp", "L", 70)
     (tmp_path / "notes.txt").write_text("not an image")
     images = load_images(str(tmp_path), 16)
     assert images.shape == (3, 3, 16, 16)
-    assert images[:, :, 8, 8].tolist() == [[40, 50, 60], [10, 20, 30], [70, 70, 70]]
+    assert images[:, :, 8, 8].tolist() == [[40, 40, 40], [10, 20, 30], [70, 70, 70]]
     assert load_images(str(tmp_path)).shape == (3, 3, 64, 64)
 
 

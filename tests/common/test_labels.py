@@ -86,24 +86,26 @@ def test_what_is_no_uint8_images_is_refused_in_one_line_before_a_folder_is_made(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_resumes_with_the_same_classes_only(folder, tmp_path, refusal):
-    small = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu", "--runs-dir", tmp_path / "runs"]
-    call("gan_conditional", "--dataset", folder, *small, "--steps", 2)
-    (run,) = (tmp_path / "runs" / "gan_conditional").iterdir()
-    (folder / "7").rename(folder / "8")
-    assert "the classes are [[" in refusal("gan_conditional", "--resume", run, "--steps", 3)
-    (folder / "8").rename(folder / "7")
-    call("gan_conditional", "--resume", run, "--steps", 3)
-
-
-def test_a_class_is_sampled_by_its_name_and_all_of_them_side_by_side(folder, tmp_path, refusal):
+@pytest.fixture
+def run_on_colours(folder, tmp_path):
+    """The folder of a run of one step."""
     small = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu", "--runs-dir", tmp_path / "runs"]
     call("gan_conditional", "--dataset", folder, *small, "--steps", 1)
     (run,) = (tmp_path / "runs" / "gan_conditional").iterdir()
+    return run
 
+
+def test_a_run_resumes_with_the_same_classes_only(run_on_colours, folder, refusal):
+    (folder / "7").rename(folder / "8")
+    assert "the classes are [[" in refusal("gan_conditional", "--resume", run_on_colours, "--steps", 2)
+    (folder / "8").rename(folder / "7")
+    call("gan_conditional", "--resume", run_on_colours, "--steps", 2)
+
+
+def test_a_class_is_sampled_by_its_name_and_all_of_them_side_by_side(run_on_colours, tmp_path, refusal):
     def sampled(*arguments):
         output = tmp_path / f"{len(list(tmp_path.iterdir()))}.npz"
-        call("sample", run, *arguments, "--output", output)
+        call("sample", run_on_colours, *arguments, "--output", output)
         return np.load(output)
 
     every = sampled("--count", 6)
@@ -114,9 +116,9 @@ def test_a_class_is_sampled_by_its_name_and_all_of_them_side_by_side(folder, tmp
         assert np.array_equal(one["images"], every["images"][[number, number + 3]])  # the same noise along a row
     assert sampled()["images"].shape == (24, 3, 8, 8)
     assert sampled("--class", "all", "--interpolate", 4)["labels"].tolist() == [1] * 64
-    assert "--class pink: " in (line := refusal("sample", run, "--class", "pink"))
+    assert "--class pink: " in (line := refusal("sample", run_on_colours, "--class", "pink"))
     assert r"has the classes 7, all, caf\xe9; name one" in line
-    assert "--interpolate 4: takes one --class" in refusal("sample", run, "--interpolate", 4)
+    assert "--interpolate 4: takes one --class" in refusal("sample", run_on_colours, "--interpolate", 4)
 
 
 def test_the_samples_of_a_run_show_a_class_in_each_column_and_the_same_noise_along_a_row(tmp_path, monkeypatch):

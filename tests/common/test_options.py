@@ -1,18 +1,13 @@
 """Options: their ranges, their way through a checkpoint and back, and the help of every script."""
 
-import contextlib
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from helpers import GANS, PENALTIES, call, options_of
 
 from common.errors import BadInput
-from common.options import Count, Decay, GanOptions, Options, Range, RunOptions, one_line, stored_options
-
-SCRIPTS = [*GANS, "cyclegan", "sample", "evaluate", "translate", "compare_updates", "compare_modes", "publish_runs"]
+from common.options import Count, Decay, Range, RunOptions, one_line, stored_options
 
 
 @dataclass(frozen=True)
@@ -63,12 +58,6 @@ def test_an_option_that_a_script_has_lost_is_told_and_one_that_it_has_got_takes_
         stored_options({"script": "own", "options": {"lost_one": 1}}, Own)
 
 
-def test_a_run_takes_no_options_of_networks_and_data():
-    assert not {"model", "z_dim", "dataset", "lr"} & RunOptions.__dataclass_fields__.keys()
-    assert issubclass(GanOptions, RunOptions)
-    assert issubclass(RunOptions, Options)
-
-
 def test_an_error_is_one_line_whatever_is_in_it():
     assert one_line("a\nb\x1b[1m\udcff c\t d") == r"a\nb\x1b[1m\udcff c\t d"
 
@@ -76,18 +65,3 @@ def test_an_error_is_one_line_whatever_is_in_it():
 @pytest.mark.parametrize("arguments", ["publish_runs --scripts --steps 2", "compare_modes --orders"])
 def test_a_list_without_a_value_is_refused(arguments, refusal):
     assert arguments.split()[1] in refusal(*arguments.split())
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_help_fits_on_a_screen_and_begins_with_data_networks_and_training(script, monkeypatch):
-    terminal = io.TextIOWrapper(io.BytesIO(), "utf-8")
-    monkeypatch.setenv("COLUMNS", "120")
-    with pytest.raises(SystemExit), contextlib.redirect_stdout(terminal):
-        call(script, "--help")
-    terminal.seek(0)
-    lines = terminal.read().splitlines()
-    assert len(lines) <= (40 if script in GANS and script.removeprefix("gan_") not in PENALTIES else 48)
-    if issubclass(options_of(script), RunOptions):
-        shown = [line.split()[1] for line in lines if line.startswith("│ --")]
-        expected = ["--dataset", "--lr", "--batch-size", "--device", "--runs-dir", "--resume"]
-        assert [name for name in shown if name in expected] == expected

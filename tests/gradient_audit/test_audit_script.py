@@ -69,22 +69,6 @@ def test_networks_have_the_names_by_which_a_trainer_knows_them_and_it_cannot_go_
     assert done.returncode == 0  # waste is not wrong
 
 
-@pytest.mark.tools
-@pytest.mark.parametrize("start_method", ["fork", "spawn"])
-def test_three_optimizers_and_loader_workers(start_method):
-    """Under spawn the workers import the script again, as `__mp_main__`: they must not be audited, too."""
-    script = STRANGERS / "several_optimizers.py"
-    done = (forked if start_method == "fork" else python)(RUN_AUDIT, script, start_method)
-    assert table(done, script) == (
-        ["encoder", "decoder", "critic"],
-        [("reconstruction.backward()", "3x", "used", "used", "-"), ("critic_loss.backward()", "3x", "-", "-", "used")],
-    )
-    assert findings(done) == ["meant?", "graph"]  # an autoencoder's loss; codes for the critic are drawn with a graph
-    assert done.returncode == 0
-    assert done.stdout.count("Stopped after") == 1
-    assert not done.stderr
-
-
 COMPILED = """
 import torch
 G, D = torch.nn.Linear(4, 2), torch.nn.Linear(2, 1)
@@ -96,20 +80,17 @@ def train_step():
     optimizer_g.zero_grad()
     D(G(torch.randn(16, 4))).mean().backward()
     optimizer_g.step()
-def compile(part, **options):
-    return torch.compile(part, backend="aot_eager", **options)
+def compile(part):
+    return torch.compile(part, backend="aot_eager")
+for _ in range(9):
+    train_step()
 """
-CHANGES = {
-    "networks": "G, D = (compile(network, fullgraph=True) for network in (G, D))",  # no call of the audit's inside
-    "step": "train_step = compile(train_step)",
-    "optimizers": "optimizer_g.step, optimizer_d.step = compile(optimizer_g.step), compile(optimizer_d.step)",
-}
 
 
 @pytest.mark.tools
-@pytest.mark.parametrize("form", CHANGES)
-def test_compiled_scripts_are_audited_and_stopped_and_compilation_makes_no_networks(write, form):
-    script = write(f"{COMPILED}{CHANGES[form]}\nfor _ in range(9):\n    train_step()\n")
+@pytest.mark.parametrize("part", ["G, D", "train_step, D", "optimizer_g.step, optimizer_d.step"])
+def test_compiled_scripts_are_audited_and_stopped_and_compilation_makes_no_networks(write, part):
+    script = write(COMPILED.replace("\nfor _", f"\n{part} = map(compile, ({part}))\nfor _"))
     done = run(script)
     rows = [
         ("D(torch.randn(16, 2)).tanh().mean().backward()", "3x", "-", "used"),
@@ -149,11 +130,9 @@ def test_the_in_place_error():
     rows = [("D_loss.backward(retain_graph=True)", "1x", "wasted", "used"), ("G_loss.backward()", "1x", "-", "-")]
     assert table(done, script) == (["G", "D"], rows)
     assert findings(done) == ["overwritten", "wasted"]  # G's optimizer never stepped, but there is one
-    assert "raised |" in re.sub(" +", " ", done.stdout)
     assert "The script raised RuntimeError: one of the variables needed for gradient computation" in done.stdout
     assert "Traceback" in done.stderr
     assert not re.search(r"/gradient_audit/\w+\.py", done.stderr)  # no frame of the audit
-    assert done.returncode == 1
 
 
 def test_an_audited_training_script_leaves_nothing(tmp_path):
@@ -181,7 +160,7 @@ second = copy.deepcopy(first)
 optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
 """,
     ),
-    "objects that must not be printed or asked": (
+    "objects that must not be printed or asked, modules that compare element by element, own parameters()": (
         ["net"],
         "net(torch.ones(1, 2))",
         """
@@ -189,15 +168,6 @@ class Key:
     def __repr__(self): raise RuntimeError("printed")
 class Hostile:
     def __getattr__(self, name): raise ZeroDivisionError(name)
-net = torch.nn.Linear(2, 1)
-things, hostile = {Key(): net, 1: net}, Hostile()
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
-""",
-    ),
-    "modules that compare element by element, in one with a parameters() of its own": (
-        ["net"],
-        "net(torch.ones(1, 2))",
-        """
 class Elementwise(torch.nn.Linear):
     def __eq__(self, other): return self.weight == other.weight
     __hash__ = torch.nn.Module.__hash__
@@ -205,6 +175,7 @@ class Own(torch.nn.Sequential):
     def __bool__(self): raise RuntimeError("no truth value")
     def parameters(self): return [parameter for layer in self for parameter in layer.parameters()]
 net = Own(Elementwise(2, 2), Elementwise(2, 2))
+things, hostile = {Key(): net, 1: net}, Hostile()
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 """,
     ),
@@ -257,7 +228,6 @@ thread.start()
 thread.join()
 """
     done = run(write(script))
-    assert done.returncode == 1
     assert "stepped on gradients older than its own last step" in done.stdout  # no zero_grad()
 
 
@@ -267,6 +237,23 @@ def test_what_is_replaced_to_see_networks_and_optimizers_made_is_put_back():
         assert inspect.signature(Optimizer.__init__) == inspect.signature(before[0])
         assert Optimizer.__init__ is not before[0]
     assert (Optimizer.__init__, nn.Module.__setstate__) == before
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_the_workers_of_a_loader_are_not_audited_also_where_they_import_the_script_again(write, start_method):
+    script = write(f"""{NETWORK}
+if __name__ == "__main__":
+    loader = torch.utils.data.DataLoader([torch.ones(2)] * 9, num_workers=2, multiprocessing_context={start_method!r})
+    for batch in loader:
+        optimizer.zero_grad()
+        net(batch).sum().backward()
+        optimizer.step()
+""")
+    done = (forked if start_method == "fork" else python)(RUN_AUDIT, script)
+    assert table(done, script) == (["net"], [("net(batch).sum().backward()", "3x", "used")])
+    assert done.stdout.count("Stopped after") == 1
+    assert not done.stderr
 
 
 def test_a_pass_inside_a_library_has_the_line_of_the_script_and_of_the_library_and_its_version(write):

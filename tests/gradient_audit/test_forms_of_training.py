@@ -90,24 +90,6 @@ def test_a_step_that_grad_scaler_skips_uses_nothing(network, fused):
     assert found(audit) == {("wasted", ("network",))}
 
 
-def test_closures_use_every_gradient_they_compute(network):
-    optimizer = torch.optim.LBFGS(network.parameters(), max_iter=4)
-    calls = []
-
-    def closure():
-        optimizer.zero_grad()
-        loss = (network(torch.ones(1, 2)) - 3).square().sum()
-        loss.backward()
-        calls.append(loss)
-        return loss
-
-    with GradientAudit(network=network) as audit:
-        for _ in range(2):
-            optimizer.step(closure=closure)
-    assert cells(audit) == [("used",)] * len(calls)
-    assert not audit.findings
-
-
 def test_an_optimizer_inside_the_backward_pass_uses_the_pass(network):
     optimizers = {parameter: torch.optim.SGD([parameter], lr=0.1) for parameter in network.parameters()}
 

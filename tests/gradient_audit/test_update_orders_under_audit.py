@@ -1,4 +1,6 @@
-"""Every update order gets its table, and trains under audit to the same bits."""
+"""Every update order gets its table, and trains under audit to the same bits, also compiled."""
+
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -7,8 +9,9 @@ from helpers import module_of
 
 from common.conditional import conditional
 from common.cyclegan_models import ImagePool, cyclegan_networks
+from common.models import mlp
 from gradient_audit import GradientAudit
-from scripts import cyclegan, gan_conditional
+from scripts import cyclegan, gan_conditional, gan_detach
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -71,3 +74,38 @@ def test_table_of_cyclegan():
     others = ImagePool(3), ImagePool(3), *torch.rand(2, 2, 1, 12, 12)
     rows = [("used", "used", "-", "-"), ("-", "-", "used", "used")]
     assert table(cyclegan.train_step, [networks[:2], networks[2:]], *others) == rows * 3
+
+
+SHAPE, Z_DIM = (1, 8, 8), 4
+
+
+def train(form, audited):
+    """Return the weights after three steps, and the audit."""
+    torch.manual_seed(0)
+    networks = mlp(SHAPE, Z_DIM)
+    optimizers = [torch.optim.SGD(network.parameters(), lr=0.1) for network in networks]
+    step, called = gan_detach.train_step, networks
+    if form == "wrapped":
+        called = [torch.compile(network, backend="eager", fullgraph=True) for network in networks]
+    elif form == "in place":
+        for network in networks:
+            network.compile(backend="eager")
+    elif form == "step":
+        step = torch.compile(step, backend="eager")
+    elif form == "optimizers":
+        for optimizer in optimizers:
+            optimizer.step = torch.compile(optimizer.step, backend="eager")
+    audit = GradientAudit(generator=called[0], discriminator=called[1])
+    with audit if audited else nullcontext():
+        for _ in range(3):
+            step(*called, *optimizers, torch.randn(5, *SHAPE), torch.randn(5, Z_DIM))
+    torch.compiler.reset()
+    return torch.cat([p.detach().flatten() for network in networks for p in network.parameters()]), audit
+
+
+@pytest.mark.parametrize("form", ["wrapped", "in place", "step", "optimizers"])
+def test_compiled_networks_steps_and_optimizers_under_audit(form):
+    weights, audit = train(form, audited=True)
+    assert cells(audit) == 3 * [D_ONLY, G_ONLY]
+    assert not audit.findings
+    assert weights.equal(train(form, audited=False)[0])

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from helpers import ORDERS, PENALTIES, module_of
+from processes import ended, logs, start_ranks
 from reference import step
 from torch import nn
 from torch._functorch import config as functorch_config
@@ -160,3 +161,46 @@ def test_float32_and_autocast_to_bfloat16_within_their_rounding(order, make):
     assert difference(order, make, torch.float32, context=context) <= (
         0.25 if order == "wgan_gp" else 0.1  # its penalty, of the difference to 1, has ten times the weight of the loss
     )
+
+
+# Copied steps around DistributedDataParallel: two processes with half a batch each against one with all of it.
+
+BATCH = 4
+
+
+def train_on_images(order, train_step, wrap=lambda network: network, rows=slice(None)):
+    pair = [wrap(network.double()) for network in networks(images)]
+    return torch.cat(trained(order, train_step, pair, (1, 8, 8), batch_size=BATCH, rows=rows))
+
+
+def train_every_order(folder):
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    rows = slice(rank * BATCH // 2, (rank + 1) * BATCH // 2)
+    weights = {
+        order: train_on_images(order, step_of(order), nn.parallel.DistributedDataParallel, rows) for order in ORDERS
+    }
+    torch.save(weights, folder / f"{rank}.pt")
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    """The weights that each of two processes ends with, by update order."""
+    folder = tmp_path_factory.mktemp("ranks")
+    assert ended(start_ranks(2, folder, train_every_order, folder)) == [0, 0], logs(folder, 2)
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.parametrize("order", sorted(set(ORDERS) - {"retain_graph"}))
+def test_two_processes_end_with_the_same_weights_which_are_those_of_one(order, ranks):
+    first, second = (rank[order] for rank in ranks)
+    assert first.equal(second)
+    assert (first - train_on_images(order, partial(step, order))).abs().max() <= 1e-12
+
+
+def test_retain_graph_drifts_apart_as_its_docstring_says(ranks):
+    """D's backward pass goes on through G, which DistributedDataParallel takes for G's: G's own is not averaged."""
+    first, second = (rank["retain_graph"] for rank in ranks)
+    assert (first - second).abs().max() > 1e-6
+    assert "DistributedDataParallel" in module_of("gan_retain_graph").__doc__

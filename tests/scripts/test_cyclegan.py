@@ -5,8 +5,7 @@ import itertools
 
 import pytest
 import torch
-from helpers import call, saved
-from PIL import Image
+from helpers import call, make_images, saved
 
 from common.cyclegan_models import ImagePool, cyclegan_networks
 from common.run import Run
@@ -82,7 +81,7 @@ def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_w
     networks[0].register_forward_pre_hook(lambda network, given: passes.append(len(given[0])))
     optimizers = optimizers_of(networks)
     pools = ImagePool(3), ImagePool(3)
-    for step in range(5):
+    for step in range(10):
         torch.manual_seed(step)
         weight = {"identity_weight": identity_weight}
         result = train_step(*networks, *optimizers, *pools, *batch(step, torch.float64), **weight)
@@ -92,7 +91,7 @@ def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_w
         assert not any(value.requires_grad for value in result.values())
         for key, value in expected.items():
             torch.testing.assert_close(result[key], value.detach(), rtol=1e-12, atol=0)
-    assert passes == ([4, 2] if identity_weight else [2, 2]) * 5
+    assert passes == ([4, 2] if identity_weight else [2, 2]) * 10
     ours, theirs = (
         torch.cat([p.flatten() for p in parameters(*all_four)]) for all_four in (networks, reference.networks)
     )
@@ -125,9 +124,7 @@ def test_without_ema_each_average_is_its_own_generator(tmp_path):
 def test_the_two_domains_are_drawn_independently(tmp_path, monkeypatch):
     """From the same images in both, each of one colour: to train on, and to show."""
     for part in ("trainA", "trainB"):
-        (tmp_path / part).mkdir()
-        for number in range(12):
-            Image.new("L", (12, 12), 20 * number).save(tmp_path / part / f"{number:02}.png")
+        make_images(tmp_path / part, 12)
     drawn, shown = [], []
 
     class Watched(Run):

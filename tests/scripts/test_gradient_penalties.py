@@ -4,8 +4,7 @@ import pytest
 import torch
 from helpers import call, module_of, path_of, saved
 from processes import RUN_AUDIT, forked
-from reference import lengths, points_between
-from test_any_networks import SAMPLES, every_kind_of_samples, images, networks, vectors
+from test_any_networks import images, networks, vectors
 from torch import nn
 
 from common.penalties import interpolation_penalty, relativistic_loss, sample_gradients, zero_centred_penalty
@@ -13,11 +12,6 @@ from common.penalties import interpolation_penalty, relativistic_loss, sample_gr
 pytestmark = pytest.mark.numerics
 N = 3
 TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"
-LOGITS = {
-    "(N, 1)": lambda: [],
-    "(N,)": lambda: [nn.Flatten(0)],
-    "(N, 2, 1)": lambda: [nn.Linear(1, 2), nn.Unflatten(1, (2, 1))],
-}
 
 
 def zero_centred(discriminator, real, fake, mix):
@@ -39,21 +33,6 @@ def linear(*weights):
     discriminator = nn.Linear(len(weights), 1, bias=False).double()
     discriminator.weight.data.copy_(torch.tensor([weights]))
     return discriminator
-
-
-@pytest.mark.parametrize("logits", LOGITS)
-@every_kind_of_samples
-@pytest.mark.parametrize("name", PENALTIES)
-def test_a_penalty_and_its_gradient_are_those_of_one_sample_at_a_time(name, make, logits):
-    discriminator = nn.Sequential(*networks(make)[1], *LOGITS[logits]()).double()
-    real, fake, mix = drawn(*SAMPLES[make])
-    norms = lengths(discriminator, points_between(real, fake, mix) if name == "between" else real)
-    expected = ((norms - 1) ** 2 if name == "between" else norms**2).mean()
-    found = PENALTIES[name](discriminator, real, fake, mix)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
-    weights = list(discriminator.parameters())
-    ours, theirs = (torch.autograd.grad(loss, weights, materialize_grads=True) for loss in (found, expected))
-    torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
 BY_HAND = [  # the penalty of the slope w, |w|^2 or (|w| - 1)^2, and its gradient, 2 w or 2 (|w| - 1) w / |w|

@@ -67,10 +67,10 @@ def test_pictures_are_made_in_eval_mode_and_each_module_gets_its_own_mode_back(t
     assert modes == [[False] * 3] * 3
 
 
-def steps_of(folder, steps=3, state=None, **options):
+def steps_of(folder, steps=3, state=None, data=IMAGES, pictures=None, **options):
     """The loop of a run that needs nothing but `RunOptions`."""
     run = Run("script.py", RunOptions(batch_size=4, steps=steps, device="cpu", runs_dir=folder, **options))
-    return run.steps(IMAGES, state=state or {}, pictures={"nothing": lambda: torch.zeros(1, 1, 8, 8)})
+    return run.steps(data, state=state or {}, pictures=pictures or {})
 
 
 def test_runs_leave_the_signal_handlers_as_they_were(tmp_path):
@@ -186,44 +186,23 @@ def test_more_steps_are_kept_even_if_the_resumed_run_makes_none(tmp_path):
 
 
 def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_path, capsys):
-    run = Run("script.py", RunOptions(batch_size=4, steps=1, device="cpu", runs_dir=tmp_path))
     sizes = {"small": lambda: torch.ones(2, 1, 8, 8), "big": lambda: torch.ones(2, 3, 16, 16)}
-    list(run.steps(IMAGES, state={}, pictures=sizes))
+    list(steps_of(tmp_path, 1, pictures=sizes))
     (picture,) = tmp_path.glob("script/*/samples/step-000001.png")
     assert Image.open(picture).size == (2 * 34 + 2, 20 + 36)  # of each: twice the size, and a frame
-    capsys.readouterr()
-    list(
-        Run("bare.py", RunOptions(batch_size=4, steps=1, device="cpu", runs_dir=tmp_path)).steps(
-            IMAGES, state={}, pictures={}
-        )
-    )
+    assert "Samples:" in capsys.readouterr().out
+    list(steps_of(tmp_path, 1))
     assert "Samples:" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("data", [[torch.zeros(1, 8, 8)], range(3)])
-def test_data_of_another_kind_and_options_of_another_kind_are_refused(data, tmp_path):
-    run = Run("script.py", RunOptions(batch_size=4, steps=1, device="cpu", runs_dir=tmp_path))
-    with pytest.raises(BadInput, match=r"data are a tensor, LabeledImages or StreamedImages, not a (list|range)"):
-        next(run.steps(data, state={}, pictures={}))
+def test_data_options_and_a_precision_of_another_kind_are_refused(tmp_path):
+    for data in ([torch.zeros(1, 8, 8)], range(3)):
+        with pytest.raises(BadInput, match=r"data are a tensor, LabeledImages or StreamedImages, not a (list|range)"):
+            next(steps_of(tmp_path, data=data))
+    with pytest.raises(BadInput, match="--precision fp16: must be fp32 or bf16"):
+        next(steps_of(tmp_path, precision="fp16"))
     with pytest.raises(BadInput, match="SimpleNamespace: derive the options of a script from RunOptions"):
         Run("script.py", SimpleNamespace(batch_size=4))
-
-
-def test_a_precision_that_is_not_known_is_refused(tmp_path):
-    run = Run("script.py", RunOptions(batch_size=4, steps=3, device="cpu", runs_dir=tmp_path, precision="fp16"))
-    with pytest.raises(BadInput, match="--precision fp16: must be fp32 or bf16"):
-        next(run.steps(IMAGES, state={}, pictures={}))
-
-
-def test_a_name_is_added_to_the_folder_and_the_checkpoint_says_where_the_run_comes_from(tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["script.py", "--name", "a b"])
-    list(steps_of(tmp_path, name="a b"))
-    (run,) = tmp_path.glob("script/*-a b")
-    checkpoint = load(run)
-    assert checkpoint["command"] == "python script.py --name 'a b'"
-    assert checkpoint["versions"].startswith(f"torch {torch.__version__}, Python 3.")
-    assert checkpoint["commit"] and checkpoint["device"] == "cpu"
-    assert checkpoint["options"] == checkpoint["options"] | {"name": "a b", "steps": 3}
 
 
 def test_a_checkpoint_that_another_process_replaces_before_the_lock_is_taken_is_refused(tmp_path, monkeypatch):

@@ -3,8 +3,7 @@
 import shutil
 
 import pytest
-from helpers import call, change, load
-from PIL import Image
+from helpers import call, change, load, make_images
 
 TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu", "--checkpoint-every", "2"]
 
@@ -40,15 +39,8 @@ def test_an_option_that_says_what_the_run_has_is_no_contradiction(run, outcome):
     assert printed.startswith("Done: 3 steps.")
 
 
-def folder_of_images(folder, count=6):
-    folder.mkdir(parents=True)
-    for number in range(count):
-        Image.new("L", (8, 8), 40 * number).save(folder / f"{number}.png")
-    return folder
-
-
 def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved_to(tmp_path, monkeypatch, refusal):
-    images = folder_of_images(tmp_path / "here" / "images")
+    images = make_images(tmp_path / "here" / "images", 6)
     monkeypatch.chdir(tmp_path / "here")
     call("gan_detach", *TINY, "--dataset", "images", "--steps", 2, "--runs-dir", tmp_path / "runs")
     (run,) = (tmp_path / "runs").glob("gan_detach/*")
@@ -61,7 +53,7 @@ def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved
     resume(run, "--steps", 5)
     assert (load(run)["step"], load(run)["options"]["dataset"]) == (5, str(tmp_path / "moved"))
 
-    other = folder_of_images(tmp_path / "other", count=5)
+    other = make_images(tmp_path / "other", 5)
     line = refusal("gan_detach", "--resume", run, "--steps", 6, "--dataset", other)
     assert f"--resume {run}: the data_shapes are [[5, 1, 8, 8]], but were [[6, 1, 8, 8]]; use the same images" in line
     line = refusal("gan_detach", "--resume", run, "--steps", 6, "--dataset", "mnist5k")

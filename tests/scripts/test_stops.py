@@ -1,13 +1,16 @@
-"""What stops a run while it trains: a loss that is not finite, a full disk."""
+"""What stops a run: a loss that is not finite, a full disk, Ctrl-C as it starts; and no closed output does."""
 
 import errno
 import itertools
 import os
 import resource
+import signal
+import sys
 import threading
+import time
 
 import pytest
-from helpers import load
+from helpers import call, load, saved
 
 from common.run import Run
 from scripts import gan_detach
@@ -88,3 +91,24 @@ def test_a_full_disk_is_told_in_one_line_and_the_last_checkpoint_stays(
     line, run = stop_in_the_middle(arguments, tmp_path, outcome)
     assert line == f"error: [Errno {errno.EFBIG}] {os.strerror(errno.EFBIG)}" + named.format(run=run)
     assert threading.excepthook is hook  # and of TensorBoard's thread there is no traceback
+
+
+def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_path, monkeypatch, outcome):
+    def interrupted(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    monkeypatch.setattr(gan_detach, "load_images", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        assert outcome("gan_detach", *TINY.split(), "--steps", 1, "--runs-dir", tmp_path / "runs") == (130, "", "")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_run_trains_where_it_can_print_nowhere(closed, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, closed, None)  # as Python has it for `>&-`
+    call("gan_detach", *TINY.split(), "--steps", 1, "--runs-dir", tmp_path)
+    assert saved(tmp_path)["step"] == 1

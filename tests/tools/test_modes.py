@@ -2,7 +2,6 @@
 
 import json
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -54,13 +53,3 @@ def test_evaluate_counts_the_modes_of_a_run_beside_those_of_real_images(stacked_
     printed = capsys.readouterr().out
     assert "| modes      | 1       | 9" in printed
     assert "| reverse kl | 6." in printed
-
-
-def test_the_count_is_26000_if_none_is_given(stacked_run, monkeypatch):
-    seen = []
-    monkeypatch.setattr(evaluate, "generate", lambda generator, device, z: z)
-    monkeypatch.setattr(evaluate, "measure_lattice", lambda _: 0.0)
-    monkeypatch.setattr(evaluate, "measure_modes", lambda images: seen.append(len(images)) or {"modes": 1})
-    monkeypatch.setattr(evaluate, "digit_classifier", lambda: SimpleNamespace(features=None, accuracy=0.9, held_out=1))
-    evaluate.main(evaluate.Options(stacked_run, device="cpu"))
-    assert seen == [26_000, 26_000]

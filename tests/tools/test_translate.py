@@ -12,20 +12,14 @@ from torch.optim.swa_utils import AveragedModel
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
 from common.errors import BadInput
-from scripts.cyclegan import CycleGANOptions as Training
-from scripts.cyclegan import main as train
 from scripts.tools.translate import Options, main, translate
 
 FILES = {"a.png": (28, 28), "b.JPG": (31, 45), "sub/c.webp": (1, 1), "sub/d.pgm": (3, 64), "e.tif": (9, 8)}
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A finished run, of one step."""
-    folder = tmp_path_factory.mktemp("runs")
-    train(Training(steps=1, width=2, blocks=1, halvings=1, runs_dir=folder))
-    (run,) = (folder / "cyclegan").iterdir()
-    return run
+@pytest.fixture
+def run(finished_cyclegan):
+    return finished_cyclegan
 
 
 @pytest.fixture

@@ -14,31 +14,21 @@ class Trainer:
         self.nets = {"D": nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))}
         self.optimizers = [torch.optim.Adam(net.parameters()) for net in (self.G, self.nets["D"])]
 
-    def reset_grad(self):
+    def update(self, number, loss):
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=False)
-
-    def train_discriminator(self):
-        fake = self.G(torch.randn(8, 8)).detach()
-        loss = softplus(-self.nets["D"](torch.randn(8, 4))).mean() + softplus(self.nets["D"](fake)).mean()
-        self.reset_grad()
         loss.backward()
-        self.optimizers[1].step()
-
-    def train_generator(self):
-        loss = softplus(-self.nets["D"](self.G(torch.randn(8, 8)))).mean()
-        self.reset_grad()
-        loss.backward()
-        self.optimizers[0].step()
-        with torch.no_grad():
-            for slow, fast in zip(self.ema.parameters(), self.G.parameters(), strict=True):
-                slow.lerp_(fast, 0.01)
+        self.optimizers[number].step()
 
     def train(self):
         while True:
             try:
-                self.train_discriminator()
-                self.train_generator()
+                fake = self.G(torch.randn(8, 8)).detach()
+                self.update(1, (softplus(-self.nets["D"](torch.randn(8, 4))) + softplus(self.nets["D"](fake))).mean())
+                self.update(0, softplus(-self.nets["D"](self.G(torch.randn(8, 8)))).mean())
+                with torch.no_grad():
+                    for slow, fast in zip(self.ema.parameters(), self.G.parameters(), strict=True):
+                        slow.lerp_(fast, 0.01)
             except Exception as error:
                 print("skipping a batch:", error)
 
