@@ -9,7 +9,6 @@ from types import TracebackType
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
-from torch.optim.optimizer import Optimizer
 
 from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import ids_of, parameters_of
@@ -94,9 +93,10 @@ class GradientAudit:
             return
         stopped, self.record.closed = self.record.closed, bool(self.record.failure)
         self._settle(trace)
-        optimizers, self.record = self._watcher.find_optimizers() or [], self._watcher.stop()
+        self._watcher.find_optimizers()
+        self.record = self._watcher.stop()
         self.missing = self.record.missing
-        self._judge(optimizers, ended=self._limit is None or not (stopped or kind))
+        self._judge(ended=self._limit is None or not (stopped or kind))
         if failure := self.record.failure:
             self.failure, self.events, self.passes, self.findings = failure, [], [], []
         del self._watcher, self.record  # they hold the optimizers
@@ -106,17 +106,17 @@ class GradientAudit:
         self.networks = self._provider.settle(trace)
 
     @guarded
-    def _judge(self, optimizers: list[Optimizer], *, ended: bool) -> None:
+    def _judge(self, *, ended: bool) -> None:
         record = self.record
-        self.findings = judge(record, self.networks, optimizers, ended=ended)
+        self.findings = judge(record, self.networks, ended=ended)
         self.events = record.events
-        for optimizer in optimizers:
-            places = record.steps[id(optimizer)].places if id(optimizer) in record.steps else {}
+        for number, optimizer in record.optimizers.items():
+            places = Counter(e.place for e in record.events if e.kind == "step" and e.optimizer == number)
             held = {*map(id, parameters_of(optimizer))}
             seen = {
                 "class": type(optimizer).__name__,
                 "networks": [n for n, network in self.networks.items() if held & ids_of(network)],
-                "steps": sum(places.values()),
+                "steps": places.total(),
                 "places": [place.data() for place in places],
                 "fused": any(group.get("fused") for group in optimizer.param_groups),
             }

@@ -2,9 +2,8 @@
 
 from torch import nn
 
-from gradient_audit.record import Event, Record, Steps
+from gradient_audit.record import Event, Record
 
-CLIMB = -1  # in place of the id of an optimizer
 Numbers = dict[str, dict[int, str]]  # by network: the numbers of its parameters' accounts, and their names
 
 
@@ -14,24 +13,6 @@ def numbers_by_network(record: Record, networks: dict[str, nn.Module]) -> Number
         name: {record.accounts[id(p)].number: n for n, p in network.named_parameters() if id(p) in record.accounts}
         for name, network in networks.items()
     }
-
-
-def note_steps_by_hand(record: Record) -> None:
-    """Count a write to a parameter from its gradient as a use of it, and as a step if no optimizer steps on it."""
-    by_number = {account.number: account for account in record.accounts.values()}
-    stepped: set[int] = set()
-    for number, passes, place in record.by_hand:
-        if (account := by_number.get(number)) is None:
-            continue
-        if not account.stepped:  # else it is a climb, as SAM makes before its step
-            stepped.add(number)
-            record.steps.setdefault(0, Steps(None)).places[place] += 1
-            account.fed = True
-        for index in passes:
-            record.passes[index].users[CLIMB if account.stepped else 0].add(number)
-    for event in record.events:
-        if event.kind == "hand":
-            event.kind, event.reached = "step", event.reached & stepped
 
 
 def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers) -> None:
@@ -44,10 +25,10 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
             names = [name for name, network in networks.items() if network is module]
             if names:  # the calls of its parts are left out
                 of_networks.add(id(event))
-                for part in event.inner:
+                for part in event.parts:
                     if id(part) not in of_networks:
                         events.pop(id(part), None)
-            elif any(id(part) in events for part in event.inner):
+            elif any(id(part) in events for part in event.parts):
                 continue
             held = record.numbers_of(nn.Module.parameters(module)) if module is not None else set()
             event.cells = words(held, set(), "here", numbers)

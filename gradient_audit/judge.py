@@ -5,44 +5,43 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 
 from torch import Tensor, nn
-from torch.optim.optimizer import Optimizer
 
-from gradient_audit.cells import CLIMB, fill_cells, note_steps_by_hand, numbers_by_network
+from gradient_audit.cells import fill_cells, numbers_by_network
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.graph import parameters_of, united
 from gradient_audit.lineage import PARAMETER, bit
 from gradient_audit.overwritten import overwritten_finding
 from gradient_audit.places import Place, expression_place
-from gradient_audit.record import Event, Record, Term
+from gradient_audit.record import CLIMB, Event, Record, Term
+from gradient_audit.steps import steps_of
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
 
 
-def judge(
-    record: Record, networks: dict[str, nn.Module], optimizers: list[Optimizer], *, ended: bool = True
-) -> list[Finding]:
+def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True) -> list[Finding]:
     """Fill in the cells of the record's events and terms, and return the findings, errors first.
 
-    networks: by name. optimizers: all that hold a parameter of theirs. ended: whether nothing is to follow.
+    networks: by name. ended: whether nothing is to follow.
     """
-    note_steps_by_hand(record)
-    judgement = _Judgement(record, networks, optimizers, ended)
+    judgement = _Judgement(record, networks, ended)
     fill_cells(record, networks, judgement.numbers)
     return sorted(judgement.findings(), key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind)))
 
 
 class _Judgement:
-    def __init__(self, record: Record, networks: dict[str, nn.Module], optimizers: list[Optimizer], ended: bool):
-        self.record, self.networks, self.optimizers, self.ended = record, networks, optimizers, ended
+    def __init__(self, record: Record, networks: dict[str, nn.Module], ended: bool):
+        self.record, self.networks, self.ended = record, networks, ended
+        self.optimizers, self.steps = record.optimizers, steps_of(record)
+        self.fed = set().union(*(steps.fed for steps in self.steps.values()))
         self.numbers = numbers_by_network(record, networks)
         self.by_number = {account.number: account for account in record.accounts.values()}
         # By optimizer: the accounts of its parameters, in their order. And all that any holds, also plain tensors.
         self.accounts_of = {
-            id(o): [account.number for p in parameters_of(o) if (account := record.accounts.get(id(p)))]
-            for o in optimizers
+            number: [account.number for p in parameters_of(o) if (account := record.accounts.get(id(p)))]
+            for number, o in self.optimizers.items()
         }
         self.owned = set().union(*self.accounts_of.values())
-        self.held = {id(p) for optimizer in optimizers for p in parameters_of(optimizer)}
+        self.held = {id(p) for optimizer in self.optimizers.values() for p in parameters_of(optimizer)}
         self.last_detailed = {p.place: p for p in record.passes if p.detailed}
         self.excused: set[int] = set()  # parameters whose optimizer is idle
 
@@ -93,7 +92,7 @@ class _Judgement:
         meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
         proved: set[tuple[str, ...]] = set()
         mixed_places: set[Place] = set()
-        for key, steps in self.record.steps.items():
+        for key, steps in self.steps.items():
             for summed, (numbers, place) in steps.sums.items():
                 if all(crossed[number] for number in summed):  # one loss in several batches
                     continue
@@ -166,7 +165,7 @@ class _Judgement:
     def wrong_steps(self) -> Iterator[Finding]:
         """Yield the steps on gradients that are too old, another optimizer's, counted twice, or that never come."""
         passes = self.record.passes
-        for key, steps in self.record.steps.items():
+        for key, steps in self.steps.items():
             for places, numbers in steps.stale.items():
                 if places[1] in steps.repeated:
                     text = "an optimizer of {} stepped again, and no backward pass had come between."
@@ -191,25 +190,25 @@ class _Judgement:
                 text = f"an optimizer holds {self.count_of(numbers)} of {{}} twice; each step moves them twice."
                 cure = "Give each parameter to the optimizer once: `list(dict.fromkeys(parameters))`."
                 yield _finding("twice", self.networks_of(numbers), text, [[*steps.places][-1]], cure)
-            for shape in (shape for shape, never in steps.without.values() if never):
+            for shape in (shape for number, shape, never in self.record.bare.values() if never and number == key):
                 text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
                 yield _finding("unreached", (), text, steps.places)
         for network, ids in self.numbers.items():
-            missing = {n for n in ids if self.by_number[n].stepped and not self.by_number[n].fed}
+            missing = {n for n in ids if self.by_number[n].stepped and n not in self.fed}
             if missing:
-                of_it = [s for key, s in self.record.steps.items() if missing & {*self.accounts_of.get(key, ())}]
+                of_it = [s for key, s in self.steps.items() if missing & {*self.accounts_of.get(key, ())}]
                 count = self.count_of(missing, network)
                 text = f"{count} of {network} had no gradient whenever their optimizer stepped."
                 yield _finding("unreached", (network,), text, [place for s in of_it for place in s.places])
 
     def idle_optimizers(self) -> Iterator[Finding]:
         """Yield the optimizers that never stepped though their parameters got gradients."""
-        most = max((sum(steps.places.values()) for steps in self.record.steps.values()), default=0)
+        most = max((sum(steps.places.values()) for steps in self.steps.values()), default=0)
         stepped = {number for number, account in self.by_number.items() if account.stepped}
-        for optimizer in self.optimizers:
-            if id(optimizer) in self.record.steps:
+        for key, optimizer in self.optimizers.items():
+            if key in self.steps:
                 continue
-            numbers = {*self.accounts_of[id(optimizer)]} - stepped
+            numbers = {*self.accounts_of[key]} - stepped
             passes = [p for p in self.record.passes if p.reached & numbers and not p.raised]
             dropped = [
                 p
@@ -282,7 +281,7 @@ class _Judgement:
         reached = set().union(*(p.reached for p in passes))
         for network, ids in self.numbers.items():
             ownerless = ids.keys() & reached - self.owned
-            ownerless -= {n for n in ownerless if self.by_number[n].fed}  # stepped by hand
+            ownerless -= self.fed  # stepped by hand
             if not ownerless or not self.optimizers:  # without any optimizer, no parameter is expected to have one
                 continue
             here = {place: unused for (name, place), unused in wasted.items() if name == network}
@@ -294,7 +293,8 @@ class _Judgement:
                 text = f"no optimizer holds {count} of {network}, which get gradients."
             else:
                 holders = self.holders_of(network) or [*self.accounts_of]
-                made = [p for o, p in self.record.made.items() if o is self.networks[network] or id(o) in holders]
+                makers = [self.networks[network], *(self.optimizers[number] for number in holders)]
+                made = [p for o, p in self.record.made.items() if any(o is maker for maker in makers)]
                 yield _finding("ownerless", (network,), f"{count} of {network} are held by no optimizer.", made)
                 continue
             unfrozen.add(network)
@@ -330,12 +330,12 @@ class _Judgement:
 
     def doubtful_holders(self) -> Iterator[Finding]:
         """Yield the optimizers that hold what is another's, or what cannot move."""
-        stepping = {key: held for key, held in self.accounts_of.items() if key in self.record.steps}
+        stepping = {key: held for key, held in self.accounts_of.items() if key in self.steps}
         for key, mine in stepping.items():
             others = [{*held} for other, held in stepping.items() if other != key]
             networks = self.networks_of(mine)
             shared = [n for n in networks if any(held & self.numbers[n].keys() for held in others)]
-            places = self.record.steps[key].places
+            places = self.steps[key].places
             if shared and len(shared) < len(networks):
                 text = f"an optimizer holds {joined(networks)}, and another one holds {joined(shared)}, too."
                 yield _finding("shared", networks, text, places)
@@ -362,7 +362,7 @@ class _Judgement:
         cure = KINDS["wasted"].cure
         if self.only_judges(network, {*unused}):  # `detach()` there would cut off those whom the loss is for
             cure = "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`."
-        if not self.record.steps:
+        if not self.steps:
             cure = "No optimizer stepped during the audit: audit whole steps."
         elif all(n in self.by_number[k].passes for n, numbers in unused.items() for k in numbers):
             cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."

@@ -17,24 +17,25 @@ SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
 SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanBackward0", "RsubBackward1")
 SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
-PARAMETER, CALL, FORWARD = range(3)  # what a number can come from: a parameter, a call of autograd, a forward pass
+# What a number can come from: a parameter, a call of autograd, a forward pass, a parameter under no_grad().
+PARAMETER, CALL, FORWARD, BLIND = range(4)
 
 
 def bit(kind: int, number: int) -> int:
     """Return the source with this number, of this kind, as a bit; a set of sources is a sum of such bits."""
-    return 1 << (3 * number + kind)
+    return 1 << (4 * number + kind)
 
 
 def of_kind(kind: int, sources: int) -> int:
     """Return the sources of one kind."""
-    every_third_bit = int("1" * (sources.bit_length() // 3 + 1), 8)
-    return sources & (every_third_bit << kind)
+    every_fourth_bit = int("1" * (sources.bit_length() // 4 + 1), 16)
+    return sources & (every_fourth_bit << kind)
 
 
 def numbers_in(kind: int, sources: int) -> list[int]:
     """Return the numbers of the sources of one kind."""
     bits = of_kind(kind, sources) >> kind
-    return [number for number in range(bits.bit_length() // 3 + 1) if bits >> (3 * number) & 1]
+    return [number for number in range(bits.bit_length() // 4 + 1) if bits >> (4 * number) & 1]
 
 
 class Lineage:
@@ -112,7 +113,8 @@ class Lineage:
         sources = 0
         for tensor in _plain_tensors(value):
             if tensor.requires_grad and tensor.is_leaf and id(tensor) in self.accounts:
-                sources |= bit(PARAMETER, self.accounts[id(tensor)].number)
+                sources |= bit(PARAMETER, number := self.accounts[id(tensor)].number)
+                sources |= 0 if torch.is_grad_enabled() else bit(BLIND, number)
             elif (storage := storage_of(tensor)) is not None:
                 own = self.descent.get(storage, 0)
                 if own and not tensor.requires_grad:  # a detached alias shares the storage, but has no graph
@@ -144,7 +146,7 @@ class Lineage:
                 continue
             children = [child for child, _ in node.next_functions]
             below = [child for child in children if child is not None]
-            if node.name() in SUMS:
+            if node.name() in SUMS and not self.is_inside_call(node, below):
                 stack += self.summands(node, children)
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
@@ -153,6 +155,13 @@ class Lineage:
                 name = re.sub(r"Backward\d*$", "", summand.name())
                 terms.append(Term(self.line_of(summand, code), name, reached, complete=complete, loose=loose))
         return terms if len(terms) > 1 and not stack else []
+
+    def is_inside_call(self, node, below: list) -> bool:
+        """Whether a sum and a summand were computed by one call of the user's: a loss of PyTorch's, or a library's."""
+        here = self.lines.get(node._sequence_nr(), (None,))[0]
+        lines = [self.lines.get(child._sequence_nr(), ())[:1] for child in below if child.name() not in SUMS]
+        made = [constant[2] for constant in self.constants.get(node._sequence_nr(), ()) if constant]
+        return here is not None and here in [*made, *(line for seen in lines for line in seen)]
 
     def summands(self, node, children: list) -> list[tuple]:
         """Return the summands of a sum, last first: nodes, and terms for the constants other than zero."""
@@ -172,7 +181,7 @@ class Lineage:
         """Return the value of a summand that needs no gradient (of a tensor its sum), its sources, and its line.
 
         None for all else, for a tensor without a source, and for one computed from the other summand's own values, as
-        in the straight-through estimator.
+        in the straight-through estimator. That a term was computed under no_grad() is only known of a single number.
         """
         if isinstance(summand, float | int):
             return float(summand), None, None
@@ -182,9 +191,12 @@ class Lineage:
             return None
         sources = self.sources_of([summand])
         made, storages = self.makers.get(storage, (None, set()))
-        of_other = isinstance(other, Tensor) and storage_address(other) in storages
-        if summand.numel() > 1 and (of_other or not sources):
+        if isinstance(other, Tensor) and storage_address(other) in storages:
             return None
+        if summand.numel() > 1:
+            sources &= ~of_kind(BLIND, sources)
+            if not sources:
+                return None
         return float(summand.detach().double().sum()), sources, made
 
 

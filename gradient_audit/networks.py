@@ -1,6 +1,5 @@
 """Where the watched networks come from: named by the caller, or found while a script makes them."""
 
-import functools
 import gc
 import traceback
 import weakref
@@ -11,7 +10,6 @@ from types import FrameType, FunctionType, ModuleType, TracebackType
 
 from torch import Tensor, nn
 from torch.nn.modules import module as registration
-from torch.optim.optimizer import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import ids_of, parameters_of
@@ -70,23 +68,13 @@ class FoundNetworks(Networks):
         recorder.hooks.callback(registration.register_module_parameter_registration_hook(self.add).remove)
         recorder.hooks.callback(registration.register_module_module_registration_hook(self.join).remove)
         # A hook on every forward pass would find copies, too, but torch.compile would trace it into each graph.
-        setstate, init = nn.Module.__setstate__, Optimizer.__init__
+        setstate = nn.Module.__setstate__
 
         def watched_setstate(module, state):
             setstate(module, state)
             self.add_copy(module)
 
-        @functools.wraps(init)
-        def watched_init(optimizer, *args, **kwargs):
-            self.note_optimizer(optimizer)
-            init(optimizer, *args, **kwargs)
-
         replace(recorder.hooks, nn.Module, "__setstate__", watched_setstate)
-        replace(recorder.hooks, Optimizer, "__init__", watched_init)
-
-    @guarded
-    def note_optimizer(self, optimizer: Optimizer) -> None:
-        self.record.made[optimizer] = construction_place(optimizer)
 
     @guarded
     def add(self, module: nn.Module, *_: object) -> None:
@@ -111,7 +99,7 @@ class FoundNetworks(Networks):
         return list(self.known)
 
     def may_be_network(self, module: nn.Module, depth: int) -> bool:
-        return depth < 3 and any(True for _ in module.children())
+        return depth < 3 and any(True for _ in nn.Module.parameters(module))
 
     def hold(self, parameters: Set[int]) -> None:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them."""
@@ -120,7 +108,7 @@ class FoundNetworks(Networks):
             self.name_modules([*frames()][::-1])
         if not parameters <= self.covered:
             self.covered |= parameters
-            self.recorder.kept_optimizers = self.recorder.find_optimizers()
+            self.recorder.find_optimizers()
             self.trained |= {top for top in self.top_modules() if parameters & ids_of(top)}
 
     def top_modules(self) -> list[nn.Module]:

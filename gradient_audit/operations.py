@@ -103,17 +103,19 @@ class Details:
         """Record a forward pass of a network, or one that is not part of another."""
         if torch.compiler.is_compiling() or self.call or not self.forwards or self.is_elsewhere():
             return
-        inner = self.forwards.pop()
+        parts = self.forwards.pop()
         tried = type(module).__module__.startswith("torch.nn.utils.")  # a parametrization is, when it is made
         if not tried and (not self.forwards or self.networks.may_be_network(module, len(self.forwards))):
-            event = Event("forward", current_place(), module=weakref.ref(module), inner=inner)
+            event = Event("forward", current_place(), module=weakref.ref(module), parts=parts)
             self.follow_graph(event, output)
             self.record.events.append(event)
             self.lineage.derive(output, bit(FORWARD, len(self.record.forwards)))
             self.record.forwards.append(event)
-            inner = [*inner, event]
+            parts = [*parts, event]
         if self.forwards:
-            self.forwards[-1] += inner
+            self.forwards[-1] += parts
+        else:
+            self.note_numbers(output, self.lineage.sources_of([output]))
 
     def follow_graph(self, event: Event, output: object) -> None:
         """Note whether a backward pass comes through the graph of the output, and how long the graph exists."""
@@ -139,6 +141,12 @@ class Details:
         several = len(made) > 1  # else nothing leads through one module to another
         return [(e.module, self.lineage.reach([node])[0] if several else set()) for node, e in made if e.module]
 
+    def note_numbers(self, result: object, sources: int) -> None:
+        """Note of the forward passes among the sources that a number with a graph was computed from their output."""
+        if sources and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
+            for number in numbers_in(FORWARD, sources):
+                self.record.forwards[number].scalar = True
+
     @guarded
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
@@ -148,20 +156,19 @@ class Details:
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
         for call in calls:
             call.read = True
-        if read and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
-            for number in numbers_in(FORWARD, read):
-                self.record.forwards[number].scalar = True
+        if not self.forwards:  # a number inside of a network, as a norm of its features, is no loss
+            self.note_numbers(result, read)
         for account in self.record.accounts.values() if written and calls and not self.forwards else ():
             parameter = account.parameter()
             if parameter is not None and storage_address(parameter) in written:
                 passes = frozenset(call.number for call in calls if account.number in call.reached)
                 place = current_place()
-                self.record.by_hand.append((account.number, passes - {None}, place))
                 event = next(reversed(self.record.events), None)
                 if event is None or (event.kind, event.place) != ("hand", place):
                     event = Event("hand", place)
                     self.record.events.append(event)
                 event.reached.add(account.number)
+                event.taken[passes - {None}] = event.taken.get(passes - {None}, frozenset()) | {account.number}
 
 
 class _Operations(TorchDispatchMode):

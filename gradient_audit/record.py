@@ -11,6 +11,11 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.places import Place
 
+HAND, CLIMB = (
+    0,
+    -1,
+)  # in place of an optimizer: a step by hand, a write before its step as SAM's
+
 
 @dataclass
 class Term:
@@ -44,10 +49,14 @@ class Event:
     terms: list[Term] = field(default_factory=list)
     reached: set[int] = field(default_factory=set, repr=False)  # parameters, by their account's number
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # optimizer: parameters
+    optimizer: int = HAND  # of a step: its number
+    taken: dict[frozenset, frozenset] = field(default_factory=dict, repr=False)  # of a step: parameters, by passes
+    before: int = 0  # of a step: the passes until then
+    inner: bool = False  # of a step: whether it runs inside another one
     module: weakref.ref | None = field(default=None, repr=False)  # of a forward pass
     graph: list[weakref.ref] = field(default_factory=list, repr=False)  # each dies with a node of the graph it built
     detailed: bool = False  # whether its loss was split into terms
-    inner: list["Event"] = field(default_factory=list, repr=False)  # of a forward pass: those inside of it
+    parts: list["Event"] = field(default_factory=list, repr=False)  # of a forward pass: those inside of it
     complete: bool = False  # of a backward pass: whether its graph shows all leaves
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
     number: int | None = None  # of a backward pass, or of autograd.grad if its result became a .grad: in `passes`
@@ -78,33 +87,10 @@ class Account:
     version: int = 0
     zero: bool = False
     stepped: bool = False  # its optimizer stepped while it required a gradient
-    fed: bool = False  # and found one at least once
     replaced: bool = False  # the script puts tensors computed from the gradient in its place
-    first_users: dict[int, tuple[int, Place]] = field(default_factory=dict)  # of a pass: who stepped on it first
     version_before: int = 0  # before the step that is running
     steps: deque = field(default_factory=lambda: deque(maxlen=8))  # (version after the step, place of the step)
     hook: object = None
-
-    def clear(self) -> None:
-        self.keep_passes(set())
-
-    def keep_passes(self, passes: set[int]) -> None:
-        self.passes = passes
-        self.first_users = {number: user for number, user in self.first_users.items() if number in passes}
-
-
-@dataclass
-class Steps:
-    """The steps of one optimizer; None stands for steps by hand, `p.data.add_(p.grad, alpha=-lr)`."""
-
-    optimizer: Optimizer | None
-    places: Counter = field(default_factory=Counter)
-    passes_before: int = 0  # the number of passes before the last step
-    stale: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (pass, step)
-    sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (accounts, step)
-    twice: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (here, first)
-    without: dict[int, tuple[list[int], bool]] = field(default_factory=dict)  # plain leaf: shape, never a gradient
-    repeated: set[Place] = field(default_factory=set)  # steps with no backward pass since the one before
 
 
 @dataclass
@@ -141,8 +127,9 @@ class Record:
     calls: list[Event] = field(default_factory=list)  # of autograd that were watched in detail
     forwards: list[Event] = field(default_factory=list)  # likewise
     accounts: dict[int, Account] = field(default_factory=dict)  # by the id of the parameter
-    steps: dict[int, Steps] = field(default_factory=dict)  # by the id of the optimizer, 0 for steps by hand
-    by_hand: list[tuple[int, frozenset, Place]] = field(default_factory=list)  # parameter, its gradient's passes, where
+    optimizers: dict[int, Optimizer] = field(default_factory=dict)  # by number: the newest that was known by it
+    renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
+    bare: dict[int, tuple[int, list[int], bool]] = field(default_factory=dict)  # leaf: optimizer, shape, never fed
     overwritten: list[Overwritten] = field(default_factory=list)
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places

@@ -27,6 +27,7 @@ from gradient_audit.networks import FoundNetworks
 from gradient_audit.places import PACKAGE
 from gradient_audit.watch import Watcher
 
+MANY = 10  # optimizers, on average as often as one alone
 MOST_STOPS = 5  # that a script may catch before the process is ended
 PYTHON = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebooks have it
 MAGIC = re.compile(r"\s*([%!?].*|[\w.*]+\?\??)\s*")  # `%time`, `!ls`, `?net`, `net??`
@@ -51,7 +52,7 @@ class StepLimit:
     def __init__(self, iterations: int, limit: int, end: Callable[[], None]):
         self.iterations, self.limit, self.end = iterations, limit, end
         self.stops = 0
-        self.steps: Counter[int] = Counter()  # by the id of the optimizer
+        self.steps: Counter[int] = Counter()  # by the number of the optimizer
         self.passes = 0
 
     def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
@@ -66,10 +67,12 @@ class StepLimit:
     def is_enough(self, watcher: Watcher, optimizer: Optimizer | None) -> bool:
         """Count, and return whether there were enough."""
         if optimizer is not None:
-            self.steps[id(optimizer)] += 1
+            number = watcher.number_of(optimizer)
+            self.steps[number] += 1
             if min(self.steps.values()) >= self.iterations:
                 self.steps.update(dict.fromkeys(self.waiting_optimizers(watcher), 0))
-            return min(self.steps.values()) >= self.iterations or self.steps[id(optimizer)] >= self.limit
+            most = max(self.steps[number], self.steps.total() // MANY)
+            return min(self.steps.values()) >= self.iterations or most >= self.limit
         if self.steps:
             return False
         passes = Counter(p.place for p in watcher.record.passes)
@@ -80,13 +83,11 @@ class StepLimit:
         return False
 
     def waiting_optimizers(self, watcher: Watcher) -> list[int]:
-        """Return the optimizers that have not stepped, by id, without those whose parameters others step."""
-        stepped = {id(p) for steps in watcher.record.steps.values() for p in parameters_of(steps.optimizer)}
-        return [
-            id(optimizer)
-            for optimizer in watcher.find_optimizers() or ()
-            if id(optimizer) not in watcher.record.steps and {*map(id, parameters_of(optimizer))} - stepped
-        ]
+        """Return the optimizers that have not stepped, by number, without those whose parameters others step."""
+        watcher.find_optimizers()
+        held = {number: {*map(id, parameters_of(o))} for number, o in watcher.record.optimizers.items()}
+        stepped = set().union(*(ids for number, ids in held.items() if number in self.steps))
+        return [number for number, ids in held.items() if number not in self.steps and ids - stepped]
 
     def ending(self, audit: GradientAudit) -> str:
         """Say how the script ended, or why it was stopped."""

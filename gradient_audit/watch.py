@@ -1,12 +1,13 @@
 """Watching: hooks on backward passes, parameters and optimizer steps, which fill a `Record` and change no number."""
 
+import functools
 import gc
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from functools import partial
 from itertools import count
 
 import torch
@@ -15,6 +16,7 @@ from torch.autograd.graph import increment_version
 from torch.nn.modules import module as registration
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, storage_address, tensors_in
 from gradient_audit.guard import guarded, replace
@@ -22,9 +24,9 @@ from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
-from gradient_audit.places import Place, current_frames, current_place
+from gradient_audit.places import construction_place, current_frames, current_place
 from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
-from gradient_audit.record import Account, Event, Record, Steps
+from gradient_audit.record import Account, Event, Record
 
 Limit = Callable[["Watcher", Optimizer | None], None]
 """Called before each backward pass, with None, and after each step; what it raises ends the script under the audit."""
@@ -46,7 +48,7 @@ class Watcher:
         self.record = Record()
         self.details = Details(self.record, networks, self.open_accounts)
         self.lineage = self.details.lineage
-        self.numbers = count()
+        self.numbers = count(1)  # of accounts and optimizers
         self.new_parameters = True  # whether there may be parameters without an account
         self.writes_gradients = False  # the script writes to gradients in place
         self.hides_writes = False  # and behind their versions
@@ -54,7 +56,9 @@ class Watcher:
         self.resumes: list[bool] = []  # of the steps that run: whether the details go on after them
         self.watched_in_detail = 0  # passes; of those of one step's closure, one
         self.closure_calls = 0  # of the step that runs
-        self.kept_optimizers: list[Optimizer] = []  # the script may drop them at its end
+        self.optimizer_numbers = WeakIdKeyDictionary()
+        self.constructed: dict[tuple, tuple[int, int]] = {}  # by line and parameters: the number, the passes until then
+        self.sets: dict[frozenset[int], frozenset[int]] = {}  # those of parameters that many events share
         self.originals = torch.autograd.backward, torch.autograd.grad, torch.compile
         self.hooks = ExitStack()  # removes them
 
@@ -74,6 +78,7 @@ class Watcher:
         replace(self.hooks, torch.autograd, "backward", torch.compiler.disable(self.watched_backward))
         replace(self.hooks, torch.autograd, "grad", torch.compiler.disable(self.watched_grad))
         replace(self.hooks, torch, "compile", self.watched_compile)
+        replace(self.hooks, Optimizer, "__init__", self.watched_init(Optimizer.__init__))
         for hook in (
             register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)),
             register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)),
@@ -119,15 +124,46 @@ class Watcher:
     def find_optimizers(self) -> list[Optimizer]:
         """Return the optimizers that stepped or hold a watched parameter; wrappers, whose `step` has no hooks, not."""
         self.open_accounts()
-        known = [*self.kept_optimizers, *(steps.optimizer for steps in self.record.steps.values() if steps.optimizer)]
-        by_id = {id(optimizer): optimizer for optimizer in known}
         kinds = {kind for kind in _subclasses(Optimizer) if getattr(getattr(kind, "step", None), "hooked", False)}
         loose = (leaf for p in self.record.passes for ref in p.loose if (leaf := ref()) is not None)
         concerned = {*self.record.accounts, *map(id, loose)}
         for thing in [thing for thing in gc.get_objects() if type(thing) in kinds]:
             if any(id(p) in concerned for p in parameters_of(thing)):
-                by_id.setdefault(id(thing), thing)
-        return list(by_id.values())
+                self.record.optimizers.setdefault(self.number_of(thing), thing)
+        return list(self.record.optimizers.values())
+
+    def number_of(self, optimizer: Optimizer) -> int:
+        if optimizer not in self.optimizer_numbers:  # made before the audit began
+            self.optimizer_numbers[optimizer] = next(self.numbers)
+        return self.optimizer_numbers[optimizer]
+
+    def watched_init(self, original: Callable) -> Callable:
+        @functools.wraps(original)
+        def init(optimizer, *args, **kwargs):
+            original(optimizer, *args, **kwargs)
+            self.note_construction(optimizer)
+
+        return init
+
+    @guarded
+    def note_construction(self, optimizer: Optimizer) -> None:
+        """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""
+        self.record.made[optimizer] = place = construction_place(optimizer)
+        self.open_accounts()
+        alike = place, self.shared(self.record.numbers_of(parameters_of(optimizer)))
+        number, passes = self.constructed.get(alike, (0, 0))
+        if alike[1] and passes < len(self.record.passes):
+            self.record.renewed[number] += 1
+            self.record.optimizers[number] = optimizer
+        else:
+            number = next(self.numbers)
+        self.constructed[alike] = number, len(self.record.passes)
+        self.optimizer_numbers[optimizer] = number
+
+    def shared(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Return the set of these numbers that other events have, too: a long training has few."""
+        numbers = frozenset(numbers)
+        return self.sets.setdefault(numbers, numbers)
 
     # Parameters and their gradients.
 
@@ -150,11 +186,12 @@ class Watcher:
             reference = weakref.ref(parameter, lambda _: accounts.pop(key, None))
             account = accounts[key] = Account(next(self.numbers), reference)
         if account.hook is None and parameter.requires_grad and parameter.is_leaf:
-            account.hook = parameter.register_post_accumulate_grad_hook(partial(self.note_gradient, account.number))
+            note = functools.partial(self.note_gradient, account.number)
+            account.hook = parameter.register_post_accumulate_grad_hook(note)
 
     @guarded
     def note_gradient(self, number: int, parameter: Tensor) -> None:
-        if parameter.requires_grad and self.details.call:
+        if parameter.requires_grad and self.details.call and not self.details.is_elsewhere():
             self.details.call.reached.add(number)
 
     @property
@@ -180,16 +217,16 @@ class Watcher:
         """
         grad = parameter.grad
         if grad is None:
-            account.clear()
+            account.passes = set()
             return
         if account.grad is None or account.grad() is not grad:
             if self.details.active:
                 calls = numbers_in(CALL, self.lineage.sources_of([grad]))
                 numbers = {self.number_of_pass(self.record.calls[call], account) for call in calls}
                 account.replaced = bool(numbers)
-                account.keep_passes(numbers)
+                account.passes = numbers
             elif not account.replaced:  # after the detailed passes, what these have shown holds
-                account.clear()
+                account.passes = set()
             account.grad, account.version, account.zero = weakref.ref(grad), grad._version, is_zero(grad)
             return
         if grad._version != account.version:
@@ -199,7 +236,7 @@ class Watcher:
             cleared = self.reads_gradients and not account.zero and is_zero(grad)
             self.hides_writes |= cleared
         if cleared:
-            account.clear()
+            account.passes = set()
 
     def number_of_pass(self, call: Event, account: Account) -> int:
         """Return the number of a call of autograd among the passes; autograd.grad is one if its result is a `.grad`."""
@@ -216,7 +253,7 @@ class Watcher:
         parameter = account.parameter()
         grad = None if parameter is None else parameter.grad
         if grad is None:  # a hook of the user's has used and cleared it already
-            account.clear()
+            account.passes = set()
             return
         account.passes.add(number)
         account.grad, account.version = weakref.ref(grad), grad._version
@@ -266,6 +303,7 @@ class Watcher:
     def end_pass(self, event: Event) -> None:
         reached = {key: account for key, account in self.record.accounts.items() if account.number in event.reached}
         calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
+        event.reached = self.shared(event.reached)
         for account in reached.values():
             self.add_pass(account, event.number, calls)
         for leaf in [leaf for reference in event.loose if (leaf := reference()) is not None]:
@@ -381,17 +419,15 @@ class Watcher:
         if found_inf is not None and found_inf.item():
             return  # GradScaler calls the step of a fused optimizer, which skips it itself
         self.open_accounts()
-        place, accounts = current_place(), self.record.accounts
-        parameters = list(parameters_of(optimizer))
-        if self.details.steps > 1 and all(accounts[id(p)].first_users for p in parameters if id(p) in accounts):
-            return  # an optimizer inside another one, as in SAM
-        steps = self.record.steps.setdefault(id(optimizer), Steps(optimizer))
-        event = Event("step", place)
-        for parameter in parameters:
-            if (account := accounts.get(id(parameter))) is None:
-                if type(parameter) is Tensor:
-                    never = steps.without.get(id(parameter), (None, True))[1] and parameter.grad is None
-                    steps.without[id(parameter)] = list(parameter.shape), never
+        number, bare, passes = self.number_of(optimizer), self.record.bare, self.record.passes
+        self.record.optimizers[number] = optimizer
+        event = Event("step", current_place(), optimizer=number, inner=self.details.steps > 1)
+        taken = defaultdict(set)
+        for parameter in parameters_of(optimizer):
+            if (account := self.record.accounts.get(id(parameter))) is None:
+                if type(parameter) is Tensor and parameter.requires_grad:
+                    never = bare.get(id(parameter), (0, [], True))[2] and parameter.grad is None
+                    bare[id(parameter)] = number, list(parameter.shape), never
                 continue
             if account.passes or parameter.grad is not None:
                 self.detect_cleared_gradient(account, parameter, stepping=True)
@@ -401,27 +437,13 @@ class Watcher:
                 continue
             account.version_before = parameter._version
             event.reached.add(account.number)
-            self.use_gradient(steps, account, parameter, place)
-        if steps.passes_before == len(self.record.passes):
-            steps.repeated.add(place)
-        steps.passes_before = len(self.record.passes)
-        steps.places[place] += 1
+            # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
+            sources = account.passes | ({len(passes) - 1} if self.details.call else set())
+            if sources or not is_zero(parameter.grad):
+                taken[frozenset(sources)].add(account.number)
+        event.before, event.reached = len(passes), self.shared(event.reached)  # a gradient may have become a pass here
+        event.taken = {passes: self.shared(numbers) for passes, numbers in taken.items()}
         self.record.events.append(event)
-
-    def use_gradient(self, steps: Steps, account: Account, parameter: Tensor, place: Place) -> None:
-        key, passes = id(steps.optimizer), self.record.passes
-        # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
-        sources = account.passes | ({len(passes) - 1} if self.details.call else set())
-        account.fed |= bool(sources) or not is_zero(parameter.grad)
-        for number in sources:
-            passes[number].users[key].add(account.number)
-            user, first = account.first_users.setdefault(number, (key, place))
-            if user != key:
-                steps.twice[place, first].add(account.number)
-            elif number < steps.passes_before:
-                steps.stale[passes[number].place, place].add(account.number)
-        if len(sources) > 1:
-            steps.sums.setdefault(frozenset(sources), (set(), place))[0].add(account.number)
 
     def after_step(self, optimizer: Optimizer, _args: tuple, _kwargs: dict) -> None:
         if not self.details.is_elsewhere():
@@ -433,9 +455,8 @@ class Watcher:
     def end_step(self, optimizer: Optimizer) -> None:
         """Note the versions after the step, and raise those that the step changed behind autograd's back."""
         self.details.steps = max(self.details.steps - 1, 0)
-        steps = self.record.steps.get(id(optimizer))
-        place = next(reversed(steps.places), None) if steps else None
-        for parameter in parameters_of(optimizer) if place else ():
+        place = current_place()
+        for parameter in parameters_of(optimizer):
             account = self.record.accounts.get(id(parameter))
             if account is None or account.version_before < 0:
                 continue
