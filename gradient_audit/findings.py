@@ -14,6 +14,7 @@ class Kind(NamedTuple):
     mistakes: tuple[str, ...] = ()
 
 
+LIMIT = "Limit where gradients go: `loss.backward(inputs=list(network.parameters()))`"
 # In the order of the report; `Finding` explains them.
 KINDS = {
     "stale": Kind(
@@ -21,8 +22,7 @@ KINDS = {
     ),
     "mixed": Kind(
         "error",
-        "Name the leaves of the loss, `loss.backward(inputs=list(network.parameters()))`, or clear the gradients that "
-        "are not for the step.",
+        f"{LIMIT}, or clear the gradients that are not for the step.",
         ("d-steps-on-g-loss",),
     ),
     "twice": Kind(
@@ -51,8 +51,7 @@ KINDS = {
     ),
     "meant?": Kind(
         "question",
-        "If this loss is for all of them, as an autoencoder's is, this is right. If not, name its leaves, "
-        "`loss.backward(inputs=list(network.parameters()))`.",
+        f"If this loss is for all of them, as an autoencoder's is, this is right. If not: {LIMIT}.",
         ("d-steps-on-g-loss",),
     ),
     "unused": Kind(
@@ -69,6 +68,9 @@ KINDS = {
     "held": Kind(
         "question", "If it is to learn, call `requires_grad_(True)` on it; if not, leave it out of the optimizer."
     ),
+    "renewed": Kind(
+        "question", "Make it once, before the loop, unless each one is for another task; or load its `state_dict()`."
+    ),
     "unaveraged": Kind(
         "question", "Call the wrapped network itself, not its `module`, or average the gradients by yourself."
     ),
@@ -79,8 +81,7 @@ KINDS = {
     ),
     "wasted": Kind(
         "waste",
-        "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`, or `detach()` the tensor at "
-        "which its gradient must stop.",
+        f"{LIMIT}, or `detach()` the tensor at which its gradient must stop.",
     ),
     "graph": Kind("waste", "Compute it under `torch.no_grad()`, or delete it if it is not needed."),
 }
@@ -102,7 +103,8 @@ class Finding:
     Questions: `meant?`: one pass moved networks of two players. `unused`: a number was computed with a graph that no
     backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand, and on another.
     `shared`: an optimizer holds two networks, of which another one holds one. `held`: it holds the last layers of a
-    network, which are frozen. `unaveraged`: a DistributedDataParallel got gradients without its forward pass.
+    network, which are frozen. `renewed`: it was made anew, and its state was lost. `unaveraged`: a
+    DistributedDataParallel got gradients without its forward pass.
     Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a network, or of its first layers,
     without an optimizer. `graph`: a graph was built for nothing; or a parameter was written to with a graph.
     """

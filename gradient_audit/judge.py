@@ -7,9 +7,9 @@ from itertools import permutations
 from torch import Tensor, nn
 
 from gradient_audit.cells import fill_cells, numbers_by_network
-from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
+from gradient_audit.findings import KINDS, LIMIT, SEVERITIES, Finding, joined
 from gradient_audit.graph import parameters_of, united
-from gradient_audit.lineage import PARAMETER, bit
+from gradient_audit.lineage import BLIND, CALL, PARAMETER, bit, numbers_in
 from gradient_audit.overwritten import overwritten_finding
 from gradient_audit.places import Place, expression_place
 from gradient_audit.record import CLIMB, Event, Record, Term
@@ -25,7 +25,9 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
     """
     judgement = _Judgement(record, networks, ended)
     fill_cells(record, networks, judgement.numbers)
-    return sorted(judgement.findings(), key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind)))
+    return sorted(
+        dict.fromkeys(judgement.findings()), key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind))
+    )
 
 
 class _Judgement:
@@ -56,6 +58,7 @@ class _Judgement:
         yield from self.owners()
         yield from self.plain_leaves()
         yield from self.doubtful_holders()
+        yield from self.renewed_optimizers()
         yield from self.unaveraged_networks()
         yield from self.unused_graphs()
 
@@ -89,6 +92,7 @@ class _Judgement:
         passes = self.record.passes
         crossed = [list(self.groups_crossed(p)) for p in passes]
         mixed: dict[tuple[str, ...], list[Place]] = defaultdict(list)
+        added: dict[tuple[str, ...], set[str]] = defaultdict(set)  # of a group: the networks that stepped on a sum
         meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
         proved: set[tuple[str, ...]] = set()
         mixed_places: set[Place] = set()
@@ -103,17 +107,22 @@ class _Judgement:
                         if mine and others:
                             mixed_places.add(passes[number].place)
                             mixed[tuple(group)] += [passes[number].place, place]
+                            added[tuple(group)] |= mine
                             if not self.may_be_meant(passes[number], summed, mine, others):
                                 proved.add(tuple(group))
         for p, groups in zip(passes, crossed, strict=True):
             for group in groups if p.place not in mixed_places else ():
                 meant[tuple(group)].append(p.place)
-        text = "one backward pass moved {}, which have different optimizers"
         for networks, places in mixed.items():
-            added = f"{text}, and a step added its gradients to those of another pass."
-            yield _finding("mixed", networks, added, places, doubtful=networks not in proved)
+            names = joined(name for name in networks if name in added[networks])
+            text = f"`backward()` also wrote gradients into {names}. They were not cleared, so `step()` used the sum "
+            text += "of two losses."
+            yield _finding("mixed", networks, text, places, doubtful=networks not in proved)
         for networks, places in meant.items():
-            yield _finding("meant?", networks, f"{text}.", places)
+            text = (
+                "one `backward()` wrote gradients into {}, which have different optimizers, and both stepped on them."
+            )
+            yield _finding("meant?", networks, text, places)
         for (made, judge), place in self.judges_moved().items():
             text = f"one backward pass moved {made} and {judge}, and another {judge} alone on what {made} computed."
             yield _finding("meant?", (made, judge), text, [place])
@@ -198,8 +207,18 @@ class _Judgement:
             if missing:
                 of_it = [s for key, s in self.steps.items() if missing & {*self.accounts_of.get(key, ())}]
                 count = self.count_of(missing, network)
-                text = f"{count} of {network} had no gradient whenever their optimizer stepped."
-                yield _finding("unreached", (network,), text, [place for s in of_it for place in s.places])
+                text = f"{count} of {network} had no gradient whenever their optimizer stepped"
+                places = [place for s in of_it for place in s.places]
+                cut = any(missing & p.values - p.reached for p in passes)
+                if cut or missing == {n for n in ids if self.by_number[n].stepped}:
+                    yield _finding("unreached", (network,), f"{text}.", places)
+                    continue
+                cleared = any(missing & p.reached for p in passes)
+                why = (
+                    "it was cleared between `backward()` and `step()`" if cleared else "no loss was computed from them"
+                )
+                cure = "If they are held still, or not in use, on purpose, this is right."
+                yield _finding("unreached", (network,), f"{text}: {why}.", places, cure, doubtful=True)
 
     def idle_optimizers(self) -> Iterator[Finding]:
         """Yield the optimizers that never stepped though their parameters got gradients."""
@@ -244,8 +263,10 @@ class _Judgement:
         moved = sum(bit(PARAMETER, number) for number in set().union(*(p.used for p in passes)))
         for (place, _, _), pairs in rows.items():
             constants = {term.value for _, term in pairs}
+            proved = True
             if None not in constants:  # one that changes, and comes from what is trained, was cut off
                 dead = len(constants) > 1 and any(term.sources & moved for _, term in pairs)
+                proved = any(self.is_cut_loss(p, term) for p, term in pairs)
             else:
                 dead = all(
                     term.value is None and term.complete and not (term.loose or term.reached & (self.excused | p.used))
@@ -257,14 +278,27 @@ class _Judgement:
                 p, term = pairs[0]
                 networks = tuple(name for name in self.numbers if p.cells[name] == "used")
                 origin = f" from {term.place.where}" if term.place else ""
-                text = f"the term `{term.name}`{origin} moves no parameter; the other terms move {{}}."
-                if term.value is not None:
-                    text = f"a term of the sum{origin} was computed and cut off from its graph; it moves no parameter."
-                yield _finding("dead", networks, text, [place, *[term.place] * bool(term.place)])
+                name = "a term of the sum" if term.value is not None else f"`{term.name}`"
+                text = f"{name}{origin} contributes no gradient to any parameter that is updated."
+                cure = (
+                    "" if proved else "If it is a target, a baseline or a number to print, this is right; if not, see "
+                )
+                cure += "" if proved else "whether `detach()`, `no_grad()` or `.item()` cuts it off."
+                places = [place, *[term.place] * bool(term.place)]
+                yield _finding("dead", networks, text, places, cure, doubtful=not proved)
         for p in passes:
             p.terms = [term for term in p.terms if term.value is None or term.dead]
             if len(p.terms) < 2:
                 p.terms = []
+
+    def is_cut_loss(self, p: Event, term: Term) -> bool:
+        """Whether a constant was computed as a loss is, and without the graph that it needs.
+
+        It is a penalty on a gradient without `create_graph`, or the answer, under no_grad(), of what this pass moved.
+        """
+        calls = (self.record.calls[number] for number in numbers_in(CALL, term.sources))
+        blind = p.used & {*numbers_in(BLIND, term.sources)}
+        return bool(blind) or any(call.kind == "grad" and not call.create_graph for call in calls)
 
     # Gradients that nobody uses.
 
@@ -287,8 +321,15 @@ class _Judgement:
             here = {place: unused for (name, place), unused in wasted.items() if name == network}
             numbers = {number for unused in here.values() for number in unused}
             count = self.count_of(ownerless, network)
-            if not ids.keys() & self.owned and here and self.only_judges(network, numbers):
+            cure, judged = "", [passes[number] for number in numbers]
+            to_train = self.is_led_to(network, judged) or not all(p.used for p in judged)  # or by a loss of its own
+            if not ids.keys() & self.owned and here and not to_train:
                 text = f"no optimizer holds {network}, and it gets gradients, {len(numbers)}x."
+                twin = any(term.dead and term.reached & ids.keys() for p in judged for term in p.terms)
+                if not twin and not any(self.leads_on(p, network) for p in judged):  # a target
+                    calls = [event for event in self.record.forwards if event.module() is self.networks[network]]
+                    here = [event.place for event in calls if event.in_loss] or here
+                    cure = "Compute it under `torch.no_grad()`, or freeze the network, `network.requires_grad_(False)`."
             elif here and self.is_backbone(ids, ownerless):
                 text = f"no optimizer holds {count} of {network}, which get gradients."
             else:
@@ -298,7 +339,7 @@ class _Judgement:
                 yield _finding("ownerless", (network,), f"{count} of {network} are held by no optimizer.", made)
                 continue
             unfrozen.add(network)
-            yield _finding("unfrozen", (network,), text, here)
+            yield _finding("unfrozen", (network,), text, here, cure)
         for (network, place), unused in wasted.items():
             if network not in unfrozen:
                 yield self.wasted_gradients(network, place, unused)
@@ -346,6 +387,16 @@ class _Judgement:
                     text = f"{count} of {network} are frozen, and an optimizer holds them; it does not move them."
                     yield _finding("held", (network,), text, places)
 
+    def renewed_optimizers(self) -> Iterator[Finding]:
+        """Yield the optimizers that are made anew while they train, whose state is lost."""
+        for number, times in self.record.renewed.items():
+            optimizer = self.optimizers[number]
+            if times > 1 and any(optimizer.state.values()):
+                text = f"the optimizer of {{}} ({type(optimizer).__name__}) was made anew {times}x; its state was lost."
+                yield _finding(
+                    "renewed", self.networks_of(self.accounts_of[number]), text, [self.record.made[optimizer]]
+                )
+
     def unaveraged_networks(self) -> Iterator[Finding]:
         """Yield the networks in DistributedDataParallel that got gradients without its forward pass."""
         called = {id(event.module()) for event in self.record.forwards if event.module}
@@ -360,29 +411,24 @@ class _Judgement:
         count = self.count_of(set().union(*unused.values()), network)
         text = f"{count} of {network} got gradients that no optimizer used, {len(unused)}x."
         cure = KINDS["wasted"].cure
-        if self.only_judges(network, {*unused}):  # `detach()` there would cut off those whom the loss is for
-            cure = "Name the leaves of this loss, `loss.backward(inputs=list(network.parameters()))`."
+        if any(self.leads_on(self.record.passes[number], network) for number in unused):
+            cure = LIMIT + "."  # `detach()` there would cut off those whom the loss is for
         if not self.steps:
             cure = "No optimizer stepped during the audit: audit whole steps."
         elif all(n in self.by_number[k].passes for n, numbers in unused.items() for k in numbers):
             cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
         return _finding("wasted", (network,), text, [place], cure)
 
-    def only_judges(self, network: str, numbers: set[int]) -> bool:
-        """Whether these passes moved another network, and this one's forward pass came after that one's.
+    def is_led_to(self, network: str, passes: list[Event]) -> bool:
+        """Whether the gradient comes to the network through one that an optimizer holds: it is a part, no judge."""
+        trained = [name for name, ids in self.numbers.items() if name != network and ids.keys() & self.owned]
+        alike = [p for q in passes if (p := self.in_detail(q))]
+        return any(self.leads_through(p, name, network) for p in alike for name in trained)
 
-        So it is with the network of a loss. An encoder that no optimizer holds comes before the decoder.
-        """
-        last: dict[str, int] = {}  # by network: when its last forward pass came
-        for index, event in enumerate(self.record.events):
-            if event.kind == "forward":
-                last |= {name: index for name, cell in event.cells.items() if cell == "here"}
-            elif event.number in numbers:
-                moved = [name for name, cell in event.cells.items() if cell == "used"]
-                latest = max((last[name] for name in moved if name in last), default=-1)
-                if not moved or last.get(network, latest) < latest:
-                    return False
-        return True
+    def leads_on(self, p: Event, network: str) -> bool:
+        """Whether the gradient goes on, through the network, to another one that the pass moved."""
+        moved = [name for name in self.networks_of(p.used) if name != network]
+        return (alike := self.in_detail(p)) is not None and any(self.leads_through(alike, network, n) for n in moved)
 
     def unused_graphs(self) -> Iterator[Finding]:
         """Yield the lines whose graphs were built and dropped; of a function that is needed elsewhere, its caller."""
@@ -395,7 +441,8 @@ class _Judgement:
         lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], Event]]] = defaultdict(list)
         for names, event in built:
             useless = [caller for caller in event.callers if (names, caller) not in needed]
-            if event.gone and useless:
+            tried = any(code.co_name == "__init__" for code, *_ in event.callers)  # to see the shapes
+            if event.gone and useless and not tried:
                 place = event.place if useless[0] == event.callers[0] else expression_place(*useless[0])
                 lines[place, event.kind].append((names, event))
         for (place, kind), pairs in lines.items():

@@ -45,7 +45,9 @@ def _splits_sum(details: Details, weight: nn.Parameter) -> bool:
     """Return whether a sum is split into its terms, each with a place; under torch.func, too, a tensor has a memory."""
     try:
         details.start()
-        code = compile("weight.square().sum() + weight.exp().sum()", "<trial>", "eval")  # lines that are not the audit's
+        code = compile(
+            "weight.square().sum() + weight.exp().sum()", "<trial>", "eval"
+        )  # lines that are not the audit's
         loss = eval(code, {"weight": weight})
     finally:
         details.stop()

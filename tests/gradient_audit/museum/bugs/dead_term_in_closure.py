@@ -1,5 +1,5 @@
 """Inside a closure, a term of the loss is cut off by detach()."""
-# expects: error dead at "loss.backward()"
+# expects: question dead at "loss.backward()"
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 
 https://github.com/myscience/open-genie/issues/6
 """
-# expects: error dead at "loss.backward()"
+# expects: question dead at "loss.backward()"
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 
 https://github.com/wonbeomjang/mobile-hair-segmentation-pytorch/issues/3
 """
-# expects: error dead at "loss.backward()"
+# expects: question dead at "loss.backward()"
 
 import torch
 from torch import nn

@@ -2,7 +2,8 @@
 
 https://github.com/ikostrikov/pytorch-meta-optimizer/issues/11
 """
-# expects: waste unfrozen at "loss.backward()"
+# expects: error ownerless at "self.cells = "
+# expects: waste wasted at "loss.backward()"
 
 import torch
 from torch import nn
