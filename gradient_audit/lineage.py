@@ -46,6 +46,7 @@ class Lineage:
         self.writes: deque[Write] = deque(maxlen=4096)
         self.lines: dict[int, tuple[tuple[CodeType, int, int], ...]] = {}  # of a node, by its sequence number: callers
         self.constants: dict[int, tuple] = {}  # likewise, the summands that need no gradient
+        self.summed: dict[int, set[int]] = {}  # likewise, the memory of the summands
         self.descent: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a storage: its sources
         self.number_sources = 0  # the sources of what item() has read since the last pass
         self.makers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a constant: its line, what it is of
@@ -68,7 +69,8 @@ class Lineage:
                 self.lines[node] = (scalar and current_callers()) or (here,)
             if function.overloadpacket in SUM_OPERATIONS:
                 pair = args[:2]
-                self.constants.setdefault(node, tuple(map(self.constant, pair, pair[::-1])))
+                self.constants.setdefault(node, (self.constant(pair[0]), self.constant(pair[-1])))
+                self.summed[node] = {storage_address(x) for x in _plain_tensors(pair) if x.requires_grad}
         if sources:
             self.note_constant(args, result, frame)
         written = []
@@ -138,6 +140,7 @@ class Lineage:
         code: of the caller of `backward()`; a term that a function computed for it is told by the call.
         """
         terms: list[Term] = []
+        memory: set[int] = set()  # of all summands
         stack: list[tuple] = [(node, node) for node in roots]  # (what is to be split, where it became a summand)
         while stack and len(terms) + len(stack) < 32:
             node, summand = stack.pop()
@@ -148,12 +151,14 @@ class Lineage:
             below = [child for child in children if child is not None]
             if node.name() in SUMS and not self.is_inside_call(node, below):
                 stack += self.summands(node, children)
+                memory |= self.summed.get(node._sequence_nr(), set())
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
             else:
                 reached, complete, loose = self.reach([node])
                 name = re.sub(r"Backward\d*$", "", summand.name())
                 terms.append(Term(self.line_of(summand, code), name, reached, complete=complete, loose=loose))
+        terms = [term for term in terms if not term.memory & memory]
         return terms if len(terms) > 1 and not stack else []
 
     def is_inside_call(self, node, below: list) -> bool:
@@ -171,33 +176,32 @@ class Lineage:
             if child is not None:
                 summands.append((child, child))
             elif constant is not None and constant[0]:
-                value, sources, made = constant
+                value, sources, made, memory = constant
                 sources = self.number_sources if sources is None else sources
                 place = expression_place(*made) if made else self.line_of(node)
-                summands.append((Term(place, "a constant", set(), value, sources), None))
+                summands.append((Term(place, "a constant", set(), value, sources, memory), None))
         return summands[::-1]
 
-    def constant(self, summand: object, other: object) -> tuple | None:
-        """Return the value of a summand that needs no gradient (of a tensor its sum), its sources, and its line.
+    def constant(self, summand: object) -> tuple | None:
+        """Return the value of a summand that needs no gradient (of a tensor its sum), its sources, line and memory.
 
-        None for all else, for a tensor without a source, and for one computed from the other summand's own values, as
-        in the straight-through estimator. That a term was computed under no_grad() is only known of a single number.
+        None for all else, and for a tensor without a source. The memory is that of what it was computed from: if it is
+        another summand's, as in the straight-through estimator, the constant is on purpose. That a term was computed
+        under no_grad() is only known of a single number.
         """
         if isinstance(summand, float | int):
-            return float(summand), None, None
+            return float(summand), None, None, set()
         if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
             return None
         if (storage := storage_of(summand)) is None:
             return None
         sources = self.sources_of([summand])
         made, storages = self.makers.get(storage, (None, set()))
-        if isinstance(other, Tensor) and storage_address(other) in storages:
-            return None
         if summand.numel() > 1:
             sources &= ~of_kind(BLIND, sources)
             if not sources:
                 return None
-        return float(summand.detach().double().sum()), sources, made
+        return float(summand.detach().double().sum()), sources, made, storages | {storage_address(summand)}
 
 
 def _plain_tensors(value: object) -> list[Tensor]:

@@ -26,6 +26,7 @@ class Term:
     reached: set[int] = field(default_factory=set, repr=False)
     value: float | None = None  # of a constant
     sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
+    memory: set[int] = field(default_factory=set, repr=False)  # likewise: addresses of what it was computed from
     complete: bool = True  # whether the graph shows all that it reaches
     loose: bool = False  # whether it reaches a leaf that is in no network
     cells: dict[str, str] = field(default_factory=dict)

@@ -1,5 +1,5 @@
 """A loss minus its own running mean: another value, and the same gradient."""
-# expects: question dead at "centred.backward()"
+# expects: nothing
 
 import torch
 from torch import nn

@@ -1,5 +1,5 @@
 """Dreamer's actor: its target is normalised, minus a moving quantile of the returns and over their range."""
-# expects: question dead at "actor_loss.backward("
+# expects: nothing
 
 import torch
 from torch import nn
