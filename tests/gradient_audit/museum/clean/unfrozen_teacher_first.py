@@ -1,4 +1,4 @@
-"""The teacher's answer comes before the student's and has a graph: gradients for a teacher that nobody froze, and no mistake."""
+"""The teacher's answer comes before the student's, with a graph: gradients for a teacher that nobody froze."""
 # expects: waste unfrozen at "answer = teacher(x)"
 
 import torch
