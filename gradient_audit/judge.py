@@ -237,8 +237,9 @@ class _Judgement:
             ]
             if (names := self.networks_of(numbers)) and passes and (most >= IDLE_AFTER or (most > 1 and dropped)):
                 self.excused |= numbers
+                later = not self.ended and len(dropped) < IDLE_AFTER  # it may be that of a second stage
                 text = f"the optimizer of {{}} ({type(optimizer).__name__}) never stepped; another did {most}x."
-                yield _finding("idle", names, text, [p.place for p in dropped or passes], doubtful=not self.ended)
+                yield _finding("idle", names, text, [p.place for p in dropped or passes], doubtful=later)
 
     # Terms of a loss.
 
@@ -442,7 +443,8 @@ class _Judgement:
         for names, event in built:
             useless = [caller for caller in event.callers if (names, caller) not in needed]
             tried = any(code.co_name == "__init__" for code, *_ in event.callers)  # to see the shapes
-            if event.gone and useless and not tried:
+            in_part = any(part.needed for part in event.parts)  # that of features which a hook has taken
+            if event.gone and useless and not (tried or in_part):
                 place = event.place if useless[0] == event.callers[0] else expression_place(*useless[0])
                 lines[place, event.kind].append((names, event))
         for (place, kind), pairs in lines.items():

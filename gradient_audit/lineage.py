@@ -3,7 +3,7 @@
 import re
 import weakref
 from collections import deque
-from itertools import zip_longest
+from itertools import count, zip_longest
 from types import CodeType, FrameType
 
 import torch
@@ -47,6 +47,8 @@ class Lineage:
         self.lines: dict[int, tuple[tuple[CodeType, int, int], ...]] = {}  # of a node, by its sequence number: callers
         self.constants: dict[int, tuple] = {}  # likewise, the summands that need no gradient
         self.summed: dict[int, set[int]] = {}  # likewise, the memory of the summands
+        self.numbers = count(1)
+        self.serials: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a storage: addresses are used again
         self.descent: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a storage: its sources
         self.number_sources = 0  # the sources of what item() has read since the last pass
         self.makers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of a constant: its line, what it is of
@@ -70,7 +72,7 @@ class Lineage:
             if function.overloadpacket in SUM_OPERATIONS:
                 pair = args[:2]
                 self.constants.setdefault(node, (self.constant(pair[0]), self.constant(pair[-1])))
-                self.summed[node] = {storage_address(x) for x in _plain_tensors(pair) if x.requires_grad}
+                self.summed[node] = {self.serial(x) for x in _plain_tensors(pair) if x.requires_grad}
         if sources:
             self.note_constant(args, result, frame)
         written = []
@@ -90,11 +92,16 @@ class Lineage:
         memory = storage_of(result) if isinstance(result, Tensor) else None
         if memory is None or (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
             return
-        storages = set(map(storage_address, tensors))
+        storages = set(map(self.serial, tensors))
         for storage in map(storage_of, tensors):
             if storage is not None and storage in self.makers:
                 storages |= self.makers[storage][1]
         self.makers[memory] = (frame.f_code, frame.f_lasti, frame.f_lineno), storages
+
+    def serial(self, tensor: Tensor) -> int:
+        """Return the number of the tensor's memory."""
+        storage = storage_of(tensor)
+        return next(self.numbers) if storage is None else self.serials.setdefault(storage, next(self.numbers))
 
     def line_of(self, node, code: CodeType | None = None) -> Place | None:
         """Return where a node of a graph was made, if that was seen; where `code` called for it, if it did."""
@@ -201,7 +208,7 @@ class Lineage:
             sources &= ~of_kind(BLIND, sources)
             if not sources:
                 return None
-        return float(summand.detach().double().sum()), sources, made, storages | {storage_address(summand)}
+        return float(summand.detach().double().sum()), sources, made, storages | {self.serial(summand)}
 
 
 def _plain_tensors(value: object) -> list[Tensor]:

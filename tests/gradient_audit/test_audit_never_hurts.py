@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("few_objects")
 MODULES = (cells, findings, graph, judge, lineage, networks, operations, overwritten, places, watch)
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
 OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step call_autograd expect_parameters is_elsewhere pause
-    paused resume remove_hooks start stop watched_backward watched_compile watched_grad watched_zero_grad
+    paused resume remove_hooks start stop watched_backward watched_compile watched_grad watched_init watched_zero_grad
     _leave_forked_process __str__ _source code data line lines severity where"""
 
 

@@ -148,7 +148,7 @@ def test_a_term_that_moves_nothing_is_dead_in_its_row(cut):
 
     audit = audit_of(step)
     finding = audit.findings[0]
-    assert (finding.kind, finding.networks, finding.severity) == ("dead", ("generator",), "error")
+    assert (finding.kind, finding.networks, finding.severity) == ("dead", ("generator",), "question")
     assert finding.line == line_of(step, "loss.backward")
     rows = [line for line in str(audit).splitlines() if line.startswith("|   + ")]
     assert ["(dead)" in row for row in rows] == [False, True]

@@ -1,6 +1,5 @@
-"""The parts of a model are called one by one; its backbone, a single layer, was forgotten by the optimizer."""
-# expects: error ownerless at "model = Split()"
-# expects: waste wasted at "loss.backward()"
+"""The parts of a model are called one by one; the optimizer holds the head alone, and the backbone is not frozen."""
+# expects: waste unfrozen at "loss.backward()"
 
 import torch
 from torch import nn
