@@ -74,8 +74,8 @@ def short_path(path: Path) -> Path:
 def load_checkpoint(run: Path) -> dict[str, Any]:
     """Return what `Run.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
 
-    Nothing in it is executed. `script` is a str, `step` a positive int, `options` a dict, `data_shapes` a list, and
-    `written` the file's time; what they hold is still to be checked. Raises BadInput for what is no checkpoint.
+    Nothing in it is executed. `script` is a str, `step` a positive int, `options` a dict, `data_shapes` a list; what
+    they hold is still to be checked. Raises BadInput for what is no checkpoint.
     """
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
@@ -85,7 +85,7 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
     with refusing(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
-        checkpoint = {"written": path.stat().st_mtime_ns} | torch.load(path, map_location="cpu", weights_only=True)
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
         facts = {"script": str, "step": int, "options": dict, "data_shapes": list}
         if any(type(checkpoint[name]) is not kind for name, kind in facts.items()) or checkpoint["step"] < 1:
             raise ValueError("it lacks what a run saves")

@@ -16,10 +16,6 @@ class Interrupted(Exception):
     """A signal, whose number is the argument, has ended the run after a step; everything is saved and printed."""
 
 
-class LeftEarly(Exception):
-    """`main` has left its loop of steps by `break`: what it has trained is still to be saved."""
-
-
 @contextmanager
 def refusing(subject: object, kind: type | tuple = Exception) -> Iterator[None]:
     """Raise an error of the block, of a type in `kind`, as BadInput that names `subject`, an option or a file."""

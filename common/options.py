@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
@@ -14,7 +14,7 @@ import tyro
 
 from common.checkpoint import load_checkpoint
 from common.data import DATASETS
-from common.errors import BadInput, Interrupted, LeftEarly, Stopped
+from common.errors import BadInput, Interrupted, Stopped
 
 
 class Range(NamedTuple):
@@ -91,8 +91,8 @@ class RunOptions(Options):
     checkpoint_every: Count = 500  # Steps between two checkpoints; the last step always has one.
     resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may be raised.
 
-    # No options: what `launch` has read from `resume`, until the run takes it, and where it finds the loops of `main`.
-    checkpoint = loops = None
+    # No options: what `launch` ends the loops of `main` by, and whether `main` has returned.
+    loops, is_done = None, False
 
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the images."""
@@ -169,17 +169,20 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
     With `--resume`, the options left out are those of the run. What ends a run early ends the process with one line on
     stderr: status 2 for `BadInput`, 1 for `Stopped` and an OSError; after a signal with status 128 plus its number.
     """
-    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold what is no text, or no letter of a console
     try:
-        options = tyro.cli(kind, description=description)
-        if run := getattr(options, "resume", None):
-            checkpoint = load_checkpoint(run)
-            options = stored_options(checkpoint, kind, *sys.argv[1:])
-            vars(options)["checkpoint"] = checkpoint
-        run_main(main, options)
+        with ExitStack() as opened:  # holds the loops: one that nothing refers to would end at `break` as at an error
+            opened.callback(flush_stdout)
+            options = tyro.cli(kind, description=description)
+            if run := getattr(options, "resume", None):
+                options = stored_options(load_checkpoint(run), kind, *sys.argv[1:])
+            vars(options)["loops"] = opened
+            main(options)
+            vars(options)["is_done"] = True
     except (BadInput, Stopped, OSError) as error:
         is_shared = isinstance(error, BadInput)  # by all processes of a machine
         if not is_shared or int(os.environ.get("LOCAL_RANK", 0)) == 0:
@@ -191,17 +194,13 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
         dist.destroy_process_group()
 
 
-def run_main(main: Callable[[Any], None], options: Options) -> None:
-    """Call `main`; if it leaves its loop of steps by `break`, have the loop save the last step that it has logged."""
-    loops = vars(options)["loops"] = []  # a loop that nothing refers to would end at `break` as it ends at an error
+def flush_stdout() -> None:
+    """Write what has been printed; raises Stopped if it cannot be written, which Python then does not try again."""
     try:
-        main(options)
-        for loop in loops:
-            with suppress(LeftEarly, StopIteration):  # the first from a loop that has ended by itself
-                loop.throw(LeftEarly())
-    finally:
-        for loop in loops:
-            loop.close()
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise Stopped(f"stdout: {error}") from error
 
 
 def one_line(message: str) -> str:

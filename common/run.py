@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import torch
@@ -28,7 +28,7 @@ from common import checkpoint as files
 from common.board import grid, png, stacked, tag_of
 from common.checkpoint import short_path, state_of, write_whole
 from common.data import batches, seed_for, to_uint8
-from common.errors import BadInput, Interrupted, LeftEarly, Stopped, refusing
+from common.errors import BadInput, Interrupted, Stopped, refusing
 from common.image_files import StreamedImages
 from common.options import RunOptions, check_resumable
 from common.ranks import Ranks
@@ -42,9 +42,6 @@ class Run:
         if not isinstance(options, RunOptions):
             raise BadInput(f"{type(options).__name__}: derive the options of a script from RunOptions")
         self.options, self.path, self.script = options, Path(script), Path(script).stem
-        if options.resume:
-            self.checkpoint = vars(options).pop("checkpoint", None) or files.load_checkpoint(options.resume)
-            check_resumable(self.script, options, self.checkpoint)
         self.ranks, self.device = Ranks(options.batch_size), pick_device(options.device)
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
         torch.manual_seed(options.seed)
@@ -78,13 +75,14 @@ class Run:
         """
         self.state, self.pictures, self.measures, self.columns = state, pictures, measures or {}, columns
         loop = self.loop(datasets)
-        if self.options.loops is not None:
-            self.options.loops.append(loop)
+        if self.options.loops:
+            self.options.loops.enter_context(closing(loop))
         return loop
 
     def loop(self, datasets: tuple[object, ...]) -> Iterator[tuple]:
         """Do what `steps` says."""
-        with ExitStack() as opened, signals_noted() as signals:
+        with ExitStack() as opened:
+            signals = note_signals(opened)
             self.check(datasets, sys._getframe(1).f_locals)  # of the main that loops over these steps
             self.enter_folder(opened)
             step = self.logged = self.restore() if self.options.resume else 0
@@ -105,7 +103,9 @@ class Run:
                     raise Stopped(f"step {step}: {error}") from error
                 try:
                     yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
-                except LeftEarly:
+                except GeneratorExit:
+                    if not self.options.is_done:  # an error in main
+                        raise
                     step, left = self.logged, True
                     if step == 0:
                         raise Stopped("step 1: left before its run.log, so nothing is saved") from None
@@ -131,12 +131,10 @@ class Run:
             is_average = isinstance(value, AveragedModel)
             is_left_out = any((p.requires_grad or is_average) and p not in stored for p in parameters)
             if is_left_out or (isinstance(value, Optimizer | LRScheduler) and value not in owners):
-                advice = "add it, or freeze it by requires_grad_(False)" if is_left_out else "add it"
+                advice = "add it (or, of a network, freeze it by requires_grad_(False))"
                 raise BadInput(f"{name}: is not in the `state` of run.steps, so no checkpoint would hold it; {advice}")
             if isinstance(value, torch.amp.GradScaler) and self.ranks.count > 1:  # each skips its own steps
-                raise BadInput(
-                    f"{name}: loss scales of several processes differ; take --precision bf16, which needs none"
-                )
+                raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
         plain = [getattr(data, "images", data) for data in datasets]  # without labels
         for images in plain:
             if not isinstance(images, Tensor | StreamedImages):
@@ -149,7 +147,7 @@ class Run:
         self.facts = facts | origin(self.path, self.device)
         for name, owner in self.state.items():
             with refusing(f"state {name!r}: cannot be in a checkpoint"):
-                if name in {*self.facts, "step", "sums", "written"}:
+                if name in {*self.facts, "step", "sums"}:
                     raise ValueError("the name is taken; choose another")
                 torch.load(io.BytesIO(files.as_bytes(state_of(owner))), weights_only=True)
         if self.ranks.count == 1:
@@ -163,27 +161,25 @@ class Run:
 
     def enter_folder(self, opened: ExitStack) -> None:
         """Make the folder of a new run, or take that of the run to resume, and lock it until `opened` ends."""
-        options, self.folder = self.options, None
+        options, folder = self.options, None
         if self.ranks.leads and "GRADIENT_AUDIT" in os.environ:  # it ends the script after a few steps: nothing to keep
-            self.folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         elif self.ranks.leads:
-            self.folder = options.resume or files.make_run_folder(options.runs_dir / self.script, options.name)
-            files.lock(self.folder, opened)
-        self.folder = self.ranks.gather(self.folder)[0]
+            folder = options.resume or files.make_run_folder(options.runs_dir / self.script, options.name)
+            files.lock(folder, opened)
+        self.folder = self.ranks.gather(folder)[0]
 
     def restore(self) -> int:
         """Load the checkpoint's state and return its step; raises BadInput if it does not fit."""
-        run, checkpoint = self.options.resume, self.checkpoint
-        del self.checkpoint  # so that its memory is free once the state is loaded
-        if checkpoint["written"] != (run / "checkpoint.pt").stat().st_mtime_ns:
-            raise BadInput(f"--resume {run}: another process has just continued this run; resume it again")
+        run = self.options.resume
+        checkpoint = files.load_checkpoint(run)  # again, now that no other process can continue the run
+        check_resumable(self.script, self.options, checkpoint)
         for name in ("data_shapes", "classes"):
             if checkpoint.get(name) != self.facts[name]:
                 message = f"the {name} are {self.facts[name]}, but were {checkpoint.get(name)}; use the same images"
                 raise BadInput(f"--resume {run}: {message}")
         with refusing(f"{run}: does not hold the sums of the curves"):
-            sums = checkpoint["sums"].items()
-            self.sums = {str(name): (float(total), max(1, int(count))) for name, (total, count) in sums}
+            self.sums = {str(n): (float(total), max(1, int(count))) for n, (total, count) in checkpoint["sums"].items()}
         for name, owner in self.state.items():
             with refusing(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 files.load_state(owner, checkpoint[name])
@@ -343,19 +339,16 @@ def origin(script: Path, device: torch.device) -> dict[str, str]:
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
 
 
-@contextmanager
-def signals_noted() -> Iterator[list[int]]:
-    """Yield a list that gets the number of the first SIGINT or SIGTERM in the block; a second one acts as usual."""
-    received, before = [], {}
+def note_signals(opened: ExitStack) -> list[int]:
+    """Return a list that gets the first SIGINT or SIGTERM until `opened` ends; a second one acts as usual."""
+    received, before = [], {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def note(number: int, _frame: object) -> None:
         received.append(number)
         signal.signal(number, before[number])
 
     with suppress(ValueError):  # raised outside the main thread, which alone receives signals
-        before.update({number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)})
-    try:
-        yield received
-    finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, note)
+            opened.callback(signal.signal, number, handler)
+    return received
