@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ import tyro
 
 from common.checkpoint import load_checkpoint
 from common.data import DATASETS
-from common.errors import BadInput, Interrupted, Stopped
+from common.errors import BadInput, Stopped
 
 
 class Range(NamedTuple):
@@ -40,16 +40,11 @@ class Options:
         """Raise BadInput, naming the option, for a number that is not in the range of its annotation."""
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
-            for limits in ranges_in(kind):
+            ranges = [mark for part in (kind, *get_args(kind)) for mark in get_args(part) if isinstance(mark, Range)]
+            for limits in ranges:
                 for number in value if isinstance(value, tuple) else [value]:
                     if number is not None and not limits.low <= number <= limits.high:  # nan is in no range
                         raise BadInput(f"{typed(name, value)}: must be from {limits.low:g} to {limits.high:g}")
-
-
-def ranges_in(kind: Any) -> Iterator[Range]:
-    """Yield the ranges in an annotation."""
-    for part in get_args(kind):
-        yield from [part] if isinstance(part, Range) else ranges_in(part)
 
 
 @dataclass(frozen=True)
@@ -57,10 +52,8 @@ class NetworkOptions(Options):
     """What to train on, and what."""
 
     dataset: str = "mnist5k"  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
-    image_size: Pixels | None = None
-    """Pixels a side, of the middle square of each image. None: the data set's own size, 64 for a folder."""
-    model: Literal["conv", "wide", "mlp"] = "conv"
-    """Convolutional, upsampling bilinearly above 32 pixels; the same with twice the channels; fully connected."""
+    image_size: Pixels | None = None  # Pixels a side, of the middle square. None: the data set's own, 64 for a folder.
+    model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional; the same with twice the channels; fully connected.
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
 
 
@@ -83,8 +76,7 @@ class RunOptions(Options):
     seed: Seed = 0  # Fixes the initial weights, the noise and the order of the images.
     device: str | None = None  # cpu, cuda, cuda:1, ... None: CUDA where it is available.
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
-    runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"
-    """Where the run's folder <script>/<date-time> is made."""
+    runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"  # Where the run's folder <script>/<time> is made.
     name: str | None = None  # Added to the name of that folder.
     log_every: Count = 50  # Steps between two points of the curves, which are means over these steps.
     sample_every: Count = 250  # Steps between two sample grids.
@@ -96,8 +88,7 @@ class RunOptions(Options):
 
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the images."""
-        names = self.__dataclass_fields__.keys() - {"runs_dir", "resume"}
-        values = {name: getattr(self, name) for name in sorted(names)}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("runs_dir", "resume")}
         if values.get("dataset", DATASETS[0]) not in DATASETS and Path(values["dataset"]).is_dir():
             values["dataset"] = os.path.abspath(values["dataset"])  # noqa: PTH100 (Path.resolve follows links)
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
@@ -115,22 +106,13 @@ class SimultaneousOptions(GanOptions):
     steps: Count = 4000  # Steps to train, each one update of both networks.
 
 
-# What may change when a run is resumed, beside a higher --steps and another folder of the same images.
-CHANGEABLE = ("device", "log_every", "sample_every", "checkpoint_every")
-
-
 def stored_options(checkpoint: dict, kind: type[RunOptions], *words: str) -> RunOptions:
-    """Return the options in a checkpoint, replaced by those in `words`; tyro checks the types of both.
-
-    Raises BadInput for an option that `kind` does not have: the run would continue without it.
-    """
-    stored_words = []
-    for name, value in checkpoint["options"].items():
-        if name not in kind.__dataclass_fields__:
-            made = f"made by {checkpoint['script']}.py with {typed(str(name), value)}"
-            raise BadInput(f"--resume: {made}, which this script does not have; resume it with the one that made it")
-        stored_words += as_words(name, value)
-    return tyro.cli(kind, args=[*stored_words, *words])
+    """Return the options in a checkpoint, replaced by those in `words`; raises BadInput for one that `kind` lacks."""
+    stored = checkpoint["options"]
+    for name in stored.keys() - kind.__dataclass_fields__.keys():
+        made = f"made by {checkpoint['script']}.py with {typed(str(name), stored[name])}"
+        raise BadInput(f"--resume: {made}, which this script does not have; resume it with the one that made it")
+    return tyro.cli(kind, args=[*(word for item in stored.items() for word in as_words(*item)), *words])
 
 
 def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
@@ -140,14 +122,14 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
         raise BadInput(f"--resume {run}: name the run's folder, not a file")
     if checkpoint["script"] != script:
         raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
+    free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
     before, given = stored_options(checkpoint, type(options)).to_store(), options.to_store()
-    for name in checkpoint["options"]:  # one that the script has got since may have any value
-        value = given[name]
-        is_moved = name == "dataset" and not {value, before[name]} & {*DATASETS}
-        if name == "steps" and value < before[name]:
-            raise BadInput(f"{typed(name, value)}: the run {run} has {before[name]}, which can only be raised")
-        if value != before[name] and not is_moved and name not in ("steps", *CHANGEABLE):
-            raise BadInput(f"{typed(name, value)}: the run {run} has {typed(name, before[name])}; leave it out")
+    if given["steps"] < before["steps"]:
+        raise BadInput(f"--steps={given['steps']}: the run {run} has {before['steps']}, which can only be raised")
+    for name in sorted(checkpoint["options"].keys() - free):  # one that the script has got since may have any value
+        is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
+        if given[name] != before[name] and not is_moved:
+            raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")
 
 
 def as_words(name: str, value: object) -> list[str]:
@@ -164,10 +146,9 @@ def typed(name: str, value: object) -> str:
 
 
 def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
-    """Parse the command line into options of this kind and call `main` with them.
+    """Parse the command line into options of this kind, with `--resume` those of the run, and call `main` with them.
 
-    With `--resume`, the options left out are those of the run. What ends a run early ends the process with one line on
-    stderr: status 2 for `BadInput`, 1 for `Stopped` and an OSError; after a signal with status 128 plus its number.
+    What ends it early is one line on stderr, and status 2 for `BadInput`, 1 for `Stopped` and an OSError.
     """
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
@@ -188,8 +169,8 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
         if not is_shared or int(os.environ.get("LOCAL_RANK", 0)) == 0:
             print(f"error: {one_line(str(error))}", file=sys.stderr)
         sys.exit(2 if is_shared else 1)
-    except (Interrupted, KeyboardInterrupt) as error:
-        sys.exit(128 + (error.args or (signal.SIGINT,))[0])
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     if dist.is_initialized():
         dist.destroy_process_group()
 
