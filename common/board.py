@@ -25,14 +25,10 @@ def grid(images: Tensor, columns: int) -> Tensor:
     return make_grid(images, nrow=columns)[: images.shape[1]]  # make_grid makes grey images RGB
 
 
-def stacked(pictures: list[Tensor]) -> Tensor:
-    """Return pictures (C, h, w) of any size, below one another, as one; grey ones become RGB beside RGB."""
+def png(*pictures: Tensor) -> bytes:
+    """Return pictures, uint8 (C, h, w), below one another as a PNG file; grey ones become RGB beside RGB."""
     channels, width = (max(picture.shape[side] for picture in pictures) for side in (0, 2))
-    return torch.cat([F.pad(p.expand(channels, -1, -1), (0, width - p.shape[2])) for p in pictures], 1)
-
-
-def png(picture: Tensor) -> bytes:
-    """Return a picture, uint8 (C, h, w), as a PNG file."""
+    whole = torch.cat([F.pad(p.expand(channels, -1, -1), (0, width - p.shape[2])) for p in pictures], 1)
     file = io.BytesIO()
-    to_pil_image(picture).save(file, "png", compress_level=3)
+    to_pil_image(whole).save(file, "png", compress_level=3)
     return file.getvalue()

@@ -30,10 +30,7 @@ def make_run_folder(parent: Path, name: str | None) -> Path:
 
 
 def lock(folder: Path, opened: ExitStack) -> None:
-    """Lock a run's folder until `opened` ends, or this process, also when it is killed; the file stays, unlocked.
-
-    Raises BadInput if another process holds the lock. Where the file system has none, nothing is locked.
-    """
+    """Lock a run's folder, if that can be, until `opened` or the process ends; raises BadInput if it is locked."""
     with suppress(OSError):
         try:  # a soft lock would outlive a killed process
             opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
@@ -52,10 +49,9 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:  # that of write() names no file
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            temporary.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def as_bytes(state: Any) -> bytes:
@@ -72,11 +68,7 @@ def short_path(path: Path) -> Path:
 
 
 def load_checkpoint(run: Path) -> dict[str, Any]:
-    """Return what `Run.save` wrote into the folder `run`, on the CPU; `run` may also be the file itself.
-
-    Nothing in it is executed. `script` is a str, `step` a positive int, `options` a dict, `data_shapes` a list, and
-    `written` the file's time; what they hold is still to be checked. Raises BadInput for what is no checkpoint.
-    """
+    """Return what `Run.save` wrote into `run`, a folder or the file, on the CPU; raises BadInput, executes nothing."""
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
@@ -85,7 +77,7 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
     with refusing(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
-        checkpoint = {"written": path.stat().st_mtime_ns} | torch.load(path, map_location="cpu", weights_only=True)
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
         facts = {"script": str, "step": int, "options": dict, "data_shapes": list}
         if any(type(checkpoint[name]) is not kind for name, kind in facts.items()) or checkpoint["step"] < 1:
             raise ValueError("it lacks what a run saves")
@@ -98,17 +90,13 @@ def state_of(owner: Any) -> Any:
 
 
 def load_state(owner: Any, state: Any) -> None:
-    """Load what `state_of` returned; raises an error of any type if it does not fit.
-
-    Fused Adam takes the parameter's shape and memory layout for granted, so its tensors are checked and copied.
-    """
+    """Load what `state_of` returned; raises an error of any type if it does not fit."""
     if hasattr(owner, "load_state_dict"):
         owner.load_state_dict(state)
     else:
         owner.set_state(state)
+    # Fused Adam takes the parameter's shape and memory layout for granted.
     for parameter, entry in owner.state.items() if isinstance(owner, Adam | AdamW) else ():
         for name in {"step", "exp_avg", "exp_avg_sq", *entry}:
             own = entry[name].new_empty(()) if name == "step" else torch.empty_like(parameter)
-            if entry[name].shape != own.shape:
-                raise ValueError(f"{name} has the shape {tuple(entry[name].shape)}, not {tuple(own.shape)}")
-            entry[name] = own.copy_(entry[name])
+            entry[name] = own.copy_(entry[name].reshape(own.shape))

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from common.data import TORCHVISION, Images, images_of, load_images, load_mnist5k, load_torchvision, resized
+from common.data import TORCHVISION, Images, load_images, load_mnist5k, load_torchvision, resized
 from common.errors import BadInput
 from common.image_files import image_paths
 from common.models import MODELS, Normalised
@@ -16,13 +16,10 @@ from common.models import MODELS, Normalised
 
 @dataclass(frozen=True)
 class LabeledImages:
-    """Images, each with its class: one data set, whose batches are pairs.
+    """Images, each with its class: one data set, whose batches are pairs."""
 
-    images: what `load_images` returns, N of them. labels: int64 (N,), indices into `classes`, the names.
-    """
-
-    images: Images
-    labels: Tensor
+    images: Images  # N of them, as `load_images` returns
+    labels: Tensor  # int64 (N,), indices into `classes`
     classes: tuple[str, ...]
 
     def to(self, device: torch.device) -> "LabeledImages":
@@ -38,9 +35,8 @@ def load_labeled_images(dataset: str, image_size: int | None = None, held_out: b
     if dataset == "stacked-digits":
         raise BadInput(f"--dataset {dataset}: has no class labels; name another data set, or a folder of folders")
     if dataset in TORCHVISION:
-        data = load_torchvision(dataset, held_out)
-        images = resized(images_of(data), image_size)
-        return LabeledImages(images, torch.as_tensor(data.targets), tuple(data.classes))
+        images, labels, classes = load_torchvision(dataset, held_out)
+        return LabeledImages(resized(images, image_size), labels, classes)
     images = load_images(dataset, image_size)
     if dataset == "mnist5k":
         return LabeledImages(images, load_mnist5k()[1], tuple("0123456789"))
@@ -53,10 +49,9 @@ def load_labeled_images(dataset: str, image_size: int | None = None, held_out: b
 
 
 class ConditionalGenerator(nn.Module):
-    """A generator that is told the class: its noise is followed by the label, as one value for each class."""
+    """A generator of z_dim + classes values: the noise is followed by the label, as one value for each class."""
 
     def __init__(self, generator: nn.Module, classes: int):
-        """Take a generator whose noise has z_dim + classes values."""
         super().__init__()
         self.generator, self.classes = generator, classes
 
@@ -68,11 +63,10 @@ class ConditionalGenerator(nn.Module):
 class ProjectionDiscriminator(nn.Module):
     """A discriminator that is told the class: to its logit it adds the product of its features and the class's own.
 
-    Miyato and Koyama, "cGANs with Projection Discriminator" (2018).
+    Its last layer is linear. Miyato and Koyama, "cGANs with Projection Discriminator" (2018).
     """
 
     def __init__(self, discriminator: nn.Sequential, classes: int):
-        """Take a discriminator whose last layer is linear and gives the logit."""
         super().__init__()
         self.features, self.logit = discriminator[:-1], discriminator[-1]
         self.embedding = nn.Embedding(classes, self.logit.in_features)
@@ -85,9 +79,7 @@ class ProjectionDiscriminator(nn.Module):
         return self.logit(features) + (self.embedding(labels) * features).sum(dim=1, keepdim=True)
 
 
-def conditional(
-    model: str, image_shape: tuple[int, int, int], z_dim: int, classes: int
-) -> tuple[ConditionalGenerator, ProjectionDiscriminator]:
+def conditional(model: str, image_shape: tuple[int, int, int], z_dim: int, classes: int) -> tuple[nn.Module, nn.Module]:
     """Return the generator and the discriminator of a model in MODELS, told the class of each image."""
     generator, discriminator = MODELS[model](image_shape, z_dim + classes)
     return ConditionalGenerator(generator, classes), ProjectionDiscriminator(discriminator, classes)

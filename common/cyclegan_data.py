@@ -1,7 +1,4 @@
-"""Two domains of unpaired images: the usual four folders, or digits and outlines of other digits.
-
-The correct outline of a digit is known, so the error of a translation from digit to outline can be measured.
-"""
+"""Two domains of unpaired images: the usual four folders, or digits and outlines of others, whose truth is known."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

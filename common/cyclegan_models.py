@@ -10,9 +10,7 @@ import torch
 from torch import Tensor, nn
 
 
-def cyclegan_networks(
-    image_shape: tuple[int, int, int], width: int = 64, blocks: int = 9, halvings: int = 3
-) -> tuple[nn.Module, nn.Module, nn.Module, nn.Module]:
+def cyclegan_networks(image_shape: tuple[int, int, int], width: int = 64, blocks: int = 9, halvings: int = 3) -> tuple:
     """Return CycleGAN's generators A to B and B to A and its discriminators of A and B, for images (C, H, W).
 
     The published sizes are the defaults. Raises ValueError for images that these networks cannot take.
@@ -26,10 +24,7 @@ def cyclegan_networks(
 
 
 def resnet_generator(channels: int, width: int = 64, blocks: int = 9) -> nn.Module:
-    """Return CycleGAN's generator, images (N, C, H, W) to images of the same size; H and W are multiples of 4.
-
-    Two halvings, `blocks` residual blocks, two doublings. `width` is the number of channels at full size.
-    """
+    """Return CycleGAN's generator, for images (N, C, H, W), H and W multiples of 4; `width` channels at full size."""
     layers = [nn.ReflectionPad2d(3), nn.Conv2d(channels, width, 7), nn.InstanceNorm2d(width), nn.ReLU()]
     for narrow in (width, 2 * width):
         down = nn.Conv2d(narrow, 2 * narrow, 3, stride=2, padding=1)

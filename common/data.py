@@ -1,10 +1,10 @@
-"""Images for training, by the name of a data set or the path of a folder, and their batches.
+"""Images for training, uint8, by the name of a data set or the path of a folder, and their batches, which are floats.
 
-They are uint8 in the device's memory, or streamed from a big folder; a batch is converted to floats. The order of the
-batches is a function of (seed, step) alone, so a resumed run sees the same images at the same steps.
+The order of the batches is a function of (seed, step) alone: a resumed run sees the same images at the same steps.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
 DATASETS = ("mnist5k", "stacked-digits", *TORCHVISION)  # by name; any other value is the path of a folder
-STACKED = 60_000  # images of stacked-digits
 Images = Tensor | StreamedImages  # uint8 (N, C, H, W)
 
 
@@ -38,28 +37,24 @@ def load_images(dataset: str, image_size: int | None = None) -> Images:
     if dataset == "stacked-digits":
         return resized(load_stacked_digits()[0], image_size)
     if dataset in TORCHVISION:
-        return resized(images_of(load_torchvision(dataset)), image_size)
+        return resized(load_torchvision(dataset)[0], image_size)
     if dataset and Path(dataset).is_dir():  # Path("") is the current folder
         return load_folder(Path(dataset), image_size or 64)
     raise BadInput(f"--dataset {dataset!r}: neither {', '.join(DATASETS)} nor a folder; name one of those")
 
 
-def load_torchvision(dataset: str, held_out: bool = False) -> MNIST | CIFAR10:
-    """Return a torchvision data set, or its test images; raises BadInput if DOWNLOADS has none or damaged ones."""
+def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+    """Return uint8 images (N, C, H, W), labels (N,) and classes of torchvision; raises BadInput for none or damaged."""
     hint = f"cannot be downloaded into {DOWNLOADS}, or is damaged there: delete it; mnist5k ships with the repository"
     with refusing(f"--dataset {dataset}: {hint}"):  # for damaged files, torchvision raises errors of any type
         DOWNLOADS.mkdir(exist_ok=True)
         with FileLock(DOWNLOADS / ".lock"):
             data = TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
-        if len(data.data) != len(data.targets) or torch.as_tensor(data.targets).max() >= len(data.classes):
+        images, labels = torch.as_tensor(data.data), torch.as_tensor(data.targets)
+        if len(images) != len(labels) or labels.max() >= len(data.classes):
             raise ValueError("its labels do not fit its images")
-        return data
-
-
-def images_of(data: MNIST | CIFAR10) -> Tensor:
-    """Return the images of a torchvision data set as uint8 (N, C, H, W)."""
-    images = torch.as_tensor(data.data)
-    return images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
+    images = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
+    return images, labels, tuple(data.classes)
 
 
 def resized(images: Tensor, size: int | None) -> Tensor:
@@ -78,7 +73,7 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
     return tiles[:, columns].reshape(-1, 1, 28, 28), labels[:, columns].reshape(-1)
 
 
-def load_stacked_digits(count: int = STACKED, seed: int = 0) -> tuple[Tensor, Tensor]:
+def load_stacked_digits(count: int = 60_000, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Return images, uint8 (count, 3, 28, 28), of three digits in red, green and blue, and the labels (count, 3).
 
     An image is a function of seed and index; its 1,000 modes are equally probable. Srivastava et al., "VEEGAN" (2017).
@@ -105,10 +100,7 @@ def batches(data: Any, batch_size: int, seed: int, first_step: int = 0, rows: sl
     other image is read. Raises BadInput for what cannot be read.
     """
     images, labels = getattr(data, "images", data), getattr(data, "labels", None)
-
-    def order() -> Iterator[Tensor]:
-        return (indices[rows] for indices in batch_order(len(images), batch_size, seed, first_step))
-
+    order = partial(batch_order, len(images), batch_size, seed, first_step, rows)
     reals = map(to_float, selected(images, order()) if isinstance(images, Tensor) else images.batches(order()))
     yield from reals if labels is None else zip(reals, selected(labels, order()), strict=True)
 
@@ -118,22 +110,16 @@ def selected(values: Tensor, order: Iterator[Tensor]) -> Iterator[Tensor]:
     return (values.index_select(0, indices.to(values.device, non_blocking=True)) for indices in order)
 
 
-def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0) -> Iterator[Tensor]:
-    """Yield the indices of each step's batch, int64 (batch_size,) in [0, count), without end.
-
-    Every epoch has its own permutation. A batch may cross from one epoch into the next, so every batch is full.
-    """
-
-    def shuffled(epoch: int) -> Tensor:
-        return torch.randperm(count, generator=torch.Generator().manual_seed(seed_for(seed, epoch)))
-
+def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator:
+    """Yield the indices in [0, count) of `rows` of each step's batch, int64, without end; every batch is full."""
     epoch, used = divmod(first_step * batch_size, count)
-    order = shuffled(epoch)[used:]
+    order = torch.empty(0, dtype=torch.int64)
     while True:
-        while len(order) < batch_size:
-            epoch += 1
-            order = torch.cat([order, shuffled(epoch)])
-        yield order[:batch_size]
+        while len(order) < batch_size:  # a batch may cross into the next epoch, which has its own permutation
+            shuffled = torch.randperm(count, generator=torch.Generator().manual_seed(seed_for(seed, epoch)))
+            order = torch.cat([order, shuffled[used:]])
+            epoch, used = epoch + 1, 0
+        yield order[:batch_size][rows]
         order = order[batch_size:]
 
 

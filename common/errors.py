@@ -12,14 +12,6 @@ class Stopped(Exception):
     """A run has started but cannot continue. The message is one line: what happened, and what has been saved."""
 
 
-class Interrupted(Exception):
-    """A signal, whose number is the argument, has ended the run after a step; everything is saved and printed."""
-
-
-class LeftEarly(Exception):
-    """`main` has left its loop of steps by `break`: what it has trained is still to be saved."""
-
-
 @contextmanager
 def refusing(subject: object, kind: type | tuple = Exception) -> Iterator[None]:
     """Raise an error of the block, of a type in `kind`, as BadInput that names `subject`, an option or a file."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -44,19 +45,15 @@ class StreamedImages:
         return self
 
     def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
-        """Yield the images of each tensor of indices in `order`, which may be endless: uint8 (n, C, H, W).
-
-        Threads read some batches ahead. Raises BadInput for a file that cannot be read, at the step of its batch.
-        """
+        """Yield uint8 (n, C, H, W) for each n indices in `order`, read ahead by threads; raises BadInput in turn."""
         yield self.read_batch(next(order)).to(self.device)  # a single batch, for a picture, needs no threads
-        threads, arriving = ThreadPoolExecutor(THREADS), deque()  # they suffice: Pillow works without Python's lock
+        threads = ThreadPoolExecutor(THREADS)  # they suffice: Pillow works without Python's lock
+        arriving = (threads.submit(self.read_batch, indices) for indices in order)
+        ahead = deque(islice(arriving, BATCHES_AHEAD))
         try:
-            for indices in order:
-                arriving.append(threads.submit(self.read_batch, indices))
-                if len(arriving) == BATCHES_AHEAD:
-                    yield arriving.popleft().result().to(self.device, non_blocking=True)
-            while arriving:
-                yield arriving.popleft().result().to(self.device, non_blocking=True)
+            while ahead:
+                yield ahead.popleft().result().to(self.device, non_blocking=True)
+                ahead.extend(islice(arriving, 1))
         finally:
             threads.shutdown(cancel_futures=True)
 
@@ -74,27 +71,22 @@ def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tenso
     """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
 
     Sorted by path; more than MEMORY_LIMIT are streamed. mode: `L` for C 1, `RGB` for C 3; None makes C 1 if all are
-    greyscale. Raises BadInput for no images and for a file that cannot be read, which a stream may meet later. Prints a
-    line if 16 bits are nearly black, as where a camera or a scanner uses 12 of them.
+    greyscale. Raises BadInput for no images and for a file that cannot be read, which a stream may meet later.
     """
     paths = image_paths(folder)
-    modes = [header_modes(path) for path in tqdm(paths, "checking images", leave=False, delay=1)]
+    modes = [modes_of(path) for path in tqdm(paths, "checking images", leave=False, delay=1)]
     mode = mode or max(modes)[0]
     deep = [path for path, (_, own_mode) in zip(paths, modes, strict=True) if own_mode.startswith("I")]
     if deep and max(read_image(path, None).max() for path in deep[:: len(deep) // 8 + 1]) <= 16:  # of 255: 12 bits
-        message = "its 16-bit images are nearly black, as if only 12 bits were used; scale them to 16"
-        print(f"{folder}: {message}", file=sys.stderr)
+        print(f"{folder}: its 16-bit images are nearly black, as if of 12 bits; scale them to 16", file=sys.stderr)
     read = partial(read_image, image_size=image_size, mode=mode)
     images = StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
     return images if images.shape.numel() > MEMORY_LIMIT else images[torch.arange(len(paths))]
 
 
 def image_paths(folder: Path) -> list[str]:
-    """Return the sorted paths of the image files below `folder`, by suffix; raises BadInput for none.
-
-    Links are followed, each folder is read once, and what is hidden is not.
-    """
-    paths, known = [], set()
+    """Return the sorted paths of image files below `folder`, links followed, none hidden; raises BadInput for none."""
+    paths, known = [], set()  # folders, each of which is read once
     for place, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(place)
         folders[:] = sorted(name for name in folders if name[0] != "." and real not in known)
@@ -110,43 +102,28 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
     16 bits are scaled to 8; CMYK is converted without a colour profile. image_size: None keeps the image's own (H, W).
-    mode: `L` for C 1, `RGB` for C 3; None takes `mode_of`. Raises BadInput for a file that cannot be read.
+    mode: `L` for C 1, `RGB` for C 3; None takes that of `modes_of`. Raises BadInput for a file that cannot be read.
     """
+    own_mode, _ = modes_of(path)
     with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
-        own_mode = mode_of(file)
-        image = on_white(file).convert(mode or own_mode)
+        image = ImageOps.exif_transpose(file)
+        if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
+            pixels = np.array(image)
+            grey = (pixels / 257).round().clip(0, 255).astype(np.uint8)
+            image = Image.fromarray(np.where(pixels == image.info.get("transparency"), np.uint8(255), grey))
+        if image.has_transparency_data:
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+        image = image.convert(mode or own_mode)
         if image_size:
             image = ImageOps.fit(image, (image_size, image_size))
         return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 
 
-def header_modes(path: str) -> tuple[str, str]:
-    """Return `mode_of` an image and its own mode, from its header alone; raises BadInput for what cannot be used."""
+def modes_of(path: str | Path) -> tuple[str, str]:
+    """Return the mode to use an image in, `L` for greyscale, else `RGB`, and its own; raises BadInput for no image."""
     with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
-        return mode_of(file), file.mode
-
-
-def mode_of(image: Image.Image) -> str:
-    """Return the mode to use an image in: `L` for greyscale, `RGB` for others; ValueError for an unknown range."""
-    if image.mode == "F" or (image.mode == "I" and image.format not in ("PNG", "PPM")):  # which have 16 bits at most
-        raise ValueError("its pixels are floating-point, 32-bit or signed, of a range that the file does not tell")
-    return "L" if Image.getmodebase(image.mode) == "L" else "RGB"
-
-
-def on_white(file: Image.Image) -> Image.Image:
-    """Return the image of a file in 8 bits, upright, on white if transparent."""
-    if file.format == "PNG" and "transparency" in file.info:  # a colour, which Pillow does not scale as the pixels
-        colour, depth = file.info["transparency"], file.tile[0][3]
-        if depth == "RGB;16B":
-            file.info["transparency"] = tuple(part >> 8 for part in colour)
-        elif depth in ("L;2", "L;4"):
-            file.info["transparency"] = colour * (85 if depth == "L;2" else 17)
-    image = ImageOps.exif_transpose(file)
-    if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
-        pixels = np.array(image)
-        grey = (pixels / 257).round().clip(0, 255).astype(np.uint8)
-        return Image.fromarray(np.where(pixels == image.info.get("transparency"), np.uint8(255), grey))
-    if image.has_transparency_data:
-        white = Image.new("RGBA", image.size, "white")
-        return Image.alpha_composite(white, image.convert("RGBA"))
-    return image
+        if file.mode == "F" or (file.mode == "I" and file.format not in ("PNG", "PPM")):  # which have 16 bits at most
+            raise ValueError("its pixels are floating-point, 32-bit or signed, of a range that the file does not tell")
+        if file.format == "PNG" and "transparency" in file.info and file.tile[0][3] in ("L;2", "L;4", "RGB;16B"):
+            raise ValueError("Pillow mistakes a transparent colour of 2 or 4 bits, or of 16 in RGB; save it with 8")
+        return "L" if Image.getmodebase(file.mode) == "L" else "RGB", file.mode

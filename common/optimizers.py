@@ -10,15 +10,13 @@ from torch.autograd.graph import increment_version
 def fused_adam(parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float, float]) -> torch.optim.Adam:
     """Return fused Adam whose steps increment the `_version` of the weights, as the other forms of Adam do.
 
-    Autograd compares versions: if a step has changed a weight that a backward pass needs, that pass raises "modified by
-    an inplace operation". Fused Adam does not increment `_version` (torch 2.6.0 to 2.15.0), so that the same mistake
-    would give a wrong gradient without an error.
+    Autograd raises "modified by an inplace operation" for a weight whose version has changed since the forward pass.
+    Fused Adam does not increment it (torch 2.6.0 to 2.15.0): the same mistake would give a wrong gradient, silently.
     """
     optimizer = torch.optim.Adam(parameters, lr=lr, betas=betas, fused=True)
 
     def increment_versions(*_: object) -> None:
-        weights = (weight for group in optimizer.param_groups for weight in group["params"])
-        increment_version([weight for weight in weights if weight.grad is not None])
+        increment_version([p for group in optimizer.param_groups for p in group["params"] if p.grad is not None])
 
     optimizer.register_step_post_hook(increment_versions)
     return optimizer

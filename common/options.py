@@ -3,8 +3,8 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
@@ -14,7 +14,7 @@ import tyro
 
 from common.checkpoint import load_checkpoint
 from common.data import DATASETS
-from common.errors import BadInput, Interrupted, LeftEarly, Stopped
+from common.errors import BadInput, Stopped
 
 
 class Range(NamedTuple):
@@ -40,16 +40,11 @@ class Options:
         """Raise BadInput, naming the option, for a number that is not in the range of its annotation."""
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
-            for limits in ranges_in(kind):
+            ranges = [mark for part in (kind, *get_args(kind)) for mark in get_args(part) if isinstance(mark, Range)]
+            for limits in ranges:
                 for number in value if isinstance(value, tuple) else [value]:
                     if number is not None and not limits.low <= number <= limits.high:  # nan is in no range
                         raise BadInput(f"{typed(name, value)}: must be from {limits.low:g} to {limits.high:g}")
-
-
-def ranges_in(kind: Any) -> Iterator[Range]:
-    """Yield the ranges in an annotation."""
-    for part in get_args(kind):
-        yield from [part] if isinstance(part, Range) else ranges_in(part)
 
 
 @dataclass(frozen=True)
@@ -57,10 +52,8 @@ class NetworkOptions(Options):
     """What to train on, and what."""
 
     dataset: str = "mnist5k"  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
-    image_size: Pixels | None = None
-    """Pixels a side, of the middle square of each image. None: the data set's own size, 64 for a folder."""
-    model: Literal["conv", "wide", "mlp"] = "conv"
-    """Convolutional, upsampling bilinearly above 32 pixels; the same with twice the channels; fully connected."""
+    image_size: Pixels | None = None  # Pixels a side, of the middle square. None: the data set's own, 64 for a folder.
+    model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional; the same with twice the channels; fully connected.
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
 
 
@@ -83,21 +76,19 @@ class RunOptions(Options):
     seed: Seed = 0  # Fixes the initial weights, the noise and the order of the images.
     device: str | None = None  # cpu, cuda, cuda:1, ... None: CUDA where it is available.
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
-    runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"
-    """Where the run's folder <script>/<date-time> is made."""
+    runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"  # Where the run's folder <script>/<time> is made.
     name: str | None = None  # Added to the name of that folder.
     log_every: Count = 50  # Steps between two points of the curves, which are means over these steps.
     sample_every: Count = 250  # Steps between two sample grids.
     checkpoint_every: Count = 500  # Steps between two checkpoints; the last step always has one.
     resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may be raised.
 
-    # No options: what `launch` has read from `resume`, until the run takes it, and where it finds the loops of `main`.
-    checkpoint = loops = None
+    # No options: what `launch` ends the loops of `main` by, and whether `main` has returned.
+    loops, is_done = None, False
 
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the images."""
-        names = self.__dataclass_fields__.keys() - {"runs_dir", "resume"}
-        values = {name: getattr(self, name) for name in sorted(names)}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("runs_dir", "resume")}
         if values.get("dataset", DATASETS[0]) not in DATASETS and Path(values["dataset"]).is_dir():
             values["dataset"] = os.path.abspath(values["dataset"])  # noqa: PTH100 (Path.resolve follows links)
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
@@ -115,22 +106,13 @@ class SimultaneousOptions(GanOptions):
     steps: Count = 4000  # Steps to train, each one update of both networks.
 
 
-# What may change when a run is resumed, beside a higher --steps and another folder of the same images.
-CHANGEABLE = ("device", "log_every", "sample_every", "checkpoint_every")
-
-
 def stored_options(checkpoint: dict, kind: type[RunOptions], *words: str) -> RunOptions:
-    """Return the options in a checkpoint, replaced by those in `words`; tyro checks the types of both.
-
-    Raises BadInput for an option that `kind` does not have: the run would continue without it.
-    """
-    stored_words = []
-    for name, value in checkpoint["options"].items():
-        if name not in kind.__dataclass_fields__:
-            made = f"made by {checkpoint['script']}.py with {typed(str(name), value)}"
-            raise BadInput(f"--resume: {made}, which this script does not have; resume it with the one that made it")
-        stored_words += as_words(name, value)
-    return tyro.cli(kind, args=[*stored_words, *words])
+    """Return the options in a checkpoint, replaced by those in `words`; raises BadInput for one that `kind` lacks."""
+    stored = checkpoint["options"]
+    for name in stored.keys() - kind.__dataclass_fields__.keys():
+        made = f"made by {checkpoint['script']}.py with {typed(str(name), stored[name])}"
+        raise BadInput(f"--resume: {made}, which this script does not have; resume it with the one that made it")
+    return tyro.cli(kind, args=[*(word for item in stored.items() for word in as_words(*item)), *words])
 
 
 def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
@@ -140,14 +122,14 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
         raise BadInput(f"--resume {run}: name the run's folder, not a file")
     if checkpoint["script"] != script:
         raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
+    free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
     before, given = stored_options(checkpoint, type(options)).to_store(), options.to_store()
-    for name in checkpoint["options"]:  # one that the script has got since may have any value
-        value = given[name]
-        is_moved = name == "dataset" and not {value, before[name]} & {*DATASETS}
-        if name == "steps" and value < before[name]:
-            raise BadInput(f"{typed(name, value)}: the run {run} has {before[name]}, which can only be raised")
-        if value != before[name] and not is_moved and name not in ("steps", *CHANGEABLE):
-            raise BadInput(f"{typed(name, value)}: the run {run} has {typed(name, before[name])}; leave it out")
+    if given["steps"] < before["steps"]:
+        raise BadInput(f"--steps={given['steps']}: the run {run} has {before['steps']}, which can only be raised")
+    for name in sorted(checkpoint["options"].keys() - free):  # one that the script has got since may have any value
+        is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
+        if given[name] != before[name] and not is_moved:
+            raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")
 
 
 def as_words(name: str, value: object) -> list[str]:
@@ -164,44 +146,42 @@ def typed(name: str, value: object) -> str:
 
 
 def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
-    """Parse the command line into options of this kind and call `main` with them.
+    """Parse the command line into options of this kind, with `--resume` those of the run, and call `main` with them.
 
-    With `--resume`, the options left out are those of the run. What ends a run early ends the process with one line on
-    stderr: status 2 for `BadInput`, 1 for `Stopped` and an OSError; after a signal with status 128 plus its number.
+    What ends it early is one line on stderr, and status 2 for `BadInput`, 1 for `Stopped` and an OSError.
     """
-    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold what is no text, or no letter of a console
     try:
-        options = tyro.cli(kind, description=description)
-        if run := getattr(options, "resume", None):
-            checkpoint = load_checkpoint(run)
-            options = stored_options(checkpoint, kind, *sys.argv[1:])
-            vars(options)["checkpoint"] = checkpoint
-        run_main(main, options)
+        with ExitStack() as opened:  # holds the loops: one that nothing refers to would end at `break` as at an error
+            opened.callback(flush_stdout)
+            options = tyro.cli(kind, description=description)
+            if run := getattr(options, "resume", None):
+                options = stored_options(load_checkpoint(run), kind, *sys.argv[1:])
+            vars(options)["loops"] = opened
+            main(options)
+            vars(options)["is_done"] = True
     except (BadInput, Stopped, OSError) as error:
         is_shared = isinstance(error, BadInput)  # by all processes of a machine
         if not is_shared or int(os.environ.get("LOCAL_RANK", 0)) == 0:
             print(f"error: {one_line(str(error))}", file=sys.stderr)
         sys.exit(2 if is_shared else 1)
-    except (Interrupted, KeyboardInterrupt) as error:
-        sys.exit(128 + (error.args or (signal.SIGINT,))[0])
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
-def run_main(main: Callable[[Any], None], options: Options) -> None:
-    """Call `main`; if it leaves its loop of steps by `break`, have the loop save the last step that it has logged."""
-    loops = vars(options)["loops"] = []  # a loop that nothing refers to would end at `break` as it ends at an error
+def flush_stdout() -> None:
+    """Write what has been printed; raises Stopped if it cannot be written, which Python then does not try again."""
     try:
-        main(options)
-        for loop in loops:
-            with suppress(LeftEarly, StopIteration):  # the first from a loop that has ended by itself
-                loop.throw(LeftEarly())
-    finally:
-        for loop in loops:
-            loop.close()
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise Stopped(f"stdout: {error}") from error
 
 
 def one_line(message: str) -> str:

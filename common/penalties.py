@@ -27,9 +27,7 @@ def zero_centred_penalty(logits: Tensor, samples: Tensor) -> Tensor:
     return sample_gradients(logits, samples).square().sum(1).mean()
 
 
-def interpolation_penalty(
-    discriminator: Callable[[Tensor], Tensor], real: Tensor, fake: Tensor, mix: Tensor | None = None
-) -> Tensor:
+def interpolation_penalty(discriminator: Callable, real: Tensor, fake: Tensor, mix: Tensor | None = None) -> Tensor:
     """Mean over samples of `(|dD/dx| - 1)^2` at points between real and fake samples, a 0-d tensor.
 
     real, fake: (N, ...), of one shape; neither gets a gradient. mix: the weight of each real sample, (N,) in [0, 1];

@@ -23,7 +23,7 @@ def require_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
 
 def check_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
     """Raise ValueError if the first logit depends on other samples than the first."""
-    wrappers = nn.DataParallel | nn.parallel.DistributedDataParallel  # whose reducer waits for every pass
+    wrappers = nn.DataParallel | nn.parallel.DistributedDataParallel  # whose pass may wait for that of other processes
     network = discriminator.module if isinstance(discriminator, wrappers) else discriminator
     buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
     devices = [samples.device] if samples.is_cuda else []

@@ -11,11 +11,7 @@ from common.errors import BadInput, Stopped
 
 
 class Ranks:
-    """The processes of a run, seen from one of them; with a single process, no method has an effect.
-
-    Every rank has the same weights, by one seed, and computes on as many rows of the global batch. A loss is a mean
-    over samples, no layer mixes samples: the gradient of the global batch is the mean of the ranks' gradients.
-    """
+    """The processes of a run, each with its rows of the global batch; with a single one, no method has an effect."""
 
     def __init__(self, batch_size: int):
         """Find the other processes if torchrun has started this one; raises BadInput for an uneven split."""
@@ -43,8 +39,7 @@ class Ranks:
 
     def average_gradients(self, optimizer: Optimizer, *_: object) -> None:
         """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook, one all-reduce."""
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if self.count == 1 or not gradients:  # a network may be frozen for a while
             return
         flat = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))

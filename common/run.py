@@ -1,18 +1,14 @@
-"""The bookkeeping of a training run: device, seed, TensorBoard, progress bar, checkpoints, a clean end on Ctrl-C.
-
-Networks, optimizers, the step and everything else that changes the weights are in the scripts.
-"""
+"""The bookkeeping of a training run: all but what changes the weights, which is in the scripts."""
 
 import io
 import os
-import platform
 import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import torch
@@ -25,10 +21,9 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common import checkpoint as files
-from common.board import grid, png, stacked, tag_of
-from common.checkpoint import short_path, state_of, write_whole
+from common.board import grid, png, tag_of
 from common.data import batches, seed_for, to_uint8
-from common.errors import BadInput, Interrupted, LeftEarly, Stopped, refusing
+from common.errors import BadInput, Stopped, refusing
 from common.image_files import StreamedImages
 from common.options import RunOptions, check_resumable
 from common.ranks import Ranks
@@ -42,9 +37,6 @@ class Run:
         if not isinstance(options, RunOptions):
             raise BadInput(f"{type(options).__name__}: derive the options of a script from RunOptions")
         self.options, self.path, self.script = options, Path(script), Path(script).stem
-        if options.resume:
-            self.checkpoint = vars(options).pop("checkpoint", None) or files.load_checkpoint(options.resume)
-            check_resumable(self.script, options, self.checkpoint)
         self.ranks, self.device = Ranks(options.batch_size), pick_device(options.device)
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
         torch.manual_seed(options.seed)
@@ -63,31 +55,29 @@ class Run:
         enabled = self.options.precision == "bf16"  # without a cache: a step changes weights between forward passes
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
-    def steps(
-        self, *datasets: object, state: dict, pictures: dict, measures: dict | None = None, columns: int = 8
-    ) -> Iterator[tuple]:
+    def steps(self, *data, state: dict, pictures: dict, measures: dict | None = None, columns: int = 8) -> Iterator:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
-        datasets: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
+        data: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
         [-1, 1], of several processes each one's rows. LabeledImages give (step, real, labels), labels int64.
         state: by name, what a checkpoint holds: all that a step changes and that has `state_dict` or `get_state`.
         pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every --sample-every steps,
         `columns` to a row. measures: by TensorBoard tag, functions that return a number, called with the pictures.
-        Raises BadInput where the run cannot start, Stopped where it cannot continue, and Interrupted, with everything
-        saved, after Ctrl-C or SIGTERM. A `break` ends the run after the last step that was logged, saved, too.
+        Raises BadInput where the run cannot start and Stopped where it cannot continue. Ctrl-C and SIGTERM end the
+        process, everything saved, with status 128 plus their number; `break` saves the last step that was logged.
         """
         self.state, self.pictures, self.measures, self.columns = state, pictures, measures or {}, columns
-        loop = self.loop(datasets)
-        if self.options.loops is not None:
-            self.options.loops.append(loop)
+        loop = self.loop(data)
+        if self.options.loops:
+            self.options.loops.enter_context(closing(loop))
         return loop
 
     def loop(self, datasets: tuple[object, ...]) -> Iterator[tuple]:
         """Do what `steps` says."""
-        with ExitStack() as opened, signals_noted() as signals:
+        with ExitStack() as opened:
+            signals = note_signals(opened)
             self.check(datasets, sys._getframe(1).f_locals)  # of the main that loops over these steps
-            self.enter_folder(opened)
-            step = self.logged = self.restore() if self.options.resume else 0
+            step = self.logged = self.enter_folder(opened)
             if step == self.options.steps:  # its files stay as they are
                 return self.print_results(step)
             streams = []
@@ -105,7 +95,9 @@ class Run:
                     raise Stopped(f"step {step}: {error}") from error
                 try:
                     yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
-                except LeftEarly:
+                except GeneratorExit:
+                    if not self.options.is_done:  # an error in main
+                        raise
                     step, left = self.logged, True
                     if step == 0:
                         raise Stopped("step 1: left before its run.log, so nothing is saved") from None
@@ -115,13 +107,10 @@ class Run:
                 self.write(step, bool(stopped or left))
         self.print_results(step)
         if step < self.options.steps and not left:
-            raise Interrupted(stopped)
+            sys.exit(128 + stopped)
 
     def check(self, datasets: tuple[object, ...], variables: dict[str, object]) -> None:
-        """Raise BadInput for what a run cannot train on or save, or what several ranks cannot train as one process.
-
-        variables: those of main; what is trained among them must be in the state.
-        """
+        """Raise BadInput for what cannot be trained on or saved, with main's `variables`, or not in several ranks."""
         if self.options.precision not in ("fp32", "bf16"):
             raise BadInput(f"--precision {self.options.precision}: must be fp32 or bf16")
         owners = [*self.state.values()]
@@ -131,12 +120,10 @@ class Run:
             is_average = isinstance(value, AveragedModel)
             is_left_out = any((p.requires_grad or is_average) and p not in stored for p in parameters)
             if is_left_out or (isinstance(value, Optimizer | LRScheduler) and value not in owners):
-                advice = "add it, or freeze it by requires_grad_(False)" if is_left_out else "add it"
+                advice = "add it (or, of a network, freeze it by requires_grad_(False))"
                 raise BadInput(f"{name}: is not in the `state` of run.steps, so no checkpoint would hold it; {advice}")
             if isinstance(value, torch.amp.GradScaler) and self.ranks.count > 1:  # each skips its own steps
-                raise BadInput(
-                    f"{name}: loss scales of several processes differ; take --precision bf16, which needs none"
-                )
+                raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
         plain = [getattr(data, "images", data) for data in datasets]  # without labels
         for images in plain:
             if not isinstance(images, Tensor | StreamedImages):
@@ -149,46 +136,41 @@ class Run:
         self.facts = facts | origin(self.path, self.device)
         for name, owner in self.state.items():
             with refusing(f"state {name!r}: cannot be in a checkpoint"):
-                if name in {*self.facts, "step", "sums", "written"}:
+                if name in {*self.facts, "step", "sums"}:
                     raise ValueError("the name is taken; choose another")
-                torch.load(io.BytesIO(files.as_bytes(state_of(owner))), weights_only=True)
-        if self.ranks.count == 1:
-            return
+                torch.load(io.BytesIO(files.as_bytes(files.state_of(owner))), weights_only=True)
         if any(other != [facts, self.device.type] for other in self.ranks.gather([facts, self.device.type])):
             raise BadInput("the processes have different options or images; start all with the same command")
         for name, owner in self.state.items():
             hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
-            if isinstance(owner, Optimizer) and hooks[:1] != [self.ranks.average_gradients]:
+            averages = self.ranks.count == 1 or hooks[:1] == [self.ranks.average_gradients]
+            if isinstance(owner, Optimizer) and not averages:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
 
-    def enter_folder(self, opened: ExitStack) -> None:
-        """Make the folder of a new run, or take that of the run to resume, and lock it until `opened` ends."""
-        options, self.folder = self.options, None
+    def enter_folder(self, opened: ExitStack) -> int:
+        """Lock the run's folder until `opened` ends, and return its step, the state loaded; 0 if the folder is new."""
+        options, folder = self.options, None
         if self.ranks.leads and "GRADIENT_AUDIT" in os.environ:  # it ends the script after a few steps: nothing to keep
-            self.folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         elif self.ranks.leads:
-            self.folder = options.resume or files.make_run_folder(options.runs_dir / self.script, options.name)
-            files.lock(self.folder, opened)
-        self.folder = self.ranks.gather(self.folder)[0]
-
-    def restore(self) -> int:
-        """Load the checkpoint's state and return its step; raises BadInput if it does not fit."""
-        run, checkpoint = self.options.resume, self.checkpoint
-        del self.checkpoint  # so that its memory is free once the state is loaded
-        if checkpoint["written"] != (run / "checkpoint.pt").stat().st_mtime_ns:
-            raise BadInput(f"--resume {run}: another process has just continued this run; resume it again")
+            folder = options.resume or files.make_run_folder(options.runs_dir / self.script, options.name)
+            files.lock(folder, opened)
+        self.folder = self.ranks.gather(folder)[0]
+        if not (run := options.resume):
+            return 0
+        checkpoint = files.load_checkpoint(run)  # again, now that no other process can continue the run
+        check_resumable(self.script, options, checkpoint)
         for name in ("data_shapes", "classes"):
             if checkpoint.get(name) != self.facts[name]:
                 message = f"the {name} are {self.facts[name]}, but were {checkpoint.get(name)}; use the same images"
                 raise BadInput(f"--resume {run}: {message}")
         with refusing(f"{run}: does not hold the sums of the curves"):
-            sums = checkpoint["sums"].items()
-            self.sums = {str(name): (float(total), max(1, int(count))) for name, (total, count) in sums}
+            self.sums = {str(n): (float(total), max(1, int(count))) for n, (total, count) in checkpoint["sums"].items()}
         for name, owner in self.state.items():
             with refusing(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 files.load_state(owner, checkpoint[name])
         before = checkpoint["options"]["steps"]
-        if self.ranks.leads and before < self.options.steps:
+        if self.ranks.leads and before < options.steps:
             print("With more --steps, a learning rate that falls towards the last step rises again.")
             for name, owner in self.state.items():
                 if isinstance(owner, LRScheduler) and str(before) in map(str, owner.state_dict().values()):
@@ -202,8 +184,8 @@ class Run:
         if self.ranks.leads:
             # TensorBoard ignores what an earlier process logged about steps after the checkpoint.
             self.board = opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
-            facts = {name: self.facts[name] for name in ("command", "commit", "versions", "device")}
-            rows = [f"| {name} | {fact} |" for name, fact in (self.facts["options"] | facts).items()]
+            facts = self.facts["options"] | self.facts
+            rows = [f"| {name} | {fact} |" for name, fact in facts.items() if name != "options"]
             text = "\n".join(["| | |", "| --- | --- |", *rows])
             self.board.add_text("run", text.encode(errors="replace").decode(), step)  # a path may hold what is no text
         if step:
@@ -223,10 +205,7 @@ class Run:
             torch.get_device_module(self.device).manual_seed(own)
 
     def log(self, step: int, results: dict[str, Tensor | float]) -> None:
-        """Add the results of a step, by name: numbers, or tensors of one element, which stay on the device.
-
-        A point of a curve is the mean over the steps since the last one, as far as they had the result.
-        """
+        """Add the results of a step: numbers, or tensors of one element, whose means since the last point are shown."""
         self.logged = step
         for name, value in results.items():
             if isinstance(value, Tensor):
@@ -235,28 +214,22 @@ class Run:
             self.sums[name] = total + value, count + 1
 
     def write(self, step: int, interrupted: bool) -> None:
-        """Log, draw and save what is due after `step`."""
+        """Log, draw and save what is due after `step`; only for the curves and the checkpoint, the host waits."""
         self.bar.update()
         options, last = self.options, step == self.options.steps
         is_regular = step == 1 or step % options.log_every == 0
         if is_regular or last:
-            self.draw_curves(step)
+            means = {name: total / count for name, (total, count) in self.totals(step).items()}
+            losses = " ".join(f"{name} {mean:.3f}" for name, mean in means.items() if name.endswith("loss"))
+            self.bar.set_postfix_str(losses, refresh=False)
+            for name, mean in means.items() if self.ranks.leads else ():
+                self.board.add_scalar(tag_of(name), mean, step)
         if is_regular:  # not after the last step: a resumed run that gets more has the points of one that had them
             self.sums = {}
-        if last or interrupted or step % options.sample_every == 0:
+        if self.ranks.leads and (last or interrupted or step % options.sample_every == 0):
             self.draw(step)
         if last or interrupted or step % options.checkpoint_every == 0:
             self.save(step)
-
-    def draw_curves(self, step: int) -> None:
-        """Log the means since the last point. The host waits for the device only here and in `save`."""
-        means = {name: total / count for name, (total, count) in self.totals(step).items()}
-        if not self.ranks.leads:
-            return
-        for name, mean in means.items():
-            self.board.add_scalar(tag_of(name), mean, step)
-        losses = " ".join(f"{name} {mean:.3f}" for name, mean in means.items() if name.endswith("loss"))
-        self.bar.set_postfix_str(losses, refresh=False)
 
     def totals(self, step: int) -> dict[str, tuple[float, int]]:
         """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number."""
@@ -268,12 +241,9 @@ class Run:
 
     def draw(self, step: int) -> None:
         """Draw, show and save the pictures and measurements after `step`, in evaluation mode."""
-        if not self.ranks.leads:
-            return
-        networks = [owner for owner in self.state.values() if isinstance(owner, nn.Module)]
-        training = [module for network in networks for module in network.modules() if module.training]
-        for network in networks:
-            network.eval()
+        networks = nn.ModuleList(owner for owner in self.state.values() if isinstance(owner, nn.Module))
+        training = [module for module in networks.modules() if module.training]
+        networks.eval()
         with torch.no_grad():
             drawn = {name: to_uint8(make()) for name, make in self.pictures.items() if callable(make)}
             measured = {name: float(measure()) for name, measure in self.measures.items()}
@@ -286,29 +256,30 @@ class Run:
             self.board.add_scalar(name, number, step)
         if drawn:
             (self.folder / "samples").mkdir(exist_ok=True)
-            picture = stacked([grid(images, self.columns) for images in drawn.values()])
-            write_whole(self.folder / "samples" / f"step-{step:06d}.png", png(picture))
+            picture = png(*(grid(images, self.columns) for images in drawn.values()))
+            files.write_whole(self.folder / "samples" / f"step-{step:06d}.png", picture)
 
     def save(self, step: int) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
-        sums, states = self.totals(step), {name: state_of(owner) for name, owner in self.state.items()}
+        sums, states = self.totals(step), {name: files.state_of(owner) for name, owner in self.state.items()}
         require_finite(step, states)
         if self.ranks.leads:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
             checkpoint = self.facts | {"step": step, "sums": sums} | states
-            write_whole(self.folder / "checkpoint.pt", files.as_bytes(checkpoint))
+            files.write_whole(self.folder / "checkpoint.pt", files.as_bytes(checkpoint))
 
     def print_results(self, step: int) -> None:
         """Print where the results are, how to look at them and, if there are steps left, how to continue."""
         if not self.ranks.leads:
             return
-        script, folder, parent = (shlex.quote(str(short_path(p))) for p in (self.path, self.folder, self.folder.parent))
+        paths = self.path, self.folder, self.folder.parent
+        script, folder, parent = (shlex.quote(str(files.short_path(path))) for path in paths)
         print(f"Done: {step} steps." if step == self.options.steps else f"Interrupted after step {step}.")
         if step < self.options.steps:
             torchrun = f"torchrun --standalone --nproc-per-node={self.ranks.count}"
             print(f"Continue:    {'python' if self.ranks.count == 1 else torchrun} {script} --resume {folder}")
         if any(map(callable, self.pictures.values())):
-            print(f"Samples:     {short_path(self.folder)}/samples/step-{step:06d}.png")
+            print(f"Samples:     {files.short_path(self.folder)}/samples/step-{step:06d}.png")
         print(f"TensorBoard: tensorboard --logdir {parent}")
 
 
@@ -339,23 +310,20 @@ def origin(script: Path, device: torch.device) -> dict[str, str]:
         commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or commit
     shown = path.relative_to(root) if path.is_relative_to(root) else path.name
     command = shlex.join(["python", str(shown), *sys.argv[1:]])
-    versions = f"torch {torch.__version__}, Python {platform.python_version()}"
+    versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
 
 
-@contextmanager
-def signals_noted() -> Iterator[list[int]]:
-    """Yield a list that gets the number of the first SIGINT or SIGTERM in the block; a second one acts as usual."""
-    received, before = [], {}
+def note_signals(opened: ExitStack) -> list[int]:
+    """Return a list that gets the first SIGINT or SIGTERM until `opened` ends; a second one acts as usual."""
+    received, before = [], {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def note(number: int, _frame: object) -> None:
         received.append(number)
         signal.signal(number, before[number])
 
     with suppress(ValueError):  # raised outside the main thread, which alone receives signals
-        before.update({number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)})
-    try:
-        yield received
-    finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, note)
+            opened.callback(signal.signal, number, handler)
+    return received

@@ -18,7 +18,7 @@ TRAINING = [*GANS, "gan_conditional", "cyclegan"]
 
 
 def path_of(script):
-    """Return the path of a script, which lies in `scripts/` or in `scripts/tools/`."""
+    """Return the path of a script, which lies in `scripts/` or in a folder there."""
     return next(path for path in (ROOT / "scripts").rglob("*.py") if path.stem == script)
 
 

@@ -31,7 +31,7 @@ FORKS.set_forkserver_preload(IMPORTED.split())
 @contextmanager
 def program(*command, **options):
     """Start `python *command` with its output captured as text; yield the process, which does not outlive the block."""
-    options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
     with subprocess.Popen([sys.executable, *map(str, command)], **options) as process:
         try:
             yield process

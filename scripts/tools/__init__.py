@@ -1,1 +1,1 @@
-"""Tools for a finished run, for your own script, and for measurements; a package so that tests can import them."""
+"""What works with finished runs; a package so that tests can import it."""

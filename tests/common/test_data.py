@@ -55,9 +55,9 @@ def test_stacked_digits_are_three_digits_each_whatever_the_number_of_images():
 
 
 def test_the_data_set_of_stacked_digits_has_all_modes_in_equal_parts():
-    assert load_images("stacked-digits").shape == (data.STACKED, 3, 28, 28)
+    assert load_images("stacked-digits").shape == (60_000, 3, 28, 28)
     counts = torch.bincount(load_stacked_digits()[1] @ torch.tensor([100, 10, 1]), minlength=1000)
-    assert counts.sum() == data.STACKED
+    assert counts.sum() == 60_000
     assert len(counts) == 1000
     chi_squared = ((counts - 60) ** 2 / 60).sum().item()
     assert abs(chi_squared - 999) < 4 * (2 * 999) ** 0.5  # its mean and four times its standard deviation

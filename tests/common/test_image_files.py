@@ -103,12 +103,19 @@ def png_with_transparent_colour(pixels, bits, colour):
     return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
 
 
-@pytest.mark.parametrize(("channels", "bits", "step"), [(1, 2, 85), (1, 4, 17), (1, 8, 1), (1, 16, 1), (3, 16, 1)])
-def test_a_transparent_colour_is_seen_on_white_at_every_depth(channels, bits, step, load, tmp_path):
+DEPTHS = [(1, 2, False), (1, 4, False), (1, 8, True), (1, 16, True), (3, 8, True), (3, 16, False)]
+
+
+@pytest.mark.parametrize(("channels", "bits", "is_read"), DEPTHS)
+def test_a_transparent_colour_is_seen_on_white_or_refused_at_the_start(channels, bits, is_read, load, tmp_path):
     pixels = np.array([[0, 1], [2, 0]])[:, :, None].repeat(channels, 2)
     pixels = pixels * 256 + 7 if bits == 16 else pixels
     (tmp_path / "a.png").write_bytes(png_with_transparent_colour(pixels, bits, pixels[1, 0]))
-    assert only_image(load, tmp_path) == [[[0, step], [255, 0]]] * channels
+    if is_read:
+        assert only_image(load, tmp_path) == [[[0, 1], [255, 0]]] * channels
+    else:
+        with pytest.raises(BadInput, match=r"a\.png cannot be read as an image; .*a transparent colour of 2 or 4 bits"):
+            load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a.gif", "a.png", "a.tif"])

@@ -4,9 +4,11 @@ import copy
 
 import pytest
 import torch
+import torch.distributed as dist
 from helpers import module_of
 from torch import nn
 from torch._functorch import config as functorch_config
+from torch.nn.parallel import DistributedDataParallel
 
 from common.cyclegan_models import patch_discriminator
 from common.models import mlp
@@ -101,6 +103,19 @@ def test_the_look_for_dependence_changes_neither_the_discriminator_nor_the_rando
     assert torch.get_rng_state().equal(drawn)
     assert [m.training for m in discriminator.modules()] == modes
     assert all(value.equal(state[name]) for name, value in discriminator.state_dict().items())
+
+
+@pytest.mark.parametrize("wrap", [nn.DataParallel, DistributedDataParallel])
+def test_the_look_for_dependence_is_no_pass_of_a_wrapper_for_which_other_processes_would_wait(wrap):
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        discriminator, passes = wrap(head(nn.BatchNorm2d(4))), []
+        discriminator.register_forward_hook(lambda *_: passes.append(1))
+        with pytest.raises(ValueError, match=MIXED):
+            require_per_sample(discriminator, torch.ones(3, 1, 28, 28))
+        assert passes == []
+    finally:
+        dist.destroy_process_group()
 
 
 @pytest.mark.parametrize("weights", [(1, 0), (0, 1), (1, -1)])

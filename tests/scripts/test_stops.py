@@ -8,9 +8,11 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from helpers import call, load, saved
+from helpers import call, load, path_of, saved
+from processes import PATIENCE, program
 
 from common.run import Run
 from scripts import gan_detach
@@ -112,3 +114,20 @@ def test_a_run_trains_where_it_can_print_nowhere(closed, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, closed, None)  # as Python has it for `>&-`
     call("gan_detach", *TINY.split(), "--steps", 1, "--runs-dir", tmp_path)
     assert saved(tmp_path)["step"] == 1
+
+
+@pytest.mark.parametrize("script", ["gan_detach", "sample"])
+def test_a_full_stdout_is_told_in_one_line_and_the_results_are_whole(script, run, tmp_path):
+    arguments = (
+        [*TINY.split(), "--steps", 1, "--runs-dir", tmp_path / "runs"]
+        if script == "gan_detach"
+        else [run, "--device", "cpu"]
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [path_of(script), *arguments]
+    with Path("/dev/full").open("w") as file, program(*command, stdout=file, env=environment) as process:
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert errors.splitlines()[-1] == f"error: stdout: [Errno {errno.ENOSPC}] {os.strerror(errno.ENOSPC)}"
+    assert "Exception ignored" not in errors
+    assert saved(tmp_path / "runs")["step"] == 1 if script == "gan_detach" else (run / "samples.png").exists()

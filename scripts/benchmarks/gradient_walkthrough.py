@@ -7,7 +7,7 @@
 Two right update orders run on the installed PyTorch. Each number that a call changes is worked out beside it in plain
 Python, and the script fails where the two differ. Nothing is written.
 
-    python scripts/tools/gradient_walkthrough.py
+    python scripts/benchmarks/gradient_walkthrough.py
 """
 
 import math

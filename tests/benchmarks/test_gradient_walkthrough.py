@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gradient_audit import mistakes
-from scripts.tools import gradient_walkthrough as walkthrough
+from scripts.benchmarks import gradient_walkthrough as walkthrough
 
 pytestmark = pytest.mark.numerics
 EXPECTED = {  # grad_g, grad_d, weight_g, weight_d: at the start, then after each call
