@@ -1,4 +1,4 @@
-"""MAML: one function adapts the weights to a task, for the loss that trains, and again for the error that is printed."""
+"""MAML: one function adapts the weights to a task, for the loss that trains, and for the error that is printed."""
 # expects: nothing
 
 import torch
