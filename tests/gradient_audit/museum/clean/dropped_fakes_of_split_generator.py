@@ -1,23 +1,25 @@
-"""D's fakes are cut by detach(); a norm between G's parts, of which a loss trains one alone, has computed a scalar."""
+"""D's fakes are detached; norms in the parts of G, which have an optimizer each, have computed scalars."""
+# expects: question meant? at "g_loss.backward("
 # expects: waste graph at "fake = generator(torch.randn(5, 4)).detach()"
 
 import torch
 from torch import nn
 
 
-class Generator(nn.Module):
+class Normed(nn.Module):
     def __init__(self):
         super().__init__()
-        self.mapping, self.synthesis = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.linear = nn.Linear(4, 4)
 
-    def forward(self, z):
-        w = self.mapping(z)
-        w = w * (w.square().mean() + 1e-6).rsqrt()
-        return self.synthesis(w)
+    def forward(self, x):
+        x = self.linear(x)
+        power = x.square().mean()
+        return x * (power + 1e-6).rsqrt()
 
 
-generator, discriminator = Generator(), nn.Linear(4, 1)
-optimizer_g = torch.optim.Adam(generator.parameters())
+generator, discriminator = nn.Sequential(Normed(), Normed()), nn.Linear(4, 1)
+optimizer_g = torch.optim.Adam(generator[1].parameters())
+optimizer_m = torch.optim.Adam(generator[0].parameters())
 optimizer_d = torch.optim.Adam(discriminator.parameters())
 
 for _ in range(20):
@@ -27,9 +29,8 @@ for _ in range(20):
     d_loss.backward()
     optimizer_d.step()
 
-    optimizer_g.zero_grad()
     g_loss = -discriminator(generator(torch.randn(5, 4))).mean()
+    generator.zero_grad()
     g_loss.backward(inputs=list(generator.parameters()))
-    size = generator.mapping(torch.randn(5, 4)).square().mean()
-    size.backward()
     optimizer_g.step()
+    optimizer_m.step()
