@@ -9,7 +9,7 @@ from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, line_of, make
 from torch import nn
 
 from gradient_audit import GradientAudit, GradientFlowError
-from gradient_audit.judge import IDLE_AFTER
+from gradient_audit.uses import IDLE_AFTER
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 

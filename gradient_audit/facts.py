@@ -1,0 +1,76 @@
+"""What the findings are made from: who holds what, and where gradients went."""
+
+from collections.abc import Iterable
+
+from torch import nn
+
+from gradient_audit.cells import numbers_by_network
+from gradient_audit.findings import KINDS, Finding, joined
+from gradient_audit.graph import parameters_of
+from gradient_audit.places import Place
+from gradient_audit.record import Event, Record
+from gradient_audit.steps import steps_of
+
+
+class Facts:
+    """What the judgement asks the record for."""
+
+    def __init__(self, record: Record, networks: dict[str, nn.Module], ended: bool):
+        self.record, self.networks, self.ended = record, networks, ended
+        self.optimizers, self.steps = record.optimizers, steps_of(record)
+        self.fed = set().union(*(steps.fed for steps in self.steps.values()))
+        self.numbers = numbers_by_network(record, networks)
+        self.by_number = {account.number: account for account in record.accounts.values()}
+        # By optimizer: the accounts of its parameters, in their order. And all that any holds, also plain tensors.
+        self.accounts_of = {
+            number: [account.number for p in parameters_of(o) if (account := record.accounts.get(id(p)))]
+            for number, o in self.optimizers.items()
+        }
+        self.owned = set().union(*self.accounts_of.values())
+        self.held = {id(p) for optimizer in self.optimizers.values() for p in parameters_of(optimizer)}
+        self.last_detailed = {p.place: p for p in record.passes if p.detailed}
+        self.excused: set[int] = set()  # parameters whose optimizer is idle
+
+    def in_detail(self, p: Event) -> Event | None:
+        """Return the pass, or another one of its line, that was watched in detail."""
+        return p if p.detailed else self.last_detailed.get(p.place)
+
+    def holders_of(self, network: str) -> list[int]:
+        """Return the numbers of the optimizers that hold a parameter of the network."""
+        return [key for key, held in self.accounts_of.items() if self.numbers[network].keys() & held]
+
+    def leads_through(self, p: Event, name: str, other: str) -> bool:
+        """Whether the gradient goes to the other network through the output of this one."""
+        ids = self.numbers[other].keys()
+        return any(reached & ids for module, reached in p.outputs if module() is self.networks[name])
+
+    def is_fed_by(self, p: Event, other: str) -> bool:
+        """Whether the loss was computed from what the network computed, and has no graph to it."""
+        inside = any(module() is self.networks[other] for module, _ in p.outputs)
+        return not inside and bool((p.values - p.reached) & self.numbers[other].keys())
+
+    def leads_on(self, p: Event, network: str) -> bool:
+        """Whether the gradient goes on, through the network, to another one that the pass moved."""
+        moved = [name for name in self.networks_of(p.used) if name != network]
+        return (alike := self.in_detail(p)) is not None and any(self.leads_through(alike, network, n) for n in moved)
+
+    def networks_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Return the names of the networks that hold any of these accounts."""
+        return tuple(network for network, ids in self.numbers.items() if set(numbers) & ids.keys())
+
+    def count_of(self, numbers: set[int], network: str | None = None) -> str:
+        """Return how many parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)" or "all parameters"."""
+        names = {k: v for n, ids in self.numbers.items() if network in (None, n) for k, v in ids.items()}
+        chosen = [name for key, name in names.items() if key in numbers]
+        if len(chosen) == len(names):
+            return "all parameters"
+        first = ", ".join(chosen[:3]) + (", ..." if len(chosen) > 3 else "")
+        return f"{len(chosen)} of the {len(names)} parameters ({first})"
+
+
+def finding(
+    kind: str, networks: Iterable[str], text: str, places: Iterable[Place], cure: str = "", *, doubtful: bool = False
+) -> Finding:
+    """Return a finding; {} in the text stands for the networks."""
+    networks, text = tuple(networks), text.replace("{}", joined(networks))
+    return Finding(kind, networks, text, tuple(dict.fromkeys(places)), cure or KINDS[kind].cure, doubtful=doubtful)

@@ -1,0 +1,101 @@
+"""Passes that moved networks of two players."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import permutations
+
+from gradient_audit.facts import Facts, finding
+from gradient_audit.findings import Finding, joined
+from gradient_audit.graph import united
+from gradient_audit.places import Place
+from gradient_audit.record import Event
+
+
+def mixed_players(facts: Facts) -> Iterator[Finding]:
+    """Yield the passes that moved networks of two players, and the steps that added them to other passes."""
+    passes = facts.record.passes
+    crossed = [list(_groups_crossed(facts, p)) for p in passes]
+    mixed: dict[tuple[str, ...], list[Place]] = defaultdict(list)
+    added: dict[tuple[str, ...], set[str]] = defaultdict(set)  # of a group: the networks that stepped on a sum
+    meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
+    proved: set[tuple[str, ...]] = set()
+    mixed_places: set[Place] = set()
+    for key, steps in facts.steps.items():
+        for summed, (numbers, place) in steps.sums.items():
+            if all(crossed[number] for number in summed):  # one loss in several batches
+                continue
+            for number in sorted(summed):
+                for group in crossed[number]:
+                    mine = {name for name in group if key in group[name] and numbers & facts.numbers[name].keys()}
+                    others = [name for name in group if key not in group[name]]
+                    if mine and others:
+                        mixed_places.add(passes[number].place)
+                        mixed[tuple(group)] += [passes[number].place, place]
+                        added[tuple(group)] |= mine
+                        if not _may_be_meant(facts, passes[number], summed, mine, others):
+                            proved.add(tuple(group))
+    for p, groups in zip(passes, crossed, strict=True):
+        for group in groups if p.place not in mixed_places else ():
+            meant[tuple(group)].append(p.place)
+    for networks, places in mixed.items():
+        names = joined(name for name in networks if name in added[networks])
+        text = f"`backward()` also wrote gradients into {names}. They were not cleared, so `step()` used the sum "
+        text += "of two losses."
+        yield finding("mixed", networks, text, places, doubtful=networks not in proved)
+    for networks, places in meant.items():
+        text = "one `backward()` wrote gradients into {}, which have different optimizers, and both stepped on them."
+        yield finding("meant?", networks, text, places)
+    for (made, judge), place in _judges_moved(facts).items():
+        text = f"one backward pass moved {made} and {judge}, and another {judge} alone on what {made} computed."
+        yield finding("meant?", (made, judge), text, [place])
+
+
+def _groups_crossed(facts: Facts, p: Event) -> Iterator[dict[str, set[int]]]:
+    """Yield the groups of networks of several players that a pass moved together, with the optimizers of each.
+
+    Terms of a loss that share no network are not together.
+    """
+    movers = {
+        name: {optimizer for optimizer, used in p.users.items() if used & p.reached & ids.keys()}
+        for name, ids in facts.numbers.items()
+    }
+    groups = [{name for name, optimizers in movers.items() if optimizers}]
+    alike = facts.in_detail(p)
+    terms = alike.terms if alike else []
+    if terms and all(term.complete for term in terms):
+        groups = united([{name for name, cell in term.cells.items() if cell == "used"} for term in terms])
+    for group in groups:
+        together = {name: movers[name] for name in facts.numbers if name in group}
+        if len(united(together.values())) > 1:
+            yield together
+
+
+def _may_be_meant(facts: Facts, p: Event, summed: frozenset, mine: set[str], others: list[str]) -> bool:
+    """Whether a step on the sum of a loss for both players and another one may be meant, as in BicycleGAN.
+
+    The loss goes to the others through the player that stepped, as a decoder's does to the encoder. And no other
+    pass is of that player alone on what the others computed, without a graph to them, as D's on detached fakes.
+    """
+    alike = {number: facts.in_detail(facts.record.passes[number]) for number in summed}
+    loss = alike[p.number]
+    return (
+        None not in alike.values()
+        and any(facts.leads_through(loss, name, other) for name in mine for other in others)
+        and not any(facts.is_fed_by(q, other) for q in alike.values() for other in others)
+    )
+
+
+def _judges_moved(facts: Facts) -> dict[tuple[str, str], Place]:
+    """Return the networks that a pass moved through a judge under the same optimizer, with this judge, and where.
+
+    Another pass moved the judge alone, on what the network computed, without a graph.
+    """
+    moved = [(p, facts.networks_of(p.used & p.reached)) for p in facts.record.passes]
+    return {
+        (made, judge): p.place
+        for made, judge in permutations(facts.numbers, 2)
+        if facts.holders_of(made) == facts.holders_of(judge)
+        for p, names in moved
+        if {made, judge} <= {*names} and facts.leads_through(p, judge, made)
+        if any(judge in names and facts.is_fed_by(q, made) for q, names in moved)
+    }

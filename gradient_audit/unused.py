@@ -1,0 +1,50 @@
+"""Graphs that no backward pass came through, and gradients that nothing averages."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from torch import nn
+
+from gradient_audit.facts import Facts, finding
+from gradient_audit.findings import Finding, joined
+from gradient_audit.places import Place, expression_place
+from gradient_audit.record import Event
+
+
+def unused_graphs(facts: Facts) -> Iterator[Finding]:
+    """Yield the lines whose graphs were built and dropped; of a function that is needed elsewhere, its caller."""
+    built = [
+        (names, event)
+        for event in facts.record.events
+        if (names := tuple(name for name, cell in event.cells.items() if cell in ("here", "read")))
+    ]
+    needed = {(names, caller) for names, event in built if event.needed for caller in event.callers}
+    lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], Event]]] = defaultdict(list)
+    for names, event in built:
+        useless = [caller for caller in event.callers if (names, caller) not in needed]
+        tried = any(code.co_name == "__init__" for code, *_ in event.callers)  # to see the shapes
+        in_part = any(part.needed for part in event.parts)  # that of features which a hook has taken
+        if event.gone and useless and not (tried or in_part):
+            place = event.place if useless[0] == event.callers[0] else expression_place(*useless[0])
+            lines[place, event.kind].append((names, event))
+    for (place, kind), pairs in lines.items():
+        times = Counter(name for names, _ in pairs for name in names)
+        what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
+        names = [name for name in facts.numbers if name in times]
+        text = f"{what} {joined(names)} built a graph that no backward pass came through, {max(times.values())}x."
+        lost = kind == "grad" or any(event.scalar and not event.in_loss for _, event in pairs)
+        yield finding("unused" if lost else "graph", names, text, [place])
+    if facts.record.grown:
+        text = "parameters were written to with a graph, which grows with each write and holds its memory."
+        cure = "Write to them under `torch.no_grad()`."
+        yield finding("graph", (), text, facts.record.grown, cure)
+
+
+def unaveraged_networks(facts: Facts) -> Iterator[Finding]:
+    """Yield the networks in DistributedDataParallel that got gradients without its forward pass."""
+    called = {id(event.module()) for event in facts.record.forwards if event.module}
+    for network, module in facts.networks.items():
+        passes = [p for p in facts.record.passes if p.detailed and p.reached & facts.numbers[network].keys()]
+        if isinstance(module, nn.parallel.DistributedDataParallel) and passes and id(module) not in called:
+            text = f"{network} got gradients without a forward pass of its own, so nothing averages them."
+            yield finding("unaveraged", (network,), text, [p.place for p in passes])
