@@ -75,15 +75,9 @@ def nodes_of(roots: Iterable) -> Iterator:
             stack += [child for child, _ in node.next_functions]
 
 
-def leaves_of(roots: Iterable) -> tuple[list[Tensor], bool]:
-    """Return the leaves of a graph, and whether no function of the user's, as a checkpoint, may hide others."""
-    leaves, complete = [], True
-    for node in nodes_of(roots):
-        if (leaf := getattr(node, "variable", None)) is not None:
-            leaves.append(leaf)
-        elif isinstance(node, torch.autograd.function.BackwardCFunction) and "Compiled" not in node.name():
-            complete = False
-    return leaves, complete
+def leaves_of(roots: Iterable) -> list[Tensor]:
+    """Return the leaves that a graph shows; a function of the user's, as a checkpoint, may hide others."""
+    return [node.variable for node in nodes_of(roots) if hasattr(node, "variable")]
 
 
 def leaves_between(roots: Iterable, ends: list[Tensor]) -> list[Tensor]:

@@ -111,11 +111,11 @@ class Lineage:
         inner, caller = (expression_place(*next((c for c in seen if c[0] is code), seen[0])) for code in (None, code))
         return caller if caller == inner else caller._replace(via=inner.where)
 
-    def reach(self, roots: list) -> tuple[set[int], bool, bool]:
-        """Return the accounts that the graph leads to, whether it shows all leaves, and whether there are others."""
-        leaves, complete = leaves_of(roots)
+    def reach(self, roots: list) -> tuple[set[int], bool]:
+        """Return the accounts that the graph leads to, and whether there are other leaves."""
+        leaves = leaves_of(roots)
         known = {self.accounts[id(leaf)].number for leaf in leaves if id(leaf) in self.accounts}
-        return known, complete, any(id(leaf) not in self.accounts for leaf in leaves)
+        return known, any(id(leaf) not in self.accounts for leaf in leaves)
 
     def sources_of(self, value: object) -> int:
         """Return what tensors were computed from, with a graph or without."""
@@ -162,9 +162,9 @@ class Lineage:
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
             else:
-                reached, complete, loose = self.reach([node])
+                reached, loose = self.reach([node])
                 name = re.sub(r"Backward\d*$", "", summand.name())
-                terms.append(Term(self.line_of(summand, code), name, reached, complete=complete, loose=loose))
+                terms.append(Term(self.line_of(summand, code), name, reached, loose=loose))
         terms = [term for term in terms if not term.memory & memory]
         return terms if len(terms) > 1 and not stack else []
 

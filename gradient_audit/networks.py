@@ -144,11 +144,9 @@ class FoundNetworks(Networks):
         # A network outside of the training, as an average of weights is, whose forward passes build graphs.
         modules = [module for event in record.forwards if event.graph and (module := event.module()) is not None]
         concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
-        # What each term of a loss reaches; if its graph does not show all of it, what its pass reached.
+        # What each term of a loss reaches.
         losses = [
-            record.keys_of(term.reached if term and term.complete else p.reached)
-            for p in record.passes
-            for term in p.terms or [None]
+            record.keys_of(term.reached if term else p.reached) for p in record.passes for term in p.terms or [None]
         ]
         parts = dict.fromkeys(part for top in self.top_modules() for part in _split(top, holders, losses))
         ids = {part: ids_of(part) for part in parts}

@@ -62,7 +62,7 @@ def _groups_crossed(facts: Facts, p: Event) -> Iterator[dict[str, set[int]]]:
     groups = [{name for name, optimizers in movers.items() if optimizers}]
     alike = facts.in_detail(p)
     terms = alike.terms if alike else []
-    if terms and all(term.complete for term in terms):
+    if terms:
         groups = united([{name for name, cell in term.cells.items() if cell == "used"} for term in terms])
     for group in groups:
         together = {name: movers[name] for name in facts.numbers if name in group}

@@ -27,7 +27,6 @@ class Term:
     value: float | None = None  # of a constant
     sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
     memory: set[int] = field(default_factory=set, repr=False)  # likewise: addresses of what it was computed from
-    complete: bool = True  # whether the graph shows all that it reaches
     loose: bool = False  # whether it reaches a leaf that is in no network
     cells: dict[str, str] = field(default_factory=dict)
     dead: bool = False
@@ -58,7 +57,6 @@ class Event:
     graph: list[weakref.ref] = field(default_factory=list, repr=False)  # each dies with a node of the graph it built
     detailed: bool = False  # whether its loss was split into terms
     parts: list["Event"] = field(default_factory=list, repr=False)  # of a forward pass: those inside of it
-    complete: bool = False  # of a backward pass: whether its graph shows all leaves
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
     number: int | None = None  # of a backward pass, or of autograd.grad if its result became a .grad: in `passes`
     filled: set[int] = field(default_factory=set, repr=False)  # leaves in no network that got a .grad, by id

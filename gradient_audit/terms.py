@@ -17,7 +17,7 @@ def dead_passes(facts: Facts) -> Iterator[Finding]:
         loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
         # A gradient of a plain tensor may be read, as FGSM reads that of images.
         serves = p.reached or loose & facts.held or (p.filled and p.read)
-        if p.detailed and p.complete and not (p.raised or serves):
+        if p.detailed and not (p.raised or serves):
             lost.append(p.place)
     for place in dict.fromkeys(lost):
         yield finding("dead", (), "a backward pass reached no parameter of any network.", [place])
@@ -39,8 +39,7 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
             proved = any(_is_cut_loss(facts, p, term) for p, term in pairs)
         else:
             dead = all(
-                term.value is None and term.complete and not (term.loose or term.reached & (facts.excused | p.used))
-                for p, term in pairs
+                term.value is None and not (term.loose or term.reached & (facts.excused | p.used)) for p, term in pairs
             ) and any(p.users for p, _ in pairs)
         if dead:
             for _, term in pairs:

@@ -288,8 +288,7 @@ class Watcher:
         event = Event("backward", current_place(), number=len(self.record.passes))
         if self.details.active:
             event.terms, event.detailed = self.lineage.terms_of(roots, current_frames()[0].f_code), True
-            leaves, event.complete = leaves_of(roots)
-            leaves += [tensor for tensor in losses if tensor.is_leaf]
+            leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf]
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             self.lineage.number_sources = 0
             event.outputs = self.details.outputs_in(roots)
