@@ -178,7 +178,7 @@ class GradientAudit:
     @property
     def table(self) -> str:
         """A row for every backward pass and for each of its terms, and what the cells mean; "" without any pass."""
-        rows: Counter[tuple] = Counter()
+        rows: dict[tuple, tuple[list[tuple], int]] = {}
         for event in self.events:
             if event.kind == "backward" or (event.kind == "grad" and {*event.cells.values()} - {"-"}):
                 note = " raised" * event.raised + " (create_graph)" * event.create_graph
@@ -188,11 +188,12 @@ class GradientAudit:
                 for term in terms:
                     label = f"  + {term.place or term.name}" + " (dead)" * term.dead
                     lines.append((label, *term.cells.values()))
-                rows[tuple(lines)] += 1
+                most, times = rows.get(lines[0], ([], 0))  # of passes that do the same, the one whose terms were seen
+                rows[lines[0]] = max(most, lines, key=len), times + 1
         if not rows:
             return ""
         table = [("backward pass", "times", *self.networks)]
-        for lines, times in rows.items():
+        for lines, times in rows.values():
             for index, (label, *cells) in enumerate(lines):
                 table.append((label.replace("|", "\\|"), f"{times}x" if index == 0 else "", *cells))
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -232,11 +233,11 @@ class GradientAudit:
                     "kind": event.kind,
                     "place": event.place.data(),
                     "cells": event.cells,
-                    "raised": event.raised,
-                    "create_graph": event.create_graph,
+                    "raised": getattr(event, "raised", False),
+                    "create_graph": getattr(event, "create_graph", False),
                     "terms": [
                         {"name": t.name, "place": t.place and t.place.data(), "cells": t.cells, "dead": t.dead}
-                        for t in event.terms
+                        for t in getattr(event, "terms", ())
                     ],
                 }
                 for event in self.events

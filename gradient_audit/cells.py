@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from gradient_audit.record import Event, Record
+from gradient_audit.record import Event, Pass, Record
 
 Numbers = dict[str, dict[int, str]]  # by network: the numbers of its parameters' accounts, and their names
 
@@ -36,15 +36,16 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
                 event.cells = {name: "here" if name in names else "-" for name in numbers}
             if "here" not in event.cells.values():
                 continue
+        elif isinstance(event, Pass):
+            event.cells = words(event.reached, event.used, "read" if event.number is None else "wasted", numbers)
+            through = {id(module()) for module in event.through}
+            for name, cell in event.cells.items():
+                if cell == "-" and id(networks[name]) in through:  # a frozen network has no parameters there
+                    event.cells[name] = "read"
+            for term in event.terms:
+                term.cells = words(event.reached & term.reached, event.used & term.reached, "wasted", numbers)
         else:
-            word = {"backward": "wasted", "grad": "read" if event.number is None else "wasted"}.get(event.kind, "here")
-            event.cells = words(event.reached, event.used, word, numbers)
-        through = {id(module()) for module in event.through}
-        for name, cell in event.cells.items():
-            if cell == "-" and id(networks[name]) in through:  # a frozen network has no parameters there
-                event.cells[name] = "read"
-        for term in event.terms:
-            term.cells = words(event.reached & term.reached, event.used & term.reached, "wasted", numbers)
+            event.cells = words(event.reached, set(), "here", numbers)
         if event.kind != "step" or event.reached:
             events[id(event)] = event
     record.events = [*events.values()]

@@ -8,7 +8,7 @@ from gradient_audit.cells import numbers_by_network
 from gradient_audit.findings import KINDS, Finding, joined
 from gradient_audit.graph import parameters_of
 from gradient_audit.places import Place
-from gradient_audit.record import Event, Record
+from gradient_audit.record import Pass, Record
 from gradient_audit.steps import steps_of
 
 
@@ -31,7 +31,7 @@ class Facts:
         self.last_detailed = {p.place: p for p in record.passes if p.detailed}
         self.excused: set[int] = set()  # parameters whose optimizer is idle
 
-    def in_detail(self, p: Event) -> Event | None:
+    def in_detail(self, p: Pass) -> Pass | None:
         """Return the pass, or another one of its line, that was watched in detail."""
         return p if p.detailed else self.last_detailed.get(p.place)
 
@@ -39,17 +39,17 @@ class Facts:
         """Return the numbers of the optimizers that hold a parameter of the network."""
         return [key for key, held in self.accounts_of.items() if self.numbers[network].keys() & held]
 
-    def leads_through(self, p: Event, name: str, other: str) -> bool:
+    def leads_through(self, p: Pass, name: str, other: str) -> bool:
         """Whether the gradient goes to the other network through the output of this one."""
         ids = self.numbers[other].keys()
         return any(reached & ids for module, reached in p.outputs if module() is self.networks[name])
 
-    def is_fed_by(self, p: Event, other: str) -> bool:
+    def is_fed_by(self, p: Pass, other: str) -> bool:
         """Whether the loss was computed from what the network computed, and has no graph to it."""
         inside = any(module() is self.networks[other] for module, _ in p.outputs)
         return not inside and bool((p.values - p.reached) & self.numbers[other].keys())
 
-    def leads_on(self, p: Event, network: str) -> bool:
+    def leads_on(self, p: Pass, network: str) -> bool:
         """Whether the gradient goes on, through the network, to another one that the pass moved."""
         moved = [name for name in self.networks_of(p.used) if name != network]
         return (alike := self.in_detail(p)) is not None and any(self.leads_through(alike, network, n) for n in moved)

@@ -18,7 +18,7 @@ from gradient_audit.guard import guarded, replace
 from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_callers, current_frames, current_place
-from gradient_audit.record import Event, Record
+from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 
 
 class Details:
@@ -31,10 +31,10 @@ class Details:
         self.active = False
         self.thread: int | None = None  # the one that is watched; None: the first that trains
         self.steps = 0  # of optimizers, that run
-        self.call: Event | None = None  # of autograd, that runs
-        self.forwards: list[list[Event]] = []  # for each forward pass that runs, those recorded inside of it
+        self.call: Pass | None = None  # of autograd, that runs
+        self.forwards: list[list[Forward]] = []  # for each forward pass that runs, those recorded inside of it
         self.node_hooks: list = []
-        self.outputs: dict[int, Event] = {}  # of a node's sequence number: the event whose output it made
+        self.outputs: dict[int, Built] = {}  # of a node's sequence number: the event whose output it made
         self.hooks = ExitStack()  # removes those that `start` adds
         self.mode = _Operations(self.note_operation)
 
@@ -106,7 +106,7 @@ class Details:
         parts = self.forwards.pop()
         tried = type(module).__module__.startswith("torch.nn.utils.")  # a parametrization is, when it is made
         if not tried and (not self.forwards or self.networks.may_be_network(module, len(self.forwards))):
-            event = Event("forward", current_place(), module=weakref.ref(module), parts=parts)
+            event = Forward("forward", current_place(), module=weakref.ref(module), parts=parts)
             self.follow_graph(event, output)
             self.record.events.append(event)
             self.lineage.derive(output, bit(FORWARD, len(self.record.forwards)))
@@ -117,7 +117,7 @@ class Details:
         else:
             self.note_numbers(output, self.lineage.sources_of([output]))
 
-    def follow_graph(self, event: Event, output: object) -> None:
+    def follow_graph(self, event: Built, output: object) -> None:
         """Note whether a backward pass comes through the graph of the output, and how long the graph exists."""
         event.callers = current_callers()
         for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
@@ -127,19 +127,23 @@ class Details:
             self.outputs[node._sequence_nr()] = event
 
     @guarded
-    def note_need(self, event: Event, _gradients: tuple) -> None:
+    def note_need(self, event: Built, _gradients: tuple) -> None:
         """Note that a pass has come through the graph of an event."""
         event.needed = True
-        if self.call and self.call.kind == "grad" and event.module:
+        if self.call and self.call.kind == "grad" and isinstance(event, Forward):
             self.call.through.append(event.module)
 
     def outputs_in(self, roots: list) -> list[tuple[weakref.ref, set[int]]]:
         """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""
         made = [(node, event) for node in nodes_of(roots) if (event := self.outputs.get(node._sequence_nr()))]
         for _, event in made:
-            event.in_loss = True  # whether or not its pass comes through them
+            event.in_loss = True  # of a forward pass, whether or not its pass comes through them
         several = len(made) > 1  # else nothing leads through one module to another
-        return [(e.module, self.lineage.reach([node])[0] if several else set()) for node, e in made if e.module]
+        return [
+            (e.module, self.lineage.reach([node])[0] if several else set())
+            for node, e in made
+            if isinstance(e, Forward)
+        ]
 
     def note_numbers(self, result: object, sources: int) -> None:
         """Note of the forward passes among the sources that a number with a graph was computed from their output."""
@@ -165,7 +169,7 @@ class Details:
                 place = current_place()
                 event = next(reversed(self.record.events), None)
                 if event is None or (event.kind, event.place) != ("hand", place):
-                    event = Event("hand", place)
+                    event = Step("hand", place)
                     self.record.events.append(event)
                 event.reached.add(account.number)
                 event.taken[passes - {None}] = event.taken.get(passes - {None}, frozenset()) | {account.number}

@@ -9,12 +9,12 @@ from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import changed_saved_tensors, nodes_of, storage_address
 from gradient_audit.lineage import Lineage
 from gradient_audit.places import user_variables
-from gradient_audit.record import Event, Overwritten
+from gradient_audit.record import Overwritten, Pass
 
 MESSAGE = re.compile(r"modified by an inplace operation.*is at version (\d+); expected version (\d+)", re.DOTALL)
 
 
-def trace_overwritten(event: Event, roots: list, message: str, lineage: Lineage, raised: set[int]) -> Overwritten:
+def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage, raised: set[int]) -> Overwritten:
     """Find the tensors that fit the error of a pass, who read them and who wrote them.
 
     raised: the accounts whose version the audit raised. Raises AttributeError for nodes that keep tensors elsewhere.

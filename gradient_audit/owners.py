@@ -8,7 +8,7 @@ from torch import Tensor
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import KINDS, LIMIT, Finding, joined
 from gradient_audit.places import Place
-from gradient_audit.record import Event
+from gradient_audit.record import Pass
 
 
 def owners(facts: Facts) -> Iterator[Finding]:
@@ -62,7 +62,7 @@ def _is_backbone(facts: Facts, names: dict[int, str], ownerless: set[int]) -> bo
     return {number for number, layer in layers[:first] if layer not in trained} >= ownerless
 
 
-def _is_led_to(facts: Facts, network: str, passes: list[Event]) -> bool:
+def _is_led_to(facts: Facts, network: str, passes: list[Pass]) -> bool:
     """Whether the gradient comes to the network through one that an optimizer holds: it is a part, no judge."""
     trained = [name for name, ids in facts.numbers.items() if name != network and ids.keys() & facts.owned]
     alike = [p for q in passes if (p := facts.in_detail(q))]

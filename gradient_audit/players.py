@@ -8,7 +8,7 @@ from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import united
 from gradient_audit.places import Place
-from gradient_audit.record import Event
+from gradient_audit.record import Pass
 
 
 def mixed_players(facts: Facts) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         yield finding("meant?", (made, judge), text, [place])
 
 
-def _groups_crossed(facts: Facts, p: Event) -> Iterator[dict[str, set[int]]]:
+def _groups_crossed(facts: Facts, p: Pass) -> Iterator[dict[str, set[int]]]:
     """Yield the groups of networks of several players that a pass moved together, with the optimizers of each.
 
     Terms of a loss that share no network are not together.
@@ -70,7 +70,7 @@ def _groups_crossed(facts: Facts, p: Event) -> Iterator[dict[str, set[int]]]:
             yield together
 
 
-def _may_be_meant(facts: Facts, p: Event, summed: frozenset, mine: set[str], others: list[str]) -> bool:
+def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], others: list[str]) -> bool:
     """Whether a step on the sum of a loss for both players and another one may be meant, as in BicycleGAN.
 
     The loss goes to the others through the player that stepped, as a decoder's does to the encoder. And no other

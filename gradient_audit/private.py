@@ -11,7 +11,7 @@ from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.overwritten import trace_overwritten
 from gradient_audit.places import current_frames, current_place
-from gradient_audit.record import Event, Record
+from gradient_audit.record import Pass, Record
 
 OPERATIONS = "forward passes, the terms of a loss and the lines of operations"
 OVERWRITTEN = "which tensor was changed in place, and where"
@@ -68,7 +68,7 @@ def _traces_error(details: Details, weight: nn.Parameter) -> bool:
     try:
         torch.autograd.grad(changed.sum(), weight)
     except RuntimeError as error:
-        event = Event("backward", current_place())
+        event = Pass("backward", current_place())
         blame = trace_overwritten(event, [changed.grad_fn], str(error), details.lineage, set())
     return bool(blame.storages and blame.readers and blame.writers)
 

@@ -11,10 +11,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.places import Place
 
-HAND, CLIMB = (
-    0,
-    -1,
-)  # in place of an optimizer: a step by hand, a write before its step as SAM's
+HAND, CLIMB = 0, -1  # for the number of an optimizer: a step by hand, and a write before its step, as SAM's
 
 
 @dataclass
@@ -43,36 +40,60 @@ class Event:
 
     kind: str
     place: Place
+    reached: set[int] = field(default_factory=set, repr=False)  # parameters, by their account's number
+    cells: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Built(Event):
+    """What builds a graph: a forward pass, or a call of autograd with `create_graph`."""
+
+    graph: list[weakref.ref] = field(default_factory=list, repr=False)  # each dies with a node of it
+    callers: tuple = field(default=(), repr=False)  # the user's frames, innermost first
+    gone: bool = False  # whether the graph no longer exists
+    needed: bool = False  # whether a backward pass came through it
+
+
+@dataclass
+class Forward(Built):
+    """A forward pass of a module."""
+
+    module: weakref.ref | None = field(default=None, repr=False)
+    parts: list["Forward"] = field(default_factory=list, repr=False)  # those inside of it
+    scalar: bool = False  # whether a number with a graph was computed from its output
+    in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass
+
+
+@dataclass
+class Pass(Built):
+    """A backward pass or a call of autograd.grad."""
+
     raised: bool = False
     create_graph: bool = False
-    cells: dict[str, str] = field(default_factory=dict)
-    terms: list[Term] = field(default_factory=list)
-    reached: set[int] = field(default_factory=set, repr=False)  # parameters, by their account's number
+    number: int | None = None  # among the passes; of autograd.grad if its result became a .grad
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # optimizer: parameters
-    optimizer: int = HAND  # of a step: its number
-    taken: dict[frozenset, frozenset] = field(default_factory=dict, repr=False)  # of a step: parameters, by passes
-    before: int = 0  # of a step: the passes until then
-    inner: bool = False  # of a step: whether it runs inside another one
-    module: weakref.ref | None = field(default=None, repr=False)  # of a forward pass
-    graph: list[weakref.ref] = field(default_factory=list, repr=False)  # each dies with a node of the graph it built
     detailed: bool = False  # whether its loss was split into terms
-    parts: list["Event"] = field(default_factory=list, repr=False)  # of a forward pass: those inside of it
-    loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
-    number: int | None = None  # of a backward pass, or of autograd.grad if its result became a .grad: in `passes`
-    filled: set[int] = field(default_factory=set, repr=False)  # leaves in no network that got a .grad, by id
+    terms: list[Term] = field(default_factory=list)
     values: set[int] = field(default_factory=set, repr=False)  # parameters behind its loss, with a graph or without
     outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
-    read: bool = False  # whether the script computed something from the gradients of a pass
-    scalar: bool = False  # of a forward pass: whether a number with a graph was computed from its output
-    in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass
-    callers: tuple = field(default=(), repr=False)  # of a graph: the user's frames, innermost first
-    gone: bool = False  # whether that graph no longer exists
-    needed: bool = False  # whether a backward pass came through that graph
+    loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
+    filled: set[int] = field(default_factory=set, repr=False)  # those of them that got a .grad, by id
+    read: bool = False  # whether the script computed something from the gradients
     through: list[weakref.ref] = field(default_factory=list, repr=False)  # modules whose output autograd.grad came to
 
     @property
     def used(self) -> set[int]:
         return set().union(*self.users.values())
+
+
+@dataclass
+class Step(Event):
+    """A step of an optimizer, or a write by hand ("hand", then "step")."""
+
+    optimizer: int = HAND  # its number
+    taken: dict[frozenset, frozenset] = field(default_factory=dict, repr=False)  # parameters, by the passes they took
+    before: int = 0  # the passes until then
+    inner: bool = False  # whether it runs inside another one
 
 
 @dataclass
@@ -106,7 +127,7 @@ class Write:
 class Overwritten:
     """What is known of an error "modified by an inplace operation"."""
 
-    event: Event
+    event: Pass
     storages: dict[int, str] = field(default_factory=dict)  # of the tensors that fit, each with a description
     accounts: set[int] = field(default_factory=set)  # of the parameters among them
     readers: list[Place] = field(default_factory=list)
@@ -122,9 +143,9 @@ class Record:
     """Everything that happened."""
 
     events: list[Event] = field(default_factory=list)
-    passes: list[Event] = field(default_factory=list)
-    calls: list[Event] = field(default_factory=list)  # of autograd that were watched in detail
-    forwards: list[Event] = field(default_factory=list)  # likewise
+    passes: list[Pass] = field(default_factory=list)
+    calls: list[Pass] = field(default_factory=list)  # of autograd that were watched in detail
+    forwards: list[Forward] = field(default_factory=list)  # likewise
     accounts: dict[int, Account] = field(default_factory=dict)  # by the id of the parameter
     optimizers: dict[int, Optimizer] = field(default_factory=dict)  # by number: the newest that was known by it
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from gradient_audit.places import Place
-from gradient_audit.record import CLIMB, HAND, Event, Record
+from gradient_audit.record import CLIMB, HAND, Pass, Record, Step
 
 
 @dataclass
@@ -45,13 +45,13 @@ def steps_of(record: Record) -> dict[int, Steps]:
     return dict(found)
 
 
-def _is_repeated(event: Event, first: dict) -> bool:
+def _is_repeated(event: Step, first: dict) -> bool:
     """Whether another step has used all these gradients: an optimizer inside another one, as in SAM."""
     used = (any((p, number) in first for p in passes) for passes, numbers in event.taken.items() for number in numbers)
     return all(used)
 
 
-def _add(steps: Steps, event: Event, first: dict, passes: list[Event]) -> None:
+def _add(steps: Steps, event: Step, first: dict, passes: list[Pass]) -> None:
     for taken, numbers in event.taken.items():
         steps.fed |= numbers
         for p in taken:

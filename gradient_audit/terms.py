@@ -7,7 +7,7 @@ from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
 from gradient_audit.lineage import BLIND, CALL, PARAMETER, bit, numbers_in
 from gradient_audit.places import Place
-from gradient_audit.record import Event, Term
+from gradient_audit.record import Pass, Term
 
 
 def dead_passes(facts: Facts) -> Iterator[Finding]:
@@ -26,7 +26,7 @@ def dead_passes(facts: Facts) -> Iterator[Finding]:
 def dead_terms(facts: Facts) -> Iterator[Finding]:
     """Yield the terms that were dead in all passes of their line; keep only the terms that tell something."""
     passes = facts.record.passes
-    rows: dict[tuple[Place, int, int], list[tuple[Event, Term]]] = defaultdict(list)
+    rows: dict[tuple[Place, int, int], list[tuple[Pass, Term]]] = defaultdict(list)
     for p in passes:
         for index, term in enumerate(p.terms):
             rows[p.place, len(p.terms), index].append((p, term))
@@ -59,7 +59,7 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
             p.terms = []
 
 
-def _is_cut_loss(facts: Facts, p: Event, term: Term) -> bool:
+def _is_cut_loss(facts: Facts, p: Pass, term: Term) -> bool:
     """Whether a constant was computed as a loss is, and without the graph that it needs.
 
     It is a penalty on a gradient without `create_graph`, or the answer, under no_grad(), of what this pass moved.

@@ -8,7 +8,7 @@ from torch import nn
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding, joined
 from gradient_audit.places import Place, expression_place
-from gradient_audit.record import Event
+from gradient_audit.record import Built
 
 
 def unused_graphs(facts: Facts) -> Iterator[Finding]:
@@ -16,14 +16,15 @@ def unused_graphs(facts: Facts) -> Iterator[Finding]:
     built = [
         (names, event)
         for event in facts.record.events
-        if (names := tuple(name for name, cell in event.cells.items() if cell in ("here", "read")))
+        if isinstance(event, Built)
+        and (names := tuple(name for name, cell in event.cells.items() if cell in ("here", "read")))
     ]
     needed = {(names, caller) for names, event in built if event.needed for caller in event.callers}
-    lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], Event]]] = defaultdict(list)
+    lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], Built]]] = defaultdict(list)
     for names, event in built:
         useless = [caller for caller in event.callers if (names, caller) not in needed]
         tried = any(code.co_name == "__init__" for code, *_ in event.callers)  # to see the shapes
-        in_part = any(part.needed for part in event.parts)  # that of features which a hook has taken
+        in_part = any(part.needed for part in getattr(event, "parts", ()))  # that of features which a hook has taken
         if event.gone and useless and not (tried or in_part):
             place = event.place if useless[0] == event.callers[0] else expression_place(*useless[0])
             lines[place, event.kind].append((names, event))

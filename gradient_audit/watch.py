@@ -26,7 +26,7 @@ from gradient_audit.operations import Details
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
 from gradient_audit.places import construction_place, current_frames, current_place
 from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
-from gradient_audit.record import Account, Event, Record
+from gradient_audit.record import Account, Built, Pass, Record, Step
 
 Limit = Callable[["Watcher", Optimizer | None], None]
 """Called before each backward pass, with None, and after each step; what it raises ends the script under the audit."""
@@ -110,7 +110,7 @@ class Watcher:
     @guarded
     def complete_record(self) -> None:
         self.look_at_parameters()
-        for event in self.record.events:
+        for event in (event for event in self.record.events if isinstance(event, Built)):
             event.gone = bool(event.graph) and not any(node() for node in event.graph)
         parameters = (account.parameter() for account in self.record.accounts.values())
         grown = {storage_address(p) for p in parameters if p is not None and p.grad_fn is not None}
@@ -238,7 +238,7 @@ class Watcher:
         if cleared:
             account.passes = set()
 
-    def number_of_pass(self, call: Event, account: Account) -> int:
+    def number_of_pass(self, call: Pass, account: Account) -> int:
         """Return the number of a call of autograd among the passes; autograd.grad is one if its result is a `.grad`."""
         if call.number is None:
             call.number, call.reached = len(self.record.passes), set()
@@ -279,13 +279,13 @@ class Watcher:
                 self.end_pass(event)
 
     @guarded
-    def begin_pass(self, losses: object) -> tuple[Event, list]:
+    def begin_pass(self, losses: object) -> tuple[Pass, list]:
         """Return the new pass, and the roots of its graph."""
         losses = tensors_in(losses)
         roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         self.look_at_parameters()
         self.details.steps = 0
-        event = Event("backward", current_place(), number=len(self.record.passes))
+        event = Pass("backward", current_place(), number=len(self.record.passes))
         if self.details.active:
             event.terms, event.detailed = self.lineage.terms_of(roots, current_frames()[0].f_code), True
             leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf]
@@ -299,7 +299,7 @@ class Watcher:
         return event, roots
 
     @guarded
-    def end_pass(self, event: Event) -> None:
+    def end_pass(self, event: Pass) -> None:
         reached = {key: account for key, account in self.record.accounts.items() if account.number in event.reached}
         calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
         event.reached = self.shared(event.reached)
@@ -330,7 +330,7 @@ class Watcher:
         return gradients
 
     @guarded
-    def begin_grad(self, outputs: object, inputs: object, create_graph: bool) -> tuple[Event, list] | None:
+    def begin_grad(self, outputs: object, inputs: object, create_graph: bool) -> tuple[Pass, list] | None:
         """Return the call, and the roots of its graph; None if it is not to be watched."""
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
@@ -338,14 +338,14 @@ class Watcher:
         if self.details.is_elsewhere() or self.details.call or not plain:
             return None
         self.open_accounts()
-        event = Event("grad", current_place(), create_graph=create_graph)
+        event = Pass("grad", current_place(), create_graph=create_graph)
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.record.numbers_of(leaves_between(roots, ends))
         self.record.events.append(event)
         return event, roots
 
     @guarded
-    def end_grad(self, event: Event, inputs: object, gradients: tuple) -> None:
+    def end_grad(self, event: Pass, inputs: object, gradients: tuple) -> None:
         if self.details.active:
             self.details.follow_graph(event, gradients)
             inputs_from = self.lineage.sources_of(tensors_in(inputs))
@@ -354,7 +354,7 @@ class Watcher:
             self.lineage.derive(gradients, sources | bit(CALL, len(self.record.calls)))
             self.record.calls.append(event)
 
-    def call_autograd(self, event: Event | None, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
+    def call_autograd(self, event: Pass | None, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
         """Call autograd; if a tensor that it needs was changed in place, trace by whom."""
         self.details.call = event
         try:
@@ -367,7 +367,7 @@ class Watcher:
             self.details.call = None
 
     @guarded
-    def note_error(self, event: Event, roots: list, message: str) -> None:
+    def note_error(self, event: Pass, roots: list, message: str) -> None:
         event.raised = True
         if OVERWRITTEN not in self.record.missing and MESSAGE.search(message):
             with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
@@ -420,7 +420,7 @@ class Watcher:
         self.open_accounts()
         number, bare, passes = self.number_of(optimizer), self.record.bare, self.record.passes
         self.record.optimizers[number] = optimizer
-        event = Event("step", current_place(), optimizer=number, inner=self.details.steps > 1)
+        event = Step("step", current_place(), optimizer=number, inner=self.details.steps > 1)
         taken = defaultdict(set)
         for parameter in parameters_of(optimizer):
             if (account := self.record.accounts.get(id(parameter))) is None:
