@@ -39,6 +39,7 @@ class Details:
         self.mode = _Operations(self.note_operation)
 
     def start(self) -> None:
+        _python_dispatch._get_current_dispatch_mode()  # a PyTorch without it raises before the mode is entered
         for kind in (Optimizer, nn.Module):
             replace(self.hooks, kind, "zero_grad", self.watched_zero_grad(kind.zero_grad))
         self.hooks.callback(registration.register_module_forward_pre_hook(self.begin_forward).remove)

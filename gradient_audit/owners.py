@@ -31,7 +31,7 @@ def owners(facts: Facts) -> Iterator[Finding]:
         numbers = {number for unused in here.values() for number in unused}
         count = facts.count_of(ownerless, network)
         cure, judged = "", [passes[number] for number in numbers]
-        to_train = _is_led_to(facts, network, judged) or not all(p.used for p in judged)  # or by a loss of its own
+        to_train = _is_led_to(facts, network, judged) or any(p.reached <= ids.keys() for p in judged)
         if not ids.keys() & facts.owned and here and not to_train:
             text = f"no optimizer holds {network}, and it gets gradients, {len(numbers)}x."
             twin = any(term.dead and term.reached & ids.keys() for p in judged for term in p.terms)

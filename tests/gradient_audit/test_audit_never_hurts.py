@@ -99,6 +99,7 @@ def train():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypatch, name):
+    private.missing_parts()  # once in a process: else it is what breaks
     expected, calls, counted = train(), [], []
 
     def broken(*_, **__):

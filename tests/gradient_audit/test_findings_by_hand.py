@@ -51,14 +51,14 @@ class ByHand:
         self.taker = {p: {} for p in self.parameters}  # pass in `held` -> the optimizer that stepped on it first
         self.last_step, self.asked, self.fed, self.twice, self.sums = {}, set(), set(), set(), set()
         self.calls = []  # (network, whether a pass came through the graph; None: it built none)
-        self.before = []  # of each pass: the number of calls
+        self.leads = []  # of each pass: (j, i) where the gradient comes to network i through network j
         self.steps = dict.fromkeys({o for owner in owners.values() for o in owner}, 0)
 
     @property
     def reached(self):
         return [set().union(*terms) for terms in self.terms]
 
-    def backward(self, losses, inputs):
+    def backward(self, losses, inputs, leads):
         wanted = [p for p in self.parameters if p.requires_grad and (inputs is None or p in inputs)]
         terms = []
         for loss in losses:
@@ -68,7 +68,7 @@ class ByHand:
                 self.held[p][len(self.used)] = self.held[p].get(len(self.used), 0) + part
             terms.append(set(parts))
         self.terms.append(terms)
-        self.before.append(len(self.calls))
+        self.leads.append(leads)
         self.used.append({})
 
     def step(self, optimizer):
@@ -147,7 +147,8 @@ class ByHand:
             orphans = (mine - held) & ever
             if orphans and held:
                 numbers = [n for n, reached in enumerate(self.reached) if reached & mine]
-                judged = numbers and all(self.used[n] and self.came_last(i, n, of) for n in numbers)
+                led_to = any(of[j] & held for n in numbers for j, to in self.leads[n] if to == i)
+                judged = numbers and not led_to and not any(self.reached[n] <= mine for n in numbers)
                 unfrozen |= {i} if not mine & held and judged else set()
                 yield "unfrozen" if i in unfrozen else "ownerless", (f"n{i}",)
         for i, mine in enumerate(of):
@@ -165,13 +166,6 @@ class ByHand:
             if any(self.used[n] for n, _ in pairs) and not any(t & (excused | self.used[n].keys()) for n, t in pairs):
                 first = self.used[pairs[0][0]]
                 yield "dead", names_of(first)
-
-    def came_last(self, i, number, of):
-        """Whether the last call of network i before a pass was not before that of all networks that the pass moved."""
-        calls = [network for network, _ in self.calls[: self.before[number]]]
-        last = {network: index for index, network in enumerate(calls)}
-        moved = [last[j] for j, mine in enumerate(of) if mine & self.used[number].keys()]
-        return last[i] >= max(moved)
 
     def movers(self, number, parameters):
         return set().union(*(by for p, by in self.used[number].items() if p in parameters))
@@ -248,7 +242,7 @@ def backward(by_hand, networks, chains, inputs):
     chosen = inputs and [p for i in inputs for p in networks[i].parameters() if p.requires_grad]
     if inputs is not None and not chosen:
         return
-    losses, calls = [], []
+    losses, calls, leads = [], [], set()
     for start, end, cut in chains:
         hidden = torch.randn(3, 2, dtype=torch.double)
         upstream = set()
@@ -256,11 +250,13 @@ def backward(by_hand, networks, chains, inputs):
             upstream = (set() if i == cut else upstream) | {p for p in networks[i].parameters() if p.requires_grad}
             hidden = networks[i](hidden.detach() if i == cut else hidden)
             passed = cut is None or not i < cut <= max(start, end)
+            if any(p.requires_grad for p in networks[i].parameters()):
+                leads |= {(j, i) for j in range(i + 1, max(start, end) + 1) if cut is None or not i < cut <= j}
             calls.append((i, hidden.requires_grad, passed and upstream & set(chosen or upstream)))
         if hidden.requires_grad:
             losses.append(hidden.square().sum())
     ran = bool(losses)
     by_hand.calls += [(i, bool(ran and needed) if graph else None) for i, graph, needed in calls]
     if ran:
-        by_hand.backward(losses, chosen and set(chosen))
+        by_hand.backward(losses, chosen and set(chosen), leads)
         sum(losses[1:], losses[0]).backward(inputs=chosen)
