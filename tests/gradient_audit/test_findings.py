@@ -1,11 +1,10 @@
 """What a finding says, and where the museum's bugs have no case: the mistake gets it, the right form beside it none."""
 
 import json
-from functools import partial
 
 import pytest
 import torch
-from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, line_of, make_networks, textbook_detach
+from audited import D_ONLY, audit_of, batch, cells, found, line_of, make_networks, textbook_detach
 from torch import nn
 
 from gradient_audit import GradientAudit, GradientFlowError
@@ -26,49 +25,18 @@ def test_the_report_of_the_textbook_form_which_wastes_the_gradients_of_d():
     assert "left over" not in finding.cure
     assert "left over" in audit_of(textbook_detach, steps=1).findings[0].cure  # no zero_grad() comes any more
 
-    verdict, _, header, rule, first, second, *rest = str(audit).splitlines()
-    assert verdict.startswith("Nothing wrong. 1 waste: ")
-    assert first.startswith(f"| `{d_line} discriminator_loss(")
-    assert second.startswith(f"| `{g_line} generator_loss(discriminator(fake)).backward()` ")
-    assert [[cell.strip() for cell in row.strip("|").split("|")][1:] for row in (header, first, second)] == [
-        ["times", "generator", "discriminator"],
-        ["3x", "-", "used"],
-        ["3x", "used", "wasted"],
-    ]
-    assert len({len(line) for line in (header, rule, first, second)}) == 1
-    legend = "used: an optimizer stepped on the gradient; wasted: the gradient was cleared, or left over without a step"
-    assert rest == ["", f"{legend}; -: no gradient.", "", f"- {finding}"]
+    assert str(audit).startswith("Nothing wrong. 1 waste: ")
     assert audit._repr_markdown_() == str(audit)  # what display(audit) shows in a notebook
 
 
-def test_where_no_optimizer_stepped_the_cure_is_to_audit_whole_steps():
-    audit = audit_of(lambda g, d, optimizer_g, optimizer_d, real, z: d(g(z)).sum().backward())
-    assert found(audit) == {("wasted", ("generator",)), ("wasted", ("discriminator",))}
-    assert all("No optimizer stepped" in finding.cure for finding in audit.findings)
-
-
-def d_steps_on_g_loss(generator, discriminator, optimizer_g, optimizer_d, real, z, frozen=False):
+def d_steps_on_g_loss(generator, discriminator, optimizer_g, optimizer_d, real, z):
     fake = generator(z)
     optimizer_d.zero_grad()
     optimizer_g.zero_grad()
     discriminator(fake.detach()).square().mean().backward()
-    loss = discriminator(fake).square().mean()
-    discriminator.requires_grad_(not frozen)  # after the forward pass: autograd looks when it accumulates
-    loss.backward()
-    discriminator.requires_grad_(True)
+    discriminator(fake).square().mean().backward()
     optimizer_g.step()
     optimizer_d.step()
-
-
-def test_d_stepping_on_the_loss_of_g_is_mixed():
-    audit = audit_of(d_steps_on_g_loss)
-    assert cells(audit) == [D_ONLY, ("used", "used")] * 3
-    (finding,) = audit.findings
-    assert (finding.kind, finding.networks) == ("mixed", ("generator", "discriminator"))
-    texts = "loss.backward()", "optimizer_d.step()"
-    assert finding.lines == tuple(line_of(d_steps_on_g_loss, text) for text in texts)
-    assert cells(clean := audit_of(partial(d_steps_on_g_loss, frozen=True))) == [D_ONLY, G_ONLY] * 3
-    assert not clean.findings
 
 
 def autoencoder(encoder, decoder, optimizer_e, optimizer_d, real, z):
