@@ -1,7 +1,5 @@
 """What a finding says, and where the museum's bugs have no case: the mistake gets it, the right form beside it none."""
 
-import json
-
 import pytest
 import torch
 from audited import D_ONLY, audit_of, batch, cells, found, line_of, make_networks, textbook_detach
@@ -28,14 +26,9 @@ def test_the_report_of_the_textbook_form_which_wastes_the_gradients_of_d():
     assert audit._repr_markdown_() == str(audit)  # what display(audit) shows in a notebook
 
 
-def d_steps_on_g_loss(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    fake = generator(z)
-    optimizer_d.zero_grad()
-    optimizer_g.zero_grad()
-    discriminator(fake.detach()).square().mean().backward()
-    discriminator(fake).square().mean().backward()
+def no_zero_grad(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    generator(z).mean().backward()
     optimizer_g.step()
-    optimizer_d.step()
 
 
 def autoencoder(encoder, decoder, optimizer_e, optimizer_d, real, z):
@@ -49,7 +42,7 @@ def autoencoder(encoder, decoder, optimizer_e, optimizer_d, real, z):
 @pytest.mark.parametrize(
     ("train_step", "kind", "severity"),
     [
-        (d_steps_on_g_loss, "mixed", "error"),
+        (no_zero_grad, "stale", "error"),
         (autoencoder, "meant?", "question"),
         (textbook_detach, "wasted", "waste"),
     ],
@@ -65,28 +58,15 @@ def test_check_raises_for_errors_and_for_what_it_is_asked_for(train_step, kind, 
             audit.check(**options)
 
 
-@pytest.mark.parametrize(
-    ("held", "frozen", "kinds"),
-    [
-        ("first", None, ["ownerless", "wasted"]),
-        ("last", None, ["unfrozen"]),  # the others may be a backbone
-        ("all", "first", []),  # fine-tuning
-        ("all", "last", ["held"]),
-    ],
-)
-def test_layers_left_out_of_the_optimizer_and_frozen_ones_in_it(held, frozen, kinds):
+def test_a_frozen_first_layer_that_the_optimizer_holds_is_ordinary_fine_tuning():
     generator, _ = make_networks()
-    parts = {"first": generator[0], "last": generator[2], "all": generator}
-    optimizer = torch.optim.SGD(parts[held].parameters(), lr=0.1)
-    if frozen:
-        parts[frozen].requires_grad_(False)
+    generator[0].requires_grad_(False)
+    optimizer = torch.optim.SGD(generator.parameters(), lr=0.1)
     with GradientAudit(generator=generator) as audit:
         generator(batch()[1]).sum().backward()
         optimizer.step()
     assert cells(audit) == [("used",)]  # the cell of a network in part used
-    assert [finding.kind for finding in audit.findings] == kinds
-    layer = 0 if held == "last" else 2
-    assert all(f"2 of the 4 parameters ({layer}.weight, {layer}.bias)" in finding.text for finding in audit.findings)
+    assert not audit.findings
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [(IDLE_AFTER - 1, {"wasted"}), (IDLE_AFTER, {"idle"})])
@@ -104,23 +84,6 @@ def test_an_optimizer_is_idle_once_another_has_stepped_six_times_on_their_common
 # Terms of a loss.
 
 
-@pytest.mark.parametrize("cut", [torch.Tensor.detach, torch.Tensor.item])
-def test_a_term_that_moves_nothing_is_dead_in_its_row(cut):
-    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
-        fake = generator(z)
-        loss = (fake - real).square().mean() + 0.1 * cut(discriminator(fake).mean())
-        optimizer_g.zero_grad()
-        loss.backward(inputs=list(generator.parameters()))
-        optimizer_g.step()
-
-    audit = audit_of(step)
-    finding = audit.findings[0]
-    assert (finding.kind, finding.networks, finding.severity) == ("dead", ("generator",), "error")
-    assert finding.line == line_of(step, "loss.backward")
-    rows = [line for line in str(audit).splitlines() if line.startswith("|   + ")]
-    assert ["(dead)" in row for row in rows] == [False, True]
-
-
 @pytest.mark.parametrize(("count", "kinds"), [(31, {"dead"}), (32, set()), (40, set())])
 def test_a_loss_of_31_terms_is_split_and_of_a_longer_one_nothing_is_said_rather_than_half(count, kinds):
     def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -134,6 +97,7 @@ def test_a_loss_of_31_terms_is_split_and_of_a_longer_one_nothing_is_said_rather_
     audit = audit_of(step)
     assert {finding.kind for finding in audit.findings} == kinds
     assert [len(p.terms) for p in audit.passes] == [count if kinds else 0] * 3
+    assert str(audit).count("(dead)") == len(kinds)  # in the row of that term
 
 
 def test_terms_are_shown_by_their_own_expressions():
@@ -172,27 +136,6 @@ def test_independent_losses_in_one_sum_are_no_question_also_after_the_passes_wat
         optimizer_d.step()
 
     assert not audit_of(step, steps=20).findings
-
-
-def test_data_is_plain_and_in_order():
-    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
-        optimizer_d.zero_grad()
-        discriminator(real).mean().backward()
-        optimizer_g.zero_grad()
-        discriminator(generator(z)).mean().backward(inputs=list(generator.parameters()))
-        optimizer_g.step()
-
-    audit = audit_of(step, steps=2)
-    data = json.loads(json.dumps(audit.data()))
-    assert [(optimizer["networks"], optimizer["steps"]) for optimizer in data["optimizers"]] == [
-        (["generator"], 2),
-        (["discriminator"], 0),
-    ]
-    kinds = ["zero_grad", "forward", "backward", "zero_grad", "forward", "forward", "backward", "step"]
-    assert [event["kind"] for event in data["events"]] == kinds * 2
-    assert data["events"][2]["place"]["code"] == "discriminator(real).mean().backward()"
-    assert data["findings"][0]["kind"] == "idle"
-    assert data["findings"][0]["places"][0]["line"] == int(audit.findings[0].line.split(":")[1])
 
 
 @pytest.mark.parametrize("inputs", [list, iter])
