@@ -66,9 +66,3 @@ def test_a_run_of_a_machine_with_another_device_goes_on_here(run, refusal):
     assert "--device cuda:99: cannot be used on this machine" in refusal("gan_detach", "--resume", run, "--steps", 4)
     resume(run, "--steps", 4, "--device", "cpu")
     assert load(run)["options"]["device"] == "cpu"
-
-
-def test_an_option_that_the_script_has_got_since_takes_what_is_given(run):
-    change(run, lambda c: c["options"].pop("ema"))
-    resume(run, "--steps", 4, "--ema", 0.5)
-    assert load(run)["options"]["ema"] == 0.5
