@@ -308,11 +308,6 @@ def command(monkeypatch, capsys):
             0,
             ["not run here: ", "... modified by an inplace operation ...", "  why   ", "  cure  "],
         ),
-        (
-            ["--mistake", "ddp-retain-graph"],
-            0,
-            ["one_rank: Make this process", "one_weight_gan: Return G(x) = 0.5 x"],
-        ),
         (["--error", "CUDA out of memory"], 1, ["No mistake"]),
     ],
 )
