@@ -6,7 +6,6 @@ import torch
 from helpers import ROOT
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.board import grid
 from common.errors import Stopped
 from common.options import RunOptions
 from common.run import Run
@@ -58,12 +57,6 @@ def test_every_number_is_a_curve_and_every_loss_stands_beside_the_bar(tmp_path, 
     assert "penalty" not in printed
 
 
-def test_a_number_of_the_users_own_that_is_not_finite_stops_the_run_by_its_name(tmp_path, monkeypatch, outcome):
-    status, _, printed = train({"penalty": float("nan")}, tmp_path, monkeypatch, outcome)
-    assert status == 1
-    assert "error: step 1: penalty is not finite, " in printed
-
-
 IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
 
 
@@ -94,11 +87,6 @@ def test_a_point_is_the_mean_of_the_steps_since_the_last_one_that_had_the_number
 def test_a_number_that_is_not_finite_stops_the_run_whichever_step_had_it(bad, tmp_path):
     with pytest.raises(Stopped, match="step 4: a is not finite"):
         logged(tmp_path, 9, lambda step: {"a": torch.tensor(float("inf") if step == bad else 1.0)})
-
-
-@pytest.mark.parametrize(("size", "shown"), [(63, 126), (64, 64)])
-def test_twice_their_size_up_to_63_pixels(size, shown):
-    assert grid(torch.zeros(2, 1, size, size, dtype=torch.uint8), columns=2).shape == (1, shown + 4, 2 * shown + 6)
 
 
 def test_where_a_run_comes_from_is_a_table_without_a_path_of_this_machine(finished):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from common.cyclegan_models import ImagePool, cyclegan_networks, patch_discriminator, resnet_generator
+from common.cyclegan_models import ImagePool, patch_discriminator, resnet_generator
 
 
 def test_the_published_networks_have_the_published_number_of_parameters():
@@ -36,12 +36,6 @@ def test_weights_are_drawn_from_a_normal_distribution_of_0_02_and_biases_are_0()
         assert all((p == 0).all() for name, p in parameters.items() if name.endswith("bias"))
         assert abs(weights.mean()) < 4 * 0.02 / len(weights) ** 0.5
         assert abs(weights.std() / 0.02 - 1) < 4 / (2 * len(weights)) ** 0.5
-
-
-@pytest.mark.parametrize("size", [8, 11, 30])
-def test_sizes_that_do_not_come_back_are_refused(size):
-    with pytest.raises(ValueError, match="multiples of 4"):
-        cyclegan_networks((3, size, size), width=4, blocks=1, halvings=2)
 
 
 def test_a_pool_keeps_its_images_though_the_batch_is_overwritten():

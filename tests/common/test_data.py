@@ -54,23 +54,6 @@ def test_stacked_digits_are_three_digits_each_whatever_the_number_of_images():
     assert not load_stacked_digits(500, seed=1)[0].equal(images)
 
 
-def test_the_data_set_of_stacked_digits_has_all_modes_in_equal_parts():
-    assert load_images("stacked-digits").shape == (60_000, 3, 28, 28)
-    counts = torch.bincount(load_stacked_digits()[1] @ torch.tensor([100, 10, 1]), minlength=1000)
-    assert counts.sum() == 60_000
-    assert len(counts) == 1000
-    chi_squared = ((counts - 60) ** 2 / 60).sum().item()
-    assert abs(chi_squared - 999) < 4 * (2 * 999) ** 0.5  # its mean and four times its standard deviation
-    first, second, third = load_stacked_digits(3)[0][0]
-    assert not first.equal(second)
-    assert not second.equal(third)
-
-
-def test_images_are_resized_to_the_size_asked_for():
-    assert load_images("mnist5k", 32).shape == (4000, 1, 32, 32)
-    assert load_images("mnist5k", 28).equal(load_mnist5k()[0])
-
-
 def test_every_pixel_value_survives_the_way_to_float_and_back():
     values = torch.arange(256, dtype=torch.uint8)
     floats = to_float(values)

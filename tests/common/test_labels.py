@@ -10,7 +10,7 @@ from PIL import Image
 
 from common import image_files
 from common.conditional import LabeledImages, load_labeled_images
-from common.data import batches, load_images, load_mnist5k
+from common.data import batches, load_images
 from common.errors import BadInput
 from common.image_files import StreamedImages
 from common.options import RunOptions
@@ -50,14 +50,6 @@ def test_every_image_has_the_class_of_its_folder_in_every_batch(folder, limit, m
         for number, (real, labels) in zip(range(start, 12), batches(data, 4, 3, start, rows), strict=False):
             assert real.equal(expected[number][rows])
             assert labels.equal(labels_by_colour(real))
-
-
-def test_named_data_sets_have_their_labels():
-    labels = load_mnist5k()[1]
-    data = load_labeled_images("mnist5k", 14)
-    assert data.images.equal(load_images("mnist5k", 14))
-    assert data.labels.equal(labels)
-    assert data.classes == tuple("0123456789")
 
 
 def test_images_without_labels_are_refused_by_the_script_that_needs_them(folder, refusal):

@@ -77,16 +77,13 @@ def test_the_picture_has_a_row_for_each_event_of_one_step_and_a_mark_in_each_net
     assert "Nothing wrong" in reader.text
 
 
-def test_every_finding_and_the_source_of_an_error_are_shown_and_the_facts_of_a_verdict_in_rows():
+def test_every_finding_and_the_source_of_an_error_are_shown():
     data = audit_of(no_zero_grad).data()
-    data["findings"][0]["facts"] = {"wanted by": "`a.py:3 loss.backward()`", "cure": "`detach()`"}
     reader = read(data)
     for finding in data["findings"]:
         assert finding["kind"] in reader.text
         assert finding["text"].replace("`", "") in reader.text
     assert "def no_zero_grad(generator" in reader.text
-    rows = ["".join("".join(texts) for _, texts in cells) for _, cells in reader.rows[:2]]
-    assert rows == ["wanted bya.py:3 loss.backward()", "curedetach()"]
 
 
 def d_keeps_the_gradient_of_g_loss(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -94,9 +91,7 @@ def d_keeps_the_gradient_of_g_loss(generator, discriminator, optimizer_g, optimi
     discriminator_loss(discriminator(real), discriminator(fake.detach())).backward()
     optimizer_d.step()
     optimizer_g.zero_grad()
-    generator_loss(
-        discriminator(fake),
-    ).backward()
+    generator_loss(discriminator(fake)).backward()
     optimizer_g.step()
     if z[0, 0] > 9:
         optimizer_d.zero_grad()
@@ -114,18 +109,13 @@ def test_only_the_network_that_got_a_foreign_gradient_is_red_and_an_arrow_says_w
     }
     d_backward, d_step, g_backward = (
         line_of(d_keeps_the_gradient_of_g_loss, code).rpartition(":")[2]
-        for code in ("discriminator_loss(", "optimizer_d.step()", "    ).backward()")
+        for code in ("discriminator_loss(", "optimizer_d.step()", "generator_loss(")
     )
     assert red == {(d_backward, 1), (d_step, 1), (g_backward, 1)}  # the column of D alone
     (links,) = ("".join(cells[4][1]) for kind, cells in reader.rows if kind == "step" and cells[4][0] == "net wrong")
     assert f"↓ line {g_backward} of a step before" in links
     assert f"line {d_backward}" in links
     assert links.count("line") == 2
-
-    # A statement of several lines is shown whole, in the picture and in the source.
-    rows = ["".join(cells[1][1]) for kind, cells in reader.rows if kind == "backward"]
-    assert "generator_loss( discriminator(fake), ).backward()" in rows
-    assert "discriminator(fake),</b>" in page(data).partition("<b>")[2]
 
 
 def test_an_accused_line_that_is_not_in_the_last_step_comes_before_it(tmp_path):
@@ -138,19 +128,6 @@ def test_an_accused_line_that_is_not_in_the_last_step_comes_before_it(tmp_path):
     first, *rest = [cells for kind, cells in read(data).rows if kind in ("forward", "backward", "step", "zero_grad")]
     assert "".join(first[1][1]) == "rare()"
     assert len(rest) == count
-
-
-def test_more_than_five_terms_are_folded_and_the_dead_one_is_not():
-    data = audit_of(textbook_detach).data()
-    (event,) = (e for e in one_step(data["events"]) if e["kind"] == "backward" and e["cells"]["generator"] == "used")
-    for other in data["events"]:
-        other["terms"] = []
-    names = [f"term {number}" for number in range(8)]
-    event["terms"] = [{"name": n, "place": None, "cells": event["cells"], "dead": n == "term 7"} for n in names]
-    reader = read(data)
-    shown = ["".join(cells[1][1]) for kind, cells in reader.rows if kind == "term"]
-    assert shown[:5] == ["term 7", *names[:4]]
-    assert shown[5].startswith("3 more terms") and shown[5].endswith("term 6")
 
 
 def test_the_page_loads_nothing_and_runs_nothing():

@@ -4,7 +4,6 @@ Most of these processes are forked after torch is imported. One whose children i
 user starts it.
 """
 
-import inspect
 import json
 import os
 import re
@@ -13,13 +12,7 @@ from pathlib import Path
 
 import pytest
 from processes import ROOT, RUN_AUDIT, forked, program, python
-from torch import nn
-from torch.optim.optimizer import Optimizer
 
-from gradient_audit import GradientAudit
-from gradient_audit.networks import FoundNetworks
-
-STRANGERS = Path(__file__).parent / "strangers"
 MUSEUM = Path(__file__).parent / "museum"
 LIBRARIES = MUSEUM / "site-packages"
 
@@ -54,51 +47,44 @@ def write(tmp_path):
 
 # Strangers' scripts.
 
+TRAINER = """
+import copy, torch
+class Trainer:
+    def __init__(self):
+        self.G, self.nets = torch.nn.Linear(2, 2), {"D": torch.nn.Linear(2, 1)}
+        self.ema = copy.deepcopy(self.G)
+        self.optimizers = [torch.optim.SGD(net.parameters(), 0.1) for net in (self.G, self.nets["D"])]
+    def train(self):
+        while True:
+            try:
+                for optimizer in self.optimizers:
+                    optimizer.zero_grad(set_to_none=False)
+                self.nets["D"](self.G(torch.ones(1, 2))).sum().backward()
+                self.optimizers[0].step()
+                self.nets["D"].zero_grad()
+                self.nets["D"](torch.ones(1, 2)).sum().backward()
+                self.optimizers[1].step()
+            except Exception as error:
+                print("skipping a batch:", error)
+Trainer().train()
+"""
 
-def test_networks_have_the_names_by_which_a_trainer_knows_them_and_it_cannot_go_on_after_the_end():
-    script = STRANGERS / "trainer_class.py"
+
+def test_networks_have_the_names_by_which_a_trainer_knows_them_and_it_cannot_go_on_after_the_end(write):
+    script = write(TRAINER)
     done = run(script)
     assert table(done, script) == (
         ["self.G", "self.nets['D']"],  # a copy is no column
-        [("loss.backward()", "3x", "-", "used"), ("loss.backward()", "3x", "used", "wasted")],
+        [
+            ('self.nets["D"](self.G(torch.ones(1, 2))).sum().backward()', "3x", "used", "wasted"),
+            ('self.nets["D"](torch.ones(1, 2)).sum().backward()', "3x", "-", "used"),
+        ],
     )
-    assert findings(done) == ["wasted", "graph"]
+    assert findings(done) == ["wasted"]
     assert "Stopped after 3 steps of every optimizer." in done.stdout
     assert "skipping a batch" not in done.stdout  # an `except Exception` does not catch what stops the script
     assert not done.stderr
     assert done.returncode == 0  # waste is not wrong
-
-
-COMPILED = """
-import torch
-G, D = torch.nn.Linear(4, 2), torch.nn.Linear(2, 1)
-optimizer_g, optimizer_d = (torch.optim.Adam(network.parameters()) for network in (G, D))
-def train_step():
-    optimizer_d.zero_grad()
-    D(torch.randn(16, 2)).tanh().mean().backward()
-    optimizer_d.step()
-    optimizer_g.zero_grad()
-    D(G(torch.randn(16, 4))).mean().backward()
-    optimizer_g.step()
-def compile(part):
-    return torch.compile(part, backend="aot_eager")
-for _ in range(9):
-    train_step()
-"""
-
-
-@pytest.mark.tools
-@pytest.mark.parametrize("part", ["G, D", "train_step, D", "optimizer_g.step, optimizer_d.step"])
-def test_compiled_scripts_are_audited_and_stopped_and_compilation_makes_no_networks(write, part):
-    script = write(COMPILED.replace("\nfor _", f"\n{part} = map(compile, ({part}))\nfor _"))
-    done = run(script)
-    rows = [
-        ("D(torch.randn(16, 2)).tanh().mean().backward()", "3x", "-", "used"),
-        ("D(G(torch.randn(16, 4))).mean().backward()", "3x", "used", "wasted"),
-    ]
-    assert table(done, script) == (["G", "D"], rows)
-    assert "Stopped after 3 steps" in done.stdout
-    assert done.returncode == 0
 
 
 def test_current_folder_own_module_called_common_and_own_arguments_also_of_the_audits_names(write, tmp_path):
@@ -123,12 +109,8 @@ for _ in range(9):
     assert done.returncode == 0
 
 
-def test_the_in_place_error():
-    """What was seen until then, the script's own error, and the mistake behind it."""
-    script = MUSEUM / "bugs" / "sine_gan_step_between.py"
-    done = run(script)
-    rows = [("D_loss.backward(retain_graph=True)", "1x", "wasted", "used"), ("G_loss.backward()", "1x", "-", "-")]
-    assert table(done, script) == (["G", "D"], rows)
+def test_the_in_place_error_is_the_script_s_own_and_what_was_seen_until_then_is_told():
+    done = run(MUSEUM / "bugs" / "sine_gan_step_between.py")
     assert findings(done) == ["overwritten", "wasted"]  # G's optimizer never stepped, but there is one
     assert "The script raised RuntimeError: one of the variables needed for gradient computation" in done.stdout
     assert "Traceback" in done.stderr
@@ -229,14 +211,6 @@ thread.join()
 """
     done = run(write(script))
     assert "stepped on gradients older than its own last step" in done.stdout  # no zero_grad()
-
-
-def test_what_is_replaced_to_see_networks_and_optimizers_made_is_put_back():
-    before = Optimizer.__init__, nn.Module.__setstate__
-    with GradientAudit.of_provider(FoundNetworks()):
-        assert inspect.signature(Optimizer.__init__) == inspect.signature(before[0])
-        assert Optimizer.__init__ is not before[0]
-    assert (Optimizer.__init__, nn.Module.__setstate__) == before
 
 
 @pytest.mark.tools
@@ -358,13 +332,13 @@ if undefined: print()
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("steps", "ending"),
-    [
-        ("optimizer.step()", "Stopped after 7 steps of one optimizer; SGD of other had not stepped 3 times."),
-        ("", "Stopped after 7 backward passes; no optimizer had stepped."),
-    ],
-)
+NEVER = {
+    "optimizer.step()": "Stopped after 7 steps of one optimizer; SGD of other had not stepped 3 times.",
+    "": "Stopped after 7 backward passes; no optimizer had stepped.",
+}
+
+
+@pytest.mark.parametrize(("steps", "ending"), NEVER.items())
 def test_an_optimizer_that_never_steps_ends_at_the_limit(write, steps, ending):
     script = f"""{NETWORK}
 other = torch.nn.Linear(2, 2)
@@ -397,6 +371,10 @@ def test_strict_makes_questions_fail_but_not_waste_and_the_report_is_a_file(writ
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["severity"] == "question"
     assert [network["name"] for network in report["networks"]] == ["G", "D"]
+    assert [(optimizer["networks"], optimizer["steps"]) for optimizer in report["optimizers"]] == [
+        (["G"], 3),
+        (["D"], 3),
+    ]
     assert report["findings"][0]["places"][0]["code"] == "D(G(torch.ones(1, 2))).sum().backward()"  # no comment
 
     done = run("--strict", "--output", tmp_path / "report.md", write(QUESTION))
@@ -417,13 +395,6 @@ def test_a_reader_that_leaves_early_gets_no_traceback(write, tmp_path, what):
         assert process.stderr.read() == ""
         assert process.wait() == 128 + 13  # SIGPIPE
     assert "list" in what or json.loads(output.read_text())["script"] == str(script)
-
-
-def test_ownerless_parameters_are_told_with_the_lines_that_made_the_network_and_the_optimizer():
-    script = MUSEUM / "bugs" / "optimizer_before_layers.py"
-    lines = script.read_text().splitlines()
-    places = [f"{script.name}:{lines.index(line) + 1}" for line in lines if line.startswith(("model =", "optimizer ="))]
-    assert f"are held by no optimizer. [{', '.join(places)}]" in run(script).stdout
 
 
 def test_a_script_that_contains_an_audit_is_audited_as_a_whole_and_told_so_in_a_line(write):

@@ -1,11 +1,8 @@
 """What a finding says, and where the museum's bugs have no case: the mistake gets it, the right form beside it none."""
 
-import json
-from functools import partial
-
 import pytest
 import torch
-from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, line_of, make_networks, textbook_detach
+from audited import D_ONLY, audit_of, batch, cells, found, line_of, make_networks, textbook_detach
 from torch import nn
 
 from gradient_audit import GradientAudit, GradientFlowError
@@ -19,56 +16,19 @@ def test_the_report_of_the_textbook_form_which_wastes_the_gradients_of_d():
     assert cells(audit) == [D_ONLY, ("used", "wasted")] * 3
     (finding,) = audit.findings
     assert (finding.kind, finding.networks, finding.severity) == ("wasted", ("discriminator",), "waste")
-    d_line, g_line = (line_of(textbook_detach, text) for text in ("fake.detach()", "generator_loss"))
-    assert finding.lines == (g_line,)
+    assert finding.lines == (line_of(textbook_detach, "generator_loss"),)
     assert "all parameters" in finding.text
     assert "3x" in finding.text
     assert "left over" not in finding.cure
     assert "left over" in audit_of(textbook_detach, steps=1).findings[0].cure  # no zero_grad() comes any more
 
-    verdict, _, header, rule, first, second, *rest = str(audit).splitlines()
-    assert verdict.startswith("Nothing wrong. 1 waste: ")
-    assert first.startswith(f"| `{d_line} discriminator_loss(")
-    assert second.startswith(f"| `{g_line} generator_loss(discriminator(fake)).backward()` ")
-    assert [[cell.strip() for cell in row.strip("|").split("|")][1:] for row in (header, first, second)] == [
-        ["times", "generator", "discriminator"],
-        ["3x", "-", "used"],
-        ["3x", "used", "wasted"],
-    ]
-    assert len({len(line) for line in (header, rule, first, second)}) == 1
-    legend = "used: an optimizer stepped on the gradient; wasted: the gradient was cleared, or left over without a step"
-    assert rest == ["", f"{legend}; -: no gradient.", "", f"- {finding}"]
+    assert str(audit).startswith("Nothing wrong. 1 waste: ")
     assert audit._repr_markdown_() == str(audit)  # what display(audit) shows in a notebook
 
 
-def test_where_no_optimizer_stepped_the_cure_is_to_audit_whole_steps():
-    audit = audit_of(lambda g, d, optimizer_g, optimizer_d, real, z: d(g(z)).sum().backward())
-    assert found(audit) == {("wasted", ("generator",)), ("wasted", ("discriminator",))}
-    assert all("No optimizer stepped" in finding.cure for finding in audit.findings)
-
-
-def d_steps_on_g_loss(generator, discriminator, optimizer_g, optimizer_d, real, z, frozen=False):
-    fake = generator(z)
-    optimizer_d.zero_grad()
-    optimizer_g.zero_grad()
-    discriminator(fake.detach()).square().mean().backward()
-    loss = discriminator(fake).square().mean()
-    discriminator.requires_grad_(not frozen)  # after the forward pass: autograd looks when it accumulates
-    loss.backward()
-    discriminator.requires_grad_(True)
+def no_zero_grad(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    generator(z).mean().backward()
     optimizer_g.step()
-    optimizer_d.step()
-
-
-def test_d_stepping_on_the_loss_of_g_is_mixed():
-    audit = audit_of(d_steps_on_g_loss)
-    assert cells(audit) == [D_ONLY, ("used", "used")] * 3
-    (finding,) = audit.findings
-    assert (finding.kind, finding.networks) == ("mixed", ("generator", "discriminator"))
-    texts = "loss.backward()", "optimizer_d.step()"
-    assert finding.lines == tuple(line_of(d_steps_on_g_loss, text) for text in texts)
-    assert cells(clean := audit_of(partial(d_steps_on_g_loss, frozen=True))) == [D_ONLY, G_ONLY] * 3
-    assert not clean.findings
 
 
 def autoencoder(encoder, decoder, optimizer_e, optimizer_d, real, z):
@@ -82,7 +42,7 @@ def autoencoder(encoder, decoder, optimizer_e, optimizer_d, real, z):
 @pytest.mark.parametrize(
     ("train_step", "kind", "severity"),
     [
-        (d_steps_on_g_loss, "mixed", "error"),
+        (no_zero_grad, "stale", "error"),
         (autoencoder, "meant?", "question"),
         (textbook_detach, "wasted", "waste"),
     ],
@@ -98,28 +58,15 @@ def test_check_raises_for_errors_and_for_what_it_is_asked_for(train_step, kind, 
             audit.check(**options)
 
 
-@pytest.mark.parametrize(
-    ("held", "frozen", "kinds"),
-    [
-        ("first", None, ["ownerless", "wasted"]),
-        ("last", None, ["unfrozen"]),  # the others may be a backbone
-        ("all", "first", []),  # fine-tuning
-        ("all", "last", ["held"]),
-    ],
-)
-def test_layers_left_out_of_the_optimizer_and_frozen_ones_in_it(held, frozen, kinds):
+def test_a_frozen_first_layer_that_the_optimizer_holds_is_ordinary_fine_tuning():
     generator, _ = make_networks()
-    parts = {"first": generator[0], "last": generator[2], "all": generator}
-    optimizer = torch.optim.SGD(parts[held].parameters(), lr=0.1)
-    if frozen:
-        parts[frozen].requires_grad_(False)
+    generator[0].requires_grad_(False)
+    optimizer = torch.optim.SGD(generator.parameters(), lr=0.1)
     with GradientAudit(generator=generator) as audit:
         generator(batch()[1]).sum().backward()
         optimizer.step()
     assert cells(audit) == [("used",)]  # the cell of a network in part used
-    assert [finding.kind for finding in audit.findings] == kinds
-    layer = 0 if held == "last" else 2
-    assert all(f"2 of the 4 parameters ({layer}.weight, {layer}.bias)" in finding.text for finding in audit.findings)
+    assert not audit.findings
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [(IDLE_AFTER - 1, {"wasted"}), (IDLE_AFTER, {"idle"})])
@@ -137,23 +84,6 @@ def test_an_optimizer_is_idle_once_another_has_stepped_six_times_on_their_common
 # Terms of a loss.
 
 
-@pytest.mark.parametrize("cut", [torch.Tensor.detach, torch.Tensor.item])
-def test_a_term_that_moves_nothing_is_dead_in_its_row(cut):
-    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
-        fake = generator(z)
-        loss = (fake - real).square().mean() + 0.1 * cut(discriminator(fake).mean())
-        optimizer_g.zero_grad()
-        loss.backward(inputs=list(generator.parameters()))
-        optimizer_g.step()
-
-    audit = audit_of(step)
-    finding = audit.findings[0]
-    assert (finding.kind, finding.networks, finding.severity) == ("dead", ("generator",), "question")
-    assert finding.line == line_of(step, "loss.backward")
-    rows = [line for line in str(audit).splitlines() if line.startswith("|   + ")]
-    assert ["(dead)" in row for row in rows] == [False, True]
-
-
 @pytest.mark.parametrize(("count", "kinds"), [(31, {"dead"}), (32, set()), (40, set())])
 def test_a_loss_of_31_terms_is_split_and_of_a_longer_one_nothing_is_said_rather_than_half(count, kinds):
     def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -167,6 +97,7 @@ def test_a_loss_of_31_terms_is_split_and_of_a_longer_one_nothing_is_said_rather_
     audit = audit_of(step)
     assert {finding.kind for finding in audit.findings} == kinds
     assert [len(p.terms) for p in audit.passes] == [count if kinds else 0] * 3
+    assert str(audit).count("(dead)") == len(kinds)  # in the row of that term
 
 
 def test_terms_are_shown_by_their_own_expressions():
@@ -205,27 +136,6 @@ def test_independent_losses_in_one_sum_are_no_question_also_after_the_passes_wat
         optimizer_d.step()
 
     assert not audit_of(step, steps=20).findings
-
-
-def test_data_is_plain_and_in_order():
-    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
-        optimizer_d.zero_grad()
-        discriminator(real).mean().backward()
-        optimizer_g.zero_grad()
-        discriminator(generator(z)).mean().backward(inputs=list(generator.parameters()))
-        optimizer_g.step()
-
-    audit = audit_of(step, steps=2)
-    data = json.loads(json.dumps(audit.data()))
-    assert [(optimizer["networks"], optimizer["steps"]) for optimizer in data["optimizers"]] == [
-        (["generator"], 2),
-        (["discriminator"], 0),
-    ]
-    kinds = ["zero_grad", "forward", "backward", "zero_grad", "forward", "forward", "backward", "step"]
-    assert [event["kind"] for event in data["events"]] == kinds * 2
-    assert data["events"][2]["place"]["code"] == "discriminator(real).mean().backward()"
-    assert data["findings"][0]["kind"] == "idle"
-    assert data["findings"][0]["places"][0]["line"] == int(audit.findings[0].line.split(":")[1])
 
 
 @pytest.mark.parametrize("inputs", [list, iter])

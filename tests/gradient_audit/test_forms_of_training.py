@@ -106,18 +106,6 @@ def test_an_optimizer_inside_the_backward_pass_uses_the_pass(network):
     assert not audit.findings
 
 
-def test_steps_by_hand_are_steps(network):
-    with GradientAudit(network=network) as audit:
-        for _ in range(3):
-            network.zero_grad()
-            network(torch.ones(1, 2)).sum().backward()
-            for parameter in network.parameters():
-                parameter.data.add_(parameter.grad, alpha=-0.1)
-    assert cells(audit) == [("used",)] * 3
-    assert not audit.findings
-    assert [event.kind for event in audit.events] == ["zero_grad", "forward", "backward", "step"] * 3
-
-
 def test_gradients_assigned_by_hand_belong_to_no_pass_and_clear_those_before(network, optimizer):
     with GradientAudit(network=network) as audit:
         network(torch.ones(1, 2)).sum().backward()

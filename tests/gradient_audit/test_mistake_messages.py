@@ -1,6 +1,10 @@
-"""The text of an error or a log finds the mistake that explains it, and no other first."""
+"""The catalogue of mistakes: each does what its file says, its message finds it and no other first, and it is shown."""
 
+import io
 import math
+import re
+import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,8 +15,61 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
-from gradient_audit.mistakes import load, match, names, observe
+from gradient_audit.__main__ import main
+from gradient_audit.findings import KINDS
+from gradient_audit.mistakes import Outcome, describe, does_as_described, load, match, names, observe
 from gradient_audit.mistakes.one_rank import one_rank
+
+ALL = [load(name) for name in names()]
+
+
+@pytest.mark.parametrize("mistake", [m for m in ALL if not m.not_run], ids=lambda mistake: mistake.name)
+def test_both_forms_do_what_the_file_says_and_the_message_finds_the_mistake_among_those_that_share_it(mistake):
+    wrong, right = observe(mistake.wrong), observe(mistake.right)
+    assert does_as_described(mistake, wrong, right), (wrong, right)
+    assert not right.message
+    assert not does_as_described(mistake, right, right)
+    assert not does_as_described(mistake, wrong, wrong)
+    assert wrong.message or mistake.silent
+    if wrong.message:
+        matches = match(wrong.message)
+        assert mistake in matches
+        assert set(matches[0].messages) & set(mistake.messages)
+
+
+@pytest.mark.parametrize("mistake", ALL, ids=lambda mistake: mistake.name)
+def test_the_mistakes_that_a_text_names_exist(mistake):
+    for text in (mistake.why, mistake.cure):
+        assert set(re.findall(r"\bsee ([a-z]+(?:-[a-z]+)+)", text)) <= set(names())
+    assert bool(mistake.not_run) == (mistake.wrong is None) == (mistake.right is None)
+    assert mistake.messages or not mistake.not_run
+
+
+def test_the_mistakes_that_findings_name_exist():
+    assert {name for kind in KINDS.values() for name in kind.mistakes} <= set(names())
+
+
+def test_the_printout_says_so_where_a_form_does_something_else():
+    mistake = load("data-edit")
+    assert "does something else here" in describe(replace(mistake, wrong=mistake.right))
+    assert "does something else here" not in describe(mistake)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected", "same"),
+    [
+        (Outcome((None, [[0.35]])), (None, [[0.35000001]]), True),
+        (Outcome([0.0, 0.0]), [0.0, 1e-6], False),
+        (Outcome([1.0]), [1.0, 1.0], False),
+        (Outcome(0.5, raised=True), 0.5, False),
+    ],
+)
+def test_a_silent_mistake_is_as_described_only_if_its_numbers_are(outcome, expected, same):
+    mistake = replace(load("data-edit"), wrong_returns=expected, right_returns=None)
+    assert does_as_described(mistake, outcome, Outcome()) is same
+
+
+# Messages.
 
 NO_GRAPH = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
 SECOND_TIME = "RuntimeError: Trying to backward through the graph a second time"
@@ -32,18 +89,12 @@ def in_place(tensor, version):
 # As PyTorch 1.2 to 2.14 print them, on the CPU and on CUDA.
 MESSAGES = [
     ("all-frozen", f"p.requires_grad = False\n{NO_GRAPH}"),
-    ("backward-one", "RuntimeError: invalid gradient at index 0 - expected shape [] but got [1]"),
-    ("cudagraph-overwritten", "Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent"),
-    ("cudagraph-overwritten", "accessing gradient tensor output of CUDAGraphs that has been overwritten by a subs"),
     ("ddp-batch-norm-twice", in_place("cuda.FloatTensor [64]]", 3)),
     ("ddp-batch-norm-twice", f"net = DistributedDataParallel(net)\n{in_place('cuda.FloatTensor [768]]', 3)}"),
-    ("derivative-missing", "RuntimeError: derivative for aten::grid_sampler_2d_backward is not implemented"),
     ("derivative-missing", "NotImplementedError: the derivative for '_cdist_backward' is not implemented."),
     ("edit-after-use", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of ReluBackward0", 1)),
-    ("fsdp-mixed-frozen", "Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`"),
     ("inplace-activation", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of SigmoidBackward0", 1)),
     ("inplace-activation", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of TanhBackward", 1)),
-    ("leaf-in-place", "a leaf Variable that requires grad has been used in an in-place operation."),
     (
         "logits-to-bce",
         "Loss.cu:94: operator(): block: [0,0,0], thread: [31,0,0] Assertion `input_val >= zero && input_val <= one` "
@@ -51,8 +102,6 @@ MESSAGES = [
     ),
     ("loss-kept-with-graph", f"total_loss += loss\n{SECOND_TIME}"),
     ("loss-rebuilt", f"loss = torch.tensor(loss.item())\n{NO_GRAPH}"),
-    ("nan-gradient", "RuntimeError: Function 'MulBackward0' returned nan values in its 1th output."),
-    ("no-graph", NO_GRAPH),
     ("no-graph", "element 0 of variables does not require grad and does not have a grad_fn"),
     ("numpy-of-grad", "Can't call numpy() on Variable that requires grad. Use var.detach().numpy() instead."),
     ("numpy-of-grad", "RuntimeError: Can\u2019t call numpy() on Tensor that requires grad."),
@@ -225,3 +274,81 @@ def test_the_last_exception_of_a_log_counts(log, name):
 )
 def test_other_errors_match_nothing(text):
     assert match(text) == []
+
+
+# The command line, in this process.
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Return a function that does what the command line does, and returns its exit status and both outputs."""
+
+    def command(*arguments, given=""):
+        monkeypatch.setattr(sys, "argv", ["gradient_audit", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        try:
+            status = main()
+        except SystemExit as end:
+            status = end.code
+        return status, *capsys.readouterr()
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "parts"),
+    [
+        (
+            ["--mistake", "no-zero-grad"],
+            0,
+            ["for _ in range(3):", "returns 6, -0.2", "returns 2, 0.4", "  why   backward() adds", "  cure  "],
+        ),
+        (
+            ["--mistake", "ddp-batch-norm-twice"],
+            0,
+            ["not run here: ", "... modified by an inplace operation ...", "  why   ", "  cure  "],
+        ),
+        (["--error", "CUDA out of memory"], 1, ["No mistake"]),
+    ],
+)
+def test_a_mistake_is_shown_with_both_forms_what_they_did_why_and_the_cure(command, arguments, status, parts):
+    shown = command(*arguments)
+    assert shown[0] == status
+    assert all(part in shown[1] for part in parts), shown
+
+
+def test_an_error_names_the_mistakes_that_fit_and_shows_the_likeliest_with_the_message_raised_here(command):
+    status, out, _ = command("--error", "-", given=TRACEBACK)
+    assert status == 0
+    fitting = [mistake.name for mistake in match(TRACEBACK)]
+    assert [line.split()[0] for line in out.splitlines()[1 : len(fitting) + 1]] == fitting
+    assert "\nstep-between-backwards\n" in out
+    assert observe(load("step-between-backwards").wrong).message[:100] in " ".join(out.split())
+
+
+def test_list_names_every_mistake_under_its_kind(command):
+    lines = command("--list")[1].splitlines()
+    assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == sorted(names())
+    kinds = [line.split(":")[0] for line in lines if line and not line.startswith(" ")]
+    assert kinds == ["Errors", "Errors that are described, not run here", "Silent"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--mistake", "second-backwards"], ["--mistake", "second-backward"]),
+        (["--mistake", "qqq"], ["--mistake", "--list"]),
+        (["--list", "--error", "x"], ["--list", "--error", "one of"]),
+        ([], ["SCRIPT", "--error"]),
+        (["nothing.py"], ["there is no file nothing.py"]),
+        (["--iterations", "0", __file__], ["--iterations"]),
+        (["--iterations", "three", __file__], ["--iterations"]),
+        (["--output", "report.pdf", __file__], ["must end in"]),
+        (["--output", "nowhere/report.md", __file__], ["there is no folder"]),
+    ],
+)
+def test_bad_input_gives_one_line_that_says_what_to_do_and_status_2(command, arguments, words):
+    status, out, err = command(*arguments)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert all(word in line for word in words)

@@ -5,13 +5,12 @@ from contextlib import nullcontext
 import pytest
 import torch
 from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, make_all
-from helpers import module_of
+from helpers import module_of, path_of
+from processes import RUN_AUDIT, forked
 
-from common.conditional import conditional
-from common.cyclegan_models import ImagePool, cyclegan_networks
 from common.models import mlp
 from gradient_audit import GradientAudit
-from scripts import cyclegan, gan_conditional, gan_detach
+from scripts import gan_detach
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -52,28 +51,21 @@ def test_an_update_order_has_its_table_and_gives_the_same_bits_as_without_audit(
     audit.check()
 
 
-def table(train_step, players, *others):
-    """The cells of three steps with a fused optimizer for each player, which is a list of networks; no findings."""
-    networks = [network for player in players for network in player]
-    optimizers = [torch.optim.Adam([p for net in player for p in net.parameters()], fused=True) for player in players]
-    with GradientAudit(**{f"n{i}": network for i, network in enumerate(networks)}) as audit:
-        for _ in range(3):
-            train_step(*networks, *optimizers, *others)
-    assert not audit.findings
-    return cells(audit)
+MLP = "--model mlp --image-size 8"
+OTHERS = {
+    "gan_r3": f"{MLP} --penalty-every 1",
+    "gan_wgan_gp": MLP,
+    "gan_conditional": MLP,
+    "cyclegan": "--image-size 12 --width 2 --blocks 1",
+}
 
 
-def test_table_of_conditional():
-    generator, discriminator = conditional("mlp", (1, 2, 2), 3, classes=5)
-    others = torch.rand(4, 1, 2, 2), torch.randint(5, (4,)), torch.randn(4, 3)
-    assert table(gan_conditional.train_step, [[generator], [discriminator]], *others) == [D_ONLY, G_ONLY] * 3
-
-
-def test_table_of_cyclegan():
-    networks = cyclegan_networks((1, 12, 12), width=2, blocks=1, halvings=2)
-    others = ImagePool(3), ImagePool(3), *torch.rand(2, 2, 1, 12, 12)
-    rows = [("used", "used", "-", "-"), ("-", "-", "used", "used")]
-    assert table(cyclegan.train_step, [networks[:2], networks[2:]], *others) == rows * 3
+@pytest.mark.parametrize("script", OTHERS)
+def test_the_other_scripts_as_wholes_are_right_and_waste_nothing(script, tmp_path):
+    options = f"{OTHERS[script]} --batch-size 4 --device cpu --runs-dir {tmp_path}"
+    done = forked(RUN_AUDIT, path_of(script), *options.split())
+    assert "Nothing wrong, nothing wasted." in done.stdout
+    assert "Stopped after 3 steps of every optimizer." in done.stdout
 
 
 SHAPE, Z_DIM = (1, 8, 8), 4

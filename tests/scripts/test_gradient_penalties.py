@@ -1,9 +1,8 @@
-"""Gradient penalties are what their formulas say and reach D's weights alone."""
+"""Gradient penalties beside what reference.py computes: slopes of zero, half precision, and when they come."""
 
 import pytest
 import torch
-from helpers import call, module_of, path_of, saved
-from processes import RUN_AUDIT, forked
+from helpers import call, module_of, saved
 from test_any_networks import images, networks, vectors
 from torch import nn
 
@@ -28,47 +27,17 @@ def drawn(*shape):
     return torch.randn(N, *shape).double(), torch.randn(N, *shape).double(), torch.rand(N).double()
 
 
-def linear(*weights):
-    """D(x) = weights * x, with the slope `weights` everywhere."""
-    discriminator = nn.Linear(len(weights), 1, bias=False).double()
-    discriminator.weight.data.copy_(torch.tensor([weights]))
-    return discriminator
-
-
-BY_HAND = [  # the penalty of the slope w, |w|^2 or (|w| - 1)^2, and its gradient, 2 w or 2 (|w| - 1) w / |w|
-    ("zero-centred", (3.0, 4.0), 25, [6, 8]),
-    ("between", (3.0, 4.0), 16, [4.8, 6.4]),
-    ("zero-centred", (0.0, 0.0), 0, [0, 0]),
-    ("between", (0.0, 0.0), 1, [0, 0]),  # where the norm has no derivative
-]
-
-
-@pytest.mark.parametrize(("name", "slope", "penalty", "gradient"), BY_HAND)
-def test_the_penalties_of_a_linear_discriminator_by_hand(name, slope, penalty, gradient):
-    discriminator = linear(*slope)
+@pytest.mark.parametrize(("name", "penalty"), [("zero-centred", 0), ("between", 1)])
+def test_the_penalty_of_a_slope_of_zero_whose_norm_has_no_derivative_has_a_gradient_of_zero(name, penalty):
+    discriminator = nn.Linear(2, 1, bias=False).double()
+    nn.init.zeros_(discriminator.weight)
     found = PENALTIES[name](discriminator, *drawn(2))
     found.backward()
-    assert found.item() == pytest.approx(penalty, rel=1e-12)
-    assert discriminator.weight.grad[0].tolist() == pytest.approx(gradient, rel=1e-12)
+    assert found.item() == penalty
+    assert discriminator.weight.grad.tolist() == [[0, 0]]
 
 
-def test_each_point_lies_between_one_real_and_one_fake_sample_by_one_weight():
-    seen = []
-
-    def discriminator(samples):
-        seen.append(samples.detach())
-        return (samples * weight).sum((1, 2, 3))
-
-    weight = torch.ones((), requires_grad=True)
-    real, fake = torch.ones(64, 1, 4, 4), torch.zeros(64, 1, 4, 4)
-    interpolation_penalty(discriminator, real, fake)
-    shares = seen[0][:, :1, :1, :1]
-    assert seen[0].equal(shares.expand_as(real))
-    assert 0 <= shares.min() < 0.2 < 0.8 < shares.max() <= 1
-
-
-def test_the_relativistic_loss_by_hand_and_for_extreme_logits_and_pairs_alone():
-    assert relativistic_loss(torch.zeros(3), torch.zeros(3)).item() == pytest.approx(0.693147, rel=1e-5)
+def test_the_relativistic_loss_of_extreme_logits_and_of_pairs_alone():
     assert relativistic_loss(torch.tensor([-1e4]), torch.tensor([1e4])).item() == 2e4
     assert relativistic_loss(torch.tensor([1e4]), torch.tensor([-1e4])).item() == 0
     with pytest.raises(ValueError, match=r"pairs logits, but got \(3, 1\) and \(3,\)"):
@@ -123,20 +92,3 @@ def test_the_generator_learns_after_so_many_critic_steps_at_points_drawn_anew(tm
     assert len({tuple(mix.tolist()) for _, _, mix, _ in seen}) == 6
     assert all(mix.shape == (4,) for _, _, mix, _ in seen)
     assert not any(given[-1] for given in given_to_the_step("gan_wgan_gp", "--penalty-weight 0", tmp_path, monkeypatch))
-
-
-# First the look at whether D mixes samples, in D's steps 1, 2, 4, 8.
-ROWS = {
-    "gan_r3": [("2x", "-", "read"), ("6x", "-", "read"), ("3x", "-", "used"), ("3x", "used", "-")],
-    "gan_wgan_gp": [("4x", "-", "read"), ("15x", "-", "read"), ("15x", "-", "used"), ("3x", "used", "-")],
-}
-
-
-@pytest.mark.parametrize("script", ROWS)
-def test_the_audit_shows_the_double_backward_pass_and_waits_for_g(script, tmp_path):
-    every = ["--penalty-every", 1] if script == "gan_r3" else []
-    done = forked(RUN_AUDIT, path_of(script), *TINY.split(), *every, "--runs-dir", tmp_path)
-    assert "Nothing wrong, nothing wasted." in done.stdout
-    rows = [line.split("|")[1:-1] for line in done.stdout.splitlines() if line.startswith("| `")]
-    assert [tuple(cell.strip() for cell in row[1:]) for row in rows] == ROWS[script]
-    assert ["(create_graph)" in row[0] for row in rows] == [False, True, False, False]

@@ -102,7 +102,6 @@ def test_a_generator_that_draws_other_real_images_reaches_the_floor_to_the_bit(r
 def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     found = evaluated(run, count=100)
     printed = capsys.readouterr().out
-    assert f"{found['classifier_accuracy']:.1%} on 1,000 held-out images" in printed
     (row,) = (line for line in printed.splitlines() if line.startswith("| fid "))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["fid", f"{found['samples']['fid']:.3f}", f"{found['floor']['fid']:.3f}"]
@@ -110,7 +109,6 @@ def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     assert found["samples"]["fid"] > 5 * found["floor"]["fid"]
     assert found["floor"]["confident"] > 0.7  # 85% of all digits, give or take 4% for a hundred of them
     events = EventAccumulator(str(run / "evaluation")).Reload()
-    assert printed.splitlines()[-1] == "TensorBoard: quality/digits-100-average"
     for column, group in (("samples", "quality"), ("floor", "quality_floor")):
         for name, value in found[column].items():
             (point,) = events.Scalars(f"{group}/digits-100-average/{name}")

@@ -39,7 +39,7 @@ def stacked_run(run):
 
 @pytest.mark.tools
 @pytest.mark.numerics
-def test_evaluate_counts_the_modes_of_a_run_beside_those_of_real_images(stacked_run, capsys):
+def test_evaluate_counts_the_modes_of_a_run_beside_those_of_real_images(stacked_run):
     evaluate.main(evaluate.Options(stacked_run, count=3000, device="cpu"))
     (entry,) = json.loads((stacked_run / "evaluation.json").read_text())
     found, floor = entry["samples"], entry["floor"]
@@ -50,6 +50,3 @@ def test_evaluate_counts_the_modes_of_a_run_beside_those_of_real_images(stacked_
     assert 920 <= floor["modes"] <= 980  # of 1,000 (1 - exp(-3)) = 950, with a deviation of 6
     assert 0.1 <= floor["reverse_kl"] <= 0.25  # 999 / 6,000 = 0.17, if no digit is misjudged
     assert floor["confident"] >= 0.8
-    printed = capsys.readouterr().out
-    assert "| modes      | 1       | 9" in printed
-    assert "| reverse kl | 6." in printed
