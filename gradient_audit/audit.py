@@ -111,14 +111,11 @@ class GradientAudit:
         self.findings = judge(record, self.networks, ended=ended)
         self.events = record.events
         for number, optimizer in record.optimizers.items():
-            places = Counter(e.place for e in record.events if e.kind == "step" and e.optimizer == number)
             held = {*map(id, parameters_of(optimizer))}
             seen = {
                 "class": type(optimizer).__name__,
                 "networks": [n for n, network in self.networks.items() if held & ids_of(network)],
-                "steps": places.total(),
-                "places": [place.data() for place in places],
-                "fused": any(group.get("fused") for group in optimizer.param_groups),
+                "steps": sum(event.kind == "step" and event.optimizer == number for event in record.events),
             }
             self.optimizers_seen.append(seen)
 
@@ -138,10 +135,9 @@ class GradientAudit:
         Also if the audit gave up, for then it has proved nothing.
         """
         severities = {"error", *["question"] * questions, *["waste"] * waste}
-        if wrong := [finding for finding in self.findings if finding.severity in severities]:
-            raise GradientFlowError("\n".join(map(str, wrong)))
-        if self.failure:
-            raise GradientFlowError(self.verdict)
+        wrong = [str(finding) for finding in self.findings if finding.severity in severities]
+        if wrong or self.failure:
+            raise GradientFlowError("\n".join(wrong) or self.verdict)
 
     @property
     def verdict(self) -> str:
@@ -166,9 +162,8 @@ class GradientAudit:
     @property
     def gaps(self) -> str:
         """What this version of PyTorch does not show, in a sentence."""
-        return (
-            f"With PyTorch {torch.__version__}, the audit does not see {joined(self.missing)}." if self.missing else ""
-        )
+        unseen = f"With PyTorch {torch.__version__}, the audit does not see {joined(self.missing)}."
+        return unseen if self.missing else ""
 
     @property
     def listing(self) -> str:
