@@ -76,11 +76,9 @@ class StepLimit:
         if self.steps:
             return False
         passes = Counter(p.place for p in watcher.record.passes)
+        self.passes += 1  # by itself: an audit that has given up records none
         enough = passes and min(passes.values()) >= self.iterations and not watcher.find_optimizers()
-        if enough or self.passes >= self.limit:
-            return True
-        self.passes += 1  # an audit that has given up records none
-        return False
+        return enough or self.passes > self.limit
 
     def waiting_optimizers(self, watcher: Watcher) -> list[int]:
         """Return the optimizers that have not stepped, by number, without those whose parameters others step."""
@@ -94,7 +92,7 @@ class StepLimit:
         if not self.stops:
             return "The script ended by itself."
         if not self.steps:
-            return f"Stopped after {self.passes} backward passes; no optimizer had stepped."
+            return f"Stopped after {self.passes - 1} backward passes; no optimizer had stepped."
         if min(self.steps.values()) < self.iterations:
             late = (seen for seen in audit.optimizers_seen if seen["steps"] < self.iterations)
             names = joined(f"{seen['class']} of {joined(seen['networks'])}" for seen in late) or "another"
