@@ -44,9 +44,8 @@ class GradientAudit:
     dictionaries. Raises TypeError if a network is not an `nn.Module`.
 
     The first 12 backward passes are watched in detail, which takes time: forward passes, the terms of each loss, the
-    lines of in-place operations. If a network is compiled, these details are left out. A fused optimizer does not raise
-    the versions of the weights that it changes, so PyTorch does not notice when a backward pass needs them as they
-    were. The audit raises them; where that makes `backward()` raise, the gradient would have been wrong.
+    lines of in-place operations; not so if a network is compiled. A fused optimizer does not raise the versions of the
+    weights that it changes. The audit does; where that makes `backward()` raise, the gradient would have been wrong.
 
     It does not see: a function `backward` that was imported by name before the audit began; where a gradient assigned
     to `.grad` comes from, after the detailed passes (what these have shown is taken to go on); and gradients that reach
@@ -112,12 +111,9 @@ class GradientAudit:
         self.events = record.events
         for number, optimizer in record.optimizers.items():
             held = {*map(id, parameters_of(optimizer))}
-            seen = {
-                "class": type(optimizer).__name__,
-                "networks": [n for n, network in self.networks.items() if held & ids_of(network)],
-                "steps": sum(event.kind == "step" and event.optimizer == number for event in record.events),
-            }
-            self.optimizers_seen.append(seen)
+            networks = [name for name, network in self.networks.items() if held & ids_of(network)]
+            steps = sum(event.kind == "step" and event.optimizer == number for event in record.events)
+            self.optimizers_seen.append({"class": type(optimizer).__name__, "networks": networks, "steps": steps})
 
     @property
     def saw_nothing(self) -> bool:
@@ -130,10 +126,7 @@ class GradientAudit:
         return "error" if self.failure else self.findings[0].severity if self.findings else ""
 
     def check(self, *, questions: bool = False, waste: bool = False) -> None:
-        """Raise GradientFlowError for an error; with `questions` or `waste`, also for a question or for waste.
-
-        Also if the audit gave up, for then it has proved nothing.
-        """
+        """Raise GradientFlowError for an error, also one of the audit's own; if asked to, for a question or waste."""
         severities = {"error", *["question"] * questions, *["waste"] * waste}
         wrong = [str(finding) for finding in self.findings if finding.severity in severities]
         if wrong or self.failure:

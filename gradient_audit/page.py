@@ -131,15 +131,15 @@ def whole(place: dict) -> dict:
 
 def one_step(events: list[dict]) -> list[dict]:
     """Return the events of the last whole training step, or, where they do not repeat, the last MOST_EVENTS of them."""
-    if any(event["raised"] for event in events):
-        return events[-MOST_EVENTS:]
-    keys = [(event["kind"], event["place"]["file"], event["place"]["line"]) for event in events]
-    for period in range(1, len(keys) // 2 + 1):
+    keys = [(event["kind"], *line_of(event["place"])) for event in events]
+    longest = 0 if any(event["raised"] for event in events) else len(keys) // 2
+    for period in range(1, longest + 1):
         if keys[-period:] == keys[-2 * period : -period]:
             # The step begins at the first line of the file in which it ends.
             starts = range(len(keys) - 2 * period + 1, len(keys) - period + 1)
             start = min(starts, key=lambda i: (keys[i][1] != keys[-1][1], keys[i][2], i))
-            return events[start : start + period][-MOST_EVENTS:]
+            events = events[start : start + period]
+            break
     return events[-MOST_EVENTS:]
 
 

@@ -56,7 +56,7 @@ class StepLimit:
         self.passes = 0
 
     def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
-        """Count a step of `optimizer`, or, if it is None, the passes so far; stop if it is the last one wanted."""
+        """Count a step of `optimizer`, or, if it is None, a pass that begins; stop after the last one wanted."""
         if self.stops or self.is_enough(watcher, optimizer):
             watcher.record.closed = True  # what a script does that has caught Stop is no training
             self.stops += 1
@@ -96,10 +96,8 @@ class StepLimit:
         if min(self.steps.values()) < self.iterations:
             late = (seen for seen in audit.optimizers_seen if seen["steps"] < self.iterations)
             names = joined(f"{seen['class']} of {joined(seen['networks'])}" for seen in late) or "another"
-            return (
-                f"Stopped after {self.limit} steps of one optimizer; {names} had not stepped {self.iterations} times. "
-                "`--limit` waits longer."
-            )
+            waited = f"{names} had not stepped {self.iterations} times. `--limit` waits longer."
+            return f"Stopped after {self.limit} steps of one optimizer; {waited}"
         return f"Stopped after {self.iterations} steps of every optimizer."
 
 
