@@ -53,10 +53,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own options")
     parser.error = refuse
     options = parser.parse_args(arguments)
-    if options.module and options.script is None:
+    if options.module:  # then there is no script: whichever comes first takes the rest
         options.script, *options.arguments = options.module
-    elif options.module:
-        refuse(f"-m {options.module[0]}: give a module or the script {options.script}, not both")
     if sum((options.script is not None, options.error is not None, options.mistake is not None, options.list)) != 1:
         refuse("give one of SCRIPT, -m MODULE, --error, --mistake and --list (see --help)")
     if options.script is None:

@@ -59,10 +59,9 @@ def picture(data: dict) -> Iterable[str]:
     if not events:
         yield "<p>No forward pass, backward pass or step was seen.</p>"
         return
-    heads = "".join(
-        f'<th class="net">{escape(network["name"])}<br><span class="dim">{network["parameters"]:,}</span></th>'
-        for network in data["networks"]
-    )
+    heads = ""
+    for network in data["networks"]:
+        heads += f'<th class="net">{escape(network["name"])}<br><span class="dim">{network["parameters"]:,}</span></th>'
     many = ' class="many"' if len(data["networks"]) > 4 else ""
     yield f'<div class="scroll"><table{many}><tr><th>line</th><th>source</th><th class="what">event</th>{heads}</tr>'
     overwritten = bool(data["findings"]) and data["findings"][0]["kind"] == "overwritten"  # where forward passes count

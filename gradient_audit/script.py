@@ -45,8 +45,7 @@ class Stop(BaseException):
 class StepLimit:
     """Raises Stop after enough steps, and again if the script has caught it; after MOST_STOPS of them, it calls `end`.
 
-    Enough is `iterations` steps of every optimizer, or `limit` of one; without optimizers, as many backward passes of
-    each line, or `limit` in all.
+    Enough is `iterations` steps of every optimizer or `limit` of one; without any, such passes of each line, or in all.
     """
 
     def __init__(self, iterations: int, limit: int, end: Callable[[], None]):
