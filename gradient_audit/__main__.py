@@ -27,6 +27,7 @@ from typing import NoReturn
 
 from gradient_audit import mistakes
 from gradient_audit.output import SUFFIXES, save
+from gradient_audit.script import audit_script, report_of
 
 
 def refuse(message: str) -> NoReturn:
@@ -52,9 +53,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own options")
     parser.error = refuse
     options = parser.parse_args(arguments)
-    if options.module:
-        if options.script is not None:
-            refuse(f"-m {options.module[0]}: give a module or the script {options.script}, not both")
+    if options.module:  # then there is no script: whichever comes first takes the rest
         options.script, *options.arguments = options.module
     if sum((options.script is not None, options.error is not None, options.mistake is not None, options.list)) != 1:
         refuse("give one of SCRIPT, -m MODULE, --error, --mistake and --list (see --help)")
@@ -83,8 +82,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def audit(options: argparse.Namespace) -> int:
     """Run the script under the audit, print the report, and return the exit status."""
-    from gradient_audit.script import audit_script, report_of  # loads torch, which takes seconds
-
     command = shlex.join(["python", "-m", "gradient_audit", *sys.argv[1:]])  # the script gets arguments of its own
 
     def finish(audit, ending: str, trace: str) -> int:
@@ -92,12 +89,11 @@ def audit(options: argparse.Namespace) -> int:
         about = {"script": str(options.script), "ending": ending, "command": command}
         if options.output is not None:  # before the report is printed: its reader may have left
             save(options.output, about | audit.data(), report)
+            report += f"\n\nThe report is in {options.output}"
         _accept_all_letters()
         print(f"\n{report}", flush=True)
         if trace:
             print(f"\n{trace}", end="", file=sys.stderr)
-        if options.output is not None:
-            print(f"The report is in {options.output}", flush=True)
         failing = ("error", "question") if options.strict else ("error",)
         return int(bool(trace) or audit.saw_nothing or audit.severity in failing)  # that of the worst finding
 
@@ -107,13 +103,11 @@ def audit(options: argparse.Namespace) -> int:
 def explain(text: str) -> int:
     """Print the mistakes behind an error message or a log, the first in full; return the exit status."""
     matches = mistakes.match(text)
-    if not matches:
-        print("No mistake in the catalogue has this message. --list also names those that give no error.")
-        return 1
     if len(matches) > 1:
         print("Likeliest first:", *matches, sep="\n", end="\n\n")
-    print(mistakes.describe(matches[0]), end="")
-    return 0
+    nothing = "No mistake in the catalogue has this message. --list also names those that give no error.\n"
+    print(mistakes.describe(matches[0]) if matches else nothing, end="")
+    return int(not matches)
 
 
 def main() -> int:

@@ -44,9 +44,8 @@ class GradientAudit:
     dictionaries. Raises TypeError if a network is not an `nn.Module`.
 
     The first 12 backward passes are watched in detail, which takes time: forward passes, the terms of each loss, the
-    lines of in-place operations. If a network is compiled, these details are left out. A fused optimizer does not raise
-    the versions of the weights that it changes, so PyTorch does not notice when a backward pass needs them as they
-    were. The audit raises them; where that makes `backward()` raise, the gradient would have been wrong.
+    lines of in-place operations; not so if a network is compiled. A fused optimizer does not raise the versions of the
+    weights that it changes. The audit does; where that makes `backward()` raise, the gradient would have been wrong.
 
     It does not see: a function `backward` that was imported by name before the audit began; where a gradient assigned
     to `.grad` comes from, after the detailed passes (what these have shown is taken to go on); and gradients that reach
@@ -111,16 +110,10 @@ class GradientAudit:
         self.findings = judge(record, self.networks, ended=ended)
         self.events = record.events
         for number, optimizer in record.optimizers.items():
-            places = Counter(e.place for e in record.events if e.kind == "step" and e.optimizer == number)
             held = {*map(id, parameters_of(optimizer))}
-            seen = {
-                "class": type(optimizer).__name__,
-                "networks": [n for n, network in self.networks.items() if held & ids_of(network)],
-                "steps": places.total(),
-                "places": [place.data() for place in places],
-                "fused": any(group.get("fused") for group in optimizer.param_groups),
-            }
-            self.optimizers_seen.append(seen)
+            networks = [name for name, network in self.networks.items() if held & ids_of(network)]
+            steps = sum(event.kind == "step" and event.optimizer == number for event in record.events)
+            self.optimizers_seen.append({"class": type(optimizer).__name__, "networks": networks, "steps": steps})
 
     @property
     def saw_nothing(self) -> bool:
@@ -133,15 +126,11 @@ class GradientAudit:
         return "error" if self.failure else self.findings[0].severity if self.findings else ""
 
     def check(self, *, questions: bool = False, waste: bool = False) -> None:
-        """Raise GradientFlowError for an error; with `questions` or `waste`, also for a question or for waste.
-
-        Also if the audit gave up, for then it has proved nothing.
-        """
+        """Raise GradientFlowError for an error, also one of the audit's own; if asked to, for a question or waste."""
         severities = {"error", *["question"] * questions, *["waste"] * waste}
-        if wrong := [finding for finding in self.findings if finding.severity in severities]:
-            raise GradientFlowError("\n".join(map(str, wrong)))
-        if self.failure:
-            raise GradientFlowError(self.verdict)
+        wrong = [str(finding) for finding in self.findings if finding.severity in severities]
+        if wrong or self.failure:
+            raise GradientFlowError("\n".join(wrong) or self.verdict)
 
     @property
     def verdict(self) -> str:
@@ -166,9 +155,8 @@ class GradientAudit:
     @property
     def gaps(self) -> str:
         """What this version of PyTorch does not show, in a sentence."""
-        return (
-            f"With PyTorch {torch.__version__}, the audit does not see {joined(self.missing)}." if self.missing else ""
-        )
+        unseen = f"With PyTorch {torch.__version__}, the audit does not see {joined(self.missing)}."
+        return unseen if self.missing else ""
 
     @property
     def listing(self) -> str:

@@ -185,8 +185,7 @@ def _contents(name: str, value: object) -> Iterator[tuple[str, object]]:
 def _split(module: nn.Module, holders: dict[int, set[int]], losses: list[set[int]]) -> list[nn.Module]:
     """Split a module into its children if these have different optimizers, or if a loss reaches only some of them.
 
-    holders: the optimizers of a parameter, by its id. losses: the ids of the parameters that each of them reaches. A
-    module with parameters of its own stays whole.
+    holders: the optimizers of a parameter, by its id. losses: the ids of those that each reaches.
     """
     children = {child: ids_of(child) for child in module.children()}
     owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}

@@ -10,11 +10,9 @@ SUFFIXES = (".html", ".md", ".json")
 
 
 def save(path: Path, data: dict, text: str) -> None:
-    """Write a report in the form that the suffix of its name says; the file is whole, or not there.
+    """Write a report in the form that the suffix of its name, one of `SUFFIXES`, says; it is whole, or not there.
 
-    path: its suffix is one of `SUFFIXES`. data: as `GradientAudit.data` gives it, perhaps with `script` and `ending`;
-    the contents of a .json file and, as a page, of an .html file. text: Markdown, the contents of an .md file. Raises
-    OSError if it cannot be written.
+    data: what `page` takes, for .html and .json. text: Markdown, for .md. Raises OSError if it cannot be written.
     """
     forms = {".html": lambda: page(data), ".md": lambda: text, ".json": lambda: json.dumps(data, indent=2)}
     contents = forms[path.suffix]()

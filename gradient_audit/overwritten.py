@@ -3,15 +3,20 @@
 import re
 from collections.abc import Callable, Iterable
 
-from torch import nn
+from torch import Tensor, nn
 
 from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import changed_saved_tensors, nodes_of, storage_address
 from gradient_audit.lineage import Lineage
-from gradient_audit.places import user_variables
+from gradient_audit.places import user_frames
 from gradient_audit.record import Overwritten, Pass
 
 MESSAGE = re.compile(r"modified by an inplace operation.*is at version (\d+); expected version (\d+)", re.DOTALL)
+
+HIDDEN = (
+    "; this optimizer does not raise the version of what it changes, so PyTorch alone gives a wrong gradient and no "
+    "error: here raised by the audit"
+)
 
 
 def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage, raised: set[int]) -> Overwritten:
@@ -35,10 +40,10 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage, 
                     blame.accounts.add(account.number)
                     blame.writers += [place for version, place in account.steps if version > expected]
                     blame.hidden |= account.number in raised
-            for name, variable in user_variables():
-                if storage_address(variable) == storage and variable._version == now:
+            variables = [item for frame in user_frames() for item in list(frame.f_locals.items())]
+            for name, value in variables[::-1]:  # the innermost last
+                if isinstance(value, Tensor) and storage_address(value) == storage and value._version == now:
                     blame.storages[storage] = f"`{name}`"
-                    break
             writes = [w for w in lineage.writes if w.storage == storage and expected <= w.version < now]
             blame.writers += [write.place for write in writes]
             blame.operations |= {write.name for write in writes}
@@ -59,12 +64,7 @@ def overwritten_finding(
     what = joined([*dict.fromkeys(names or ["a tensor of its graph"])][:5])
     writers = [*dict.fromkeys(map(str, blame.writers))] or ["a line that was not seen"]
     readers = [*dict.fromkeys(map(str, blame.readers))][:3] or ["the forward pass"]
-    why = "the gradient is computed from the tensor as it was in the forward pass"
-    if blame.hidden:
-        why += (
-            "; this optimizer does not raise the version of what it changes, so PyTorch alone gives a wrong gradient "
-            "and no error: here raised by the audit"
-        )
+    why = "the gradient is computed from the tensor as it was in the forward pass" + HIDDEN * blame.hidden
     wanted, read, written, cure = str(blame.event.place), joined(readers), joined(writers), _cure(blame, names_of)
     facts = {"wanted by": wanted, "tensor": what, "read by": read, "written by": written, "why": why, "cure": cure}
     text = f"{wanted} needs {what} as {read} found it; {written} has changed it since."

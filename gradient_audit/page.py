@@ -4,13 +4,15 @@ import ast
 import linecache
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from html import escape
 from pathlib import Path
 
+from gradient_audit.audit import LEGEND
+
 CONTEXT = 3  # lines of source above and below the line of a finding
 MOST_EVENTS = 80  # rows of the picture
-MOST_TERMS = 5  # of a loss that has a row each
 OUTLINE = 'fill="none" stroke="currentColor" stroke-width="2.5"'
 EVENTS = {  # kind: words, and a shape within a square of 20
     "forward": ("forward pass", f'<circle cx="10" cy="10" r="5.5" {OUTLINE}/>'),
@@ -19,12 +21,7 @@ EVENTS = {  # kind: words, and a shape within a square of 20
     "step": ("optimizer step", '<rect x="3" y="3" width="14" height="14" rx="2"/>'),
     "zero_grad": ("zero_grad()", f'<path d="M4 4l12 12M16 4L4 16" {OUTLINE}/>'),
 }
-MEANINGS = {
-    "used": "an optimizer stepped on the gradient",
-    "wasted": "the gradient was computed and never used",
-    "wrong": "named by an error below",
-    "read": "the gradient was returned, not accumulated",
-}
+MEANINGS = LEGEND | {"wrong": "named by an error below"}
 STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
@@ -35,25 +32,19 @@ def page(data: dict) -> str:
     """
     title = escape(f"Gradient audit of {Path(str(data.get('script', 'a training loop'))).name}")
     command = f"<br><code>{escape(data['command'])}</code>" if "command" in data else ""
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
+    facts = data["findings"][0]["facts"] if data["findings"] else {}  # the verdict's other lines
+    rows = "".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts.items())
     body = [
-        f"<h1>{title}</h1>",
-        f'<div class="verdict {data["severity"] or "ok"}">{answer(data)}</div>',
-        f'<p class="dim">{escape(str(data.get("ending", "")))}</p>',
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta name="viewport" content="width=device-width"><title>{title}</title><style>{STYLE}</style></head>',
+        f"<body><h1>{title}</h1>",
+        f'<div class="verdict {data["severity"] or "ok"}"><p>{marked(data["verdict"].splitlines()[0])}</p>',
+        f'<table>{rows}</table></div><p class="dim">{escape(str(data.get("ending", "")))}</p>',
         *picture(data),
         *findings(data["findings"]),
-        f'<p class="dim">{escape(data["made_with"])}{command}</p>',
+        f'<p class="dim">{escape(data["made_with"])}{command}</p></body></html>\n',
     ]
-    content = "\n".join(body)
-    head += f"<style>{STYLE}</style>"
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{content}\n</body></html>\n'
-
-
-def answer(data: dict) -> str:
-    """Return the verdict as HTML: its first line, and the facts of the first finding, which follow it in the text."""
-    facts = data["findings"][0]["facts"] if data["findings"] else {}
-    rows = "".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts.items())
-    return f"<p>{marked(data['verdict'].splitlines()[0])}</p>" + (f"<table>{rows}</table>" if rows else "")
+    return "\n".join(body)
 
 
 def picture(data: dict) -> Iterable[str]:
@@ -68,24 +59,25 @@ def picture(data: dict) -> Iterable[str]:
     if not events:
         yield "<p>No forward pass, backward pass or step was seen.</p>"
         return
-    heads = "".join(
-        f'<th class="net">{escape(network["name"])}<br><span class="dim">{network["parameters"]:,}</span></th>'
-        for network in data["networks"]
-    )
+    heads = ""
+    for network in data["networks"]:
+        heads += f'<th class="net">{escape(network["name"])}<br><span class="dim">{network["parameters"]:,}</span></th>'
     many = ' class="many"' if len(data["networks"]) > 4 else ""
     yield f'<div class="scroll"><table{many}><tr><th>line</th><th>source</th><th class="what">event</th>{heads}</tr>'
     overwritten = bool(data["findings"]) and data["findings"][0]["kind"] == "overwritten"  # where forward passes count
-    rows = {line_of(event["place"]): number for number, event in enumerate(events)}
-    for number, event in enumerate(events):
+    for event in events:
         words = EVENTS[event["kind"]][0] + ", create_graph" * event["create_graph"] + ", raised" * event["raised"]
         cells = ""
         for name, word in event["cells"].items():
-            sources = wrong.get((*line_of(event["place"]), name))
-            accused = sources is not None and (event["kind"] != "forward" or overwritten)
-            cells += cell(event["kind"], name, word, accused, arrows(sources or {}, number, rows))
+            accused = (*line_of(event["place"]), name) in wrong and (event["kind"] != "forward" or overwritten)
+            cells += cell(event["kind"], name, word, accused)
         row = "raised" if event["raised"] else event["kind"]
-        yield f'<tr class="{row}" id="row{number}">{source(event["place"])}<td class="what">{words}</td>{cells}</tr>'
-        yield from term_rows(event)
+        yield f'<tr class="{row}">{source(whole(event["place"]))}<td class="what">{words}</td>{cells}</tr>'
+        for term in sorted(event["terms"], key=lambda term: not term["dead"]):
+            words = "term of the loss" + ", dead" * term["dead"]
+            cells = "".join(cell(event["kind"], name, word, term["dead"]) for name, word in term["cells"].items())
+            place = term["place"] or {"file": "", "line": 0, "code": term["name"]}
+            yield f'<tr class="term">{source(place)}<td class="what dim">{words}</td>{cells}</tr>'
     yield '</table></div><div class="legend">'
     for words, shape in EVENTS.values():
         yield f'<span class="here"><svg viewBox="0 0 20 20">{shape}</svg>{words}</span>'
@@ -94,51 +86,18 @@ def picture(data: dict) -> Iterable[str]:
     yield "</div>"
 
 
-def term_rows(event: dict) -> Iterable[str]:
-    """Yield a row for each term of the loss, dead ones first; after MOST_TERMS of them, one that unfolds the rest."""
-    terms = sorted(event["terms"], key=lambda term: not term["dead"])
-    places = [term["place"] or {"file": "", "line": 0, "code": term["name"]} for term in terms]
-    for term, place in zip(terms[:MOST_TERMS], places, strict=False):
-        words = "term of the loss" + ", dead" * term["dead"]
-        cells = "".join(cell(event["kind"], name, word, term["dead"]) for name, word in term["cells"].items())
-        yield f'<tr class="term">{source(place)}<td class="what dim">{words}</td>{cells}</tr>'
-    if rest := places[MOST_TERMS:]:
-        listing = "".join(f"<br><code>{escape(place['code'])}</code>" for place in rest)
-        folded = f"<details><summary>{len(rest)} more terms</summary>{listing}</details>"
-        yield f'<tr class="term"><td></td><td class="code" colspan="{2 + len(event["cells"])}">{folded}</td></tr>'
-
-
-def accused_cells(data: dict) -> dict[tuple[str, int, str], dict[tuple[str, int], bool]]:
-    """Return the cells that an error names, (file, line, network), each with the lines that its step's gradient is of.
-
-    Of an error about a step these are the networks that it steps on alone. A line is True if it ran in an earlier step.
-    """
+def accused_cells(data: dict) -> set[tuple[str, int, str]]:
+    """Return the cells that an error names: file, line, network; of a step, the networks that it steps on alone."""
     stepped = defaultdict(set)
     for event in data["events"]:
         if event["kind"] == "step":
             stepped[line_of(event["place"])] |= {name for name, word in event["cells"].items() if word == "here"}
-    cells = defaultdict(dict)
+    cells = set()
     for finding in data["findings"]:
         lines = [line_of(place) for place in finding["places"]] if finding["severity"] == "error" else []
-        guilty = {name for line in lines if line in stepped for name in stepped[line]} & {*finding["networks"]}
-        for line in lines:
-            sources = {}
-            if finding["kind"] in ("stale", "mixed") and line in stepped:
-                sources = {other: finding["kind"] == "stale" for other in lines if other not in stepped}
-            for network in guilty or finding["networks"]:
-                cells[(*line, network)].update(sources)
+        guilty = set().union(*(stepped[line] for line in lines if line in stepped)) & {*finding["networks"]}
+        cells |= {(*line, network) for line in lines for network in guilty or finding["networks"]}
     return cells
-
-
-def arrows(sources: dict[tuple[str, int], bool], number: int, rows: dict[tuple[str, int], int]) -> str:
-    """Return links from a step, in the row `number`, to the rows of the passes that its gradient comes from."""
-    links = ""
-    for line, earlier in sources.items():
-        if line in rows:
-            when = " of a step before" if earlier or rows[line] > number else ""
-            arrow = "↑" if rows[line] < number else "↓"
-            links += f'<a href="#row{rows[line]}">{arrow} line {line[1]}{when}</a>'
-    return links
 
 
 def line_of(place: dict) -> tuple[str, int]:
@@ -146,39 +105,40 @@ def line_of(place: dict) -> tuple[str, int]:
     return place["file"], place["line"]
 
 
-def cell(kind: str, network: str, word: str, wrong: bool, links: str = "") -> str:
+def cell(kind: str, network: str, word: str, wrong: bool) -> str:
     """Return the cell of a network in the row of an event: its mark, in the colour of what became of the gradient."""
     if word == "-":
         return '<td class="net"></td>'
     colour = "wrong" if wrong else word if word in MEANINGS else "here"
     label = escape(f"{EVENTS[kind][0]}: {network}" + ("" if colour == "here" else f", {colour}"))
     mark = f'<svg viewBox="0 0 20 20" role="img"><title>{label}</title>{EVENTS[kind][1]}</svg>'
-    return f'<td class="net {colour}">{mark}{links}</td>'
+    return f'<td class="net {colour}">{mark}</td>'
 
 
 def source(place: dict) -> str:
-    """Return the two cells that say where: file and line, and the code, or the whole statement that the line is of."""
-    where = f"{Path(place['file']).name}:{place['line']}" if place["file"] else ""
-    lines, whole, code = linecache.getlines(place["file"]), statement(*line_of(place)), place["code"]
-    cut = len(whole) > 1 or len(code) == 60
-    if cut and lines and lines[place["line"] - 1].strip().startswith(code):  # the line, and no expression on it
-        code = " ".join(line.strip() for line in lines[whole[0] - 1 : whole[-1]])
-    code = escape(code)
+    """Return the two cells that say where: file and line, and the code."""
+    where, code = f"{Path(place['file']).name}:{place['line']}" if place["file"] else "", escape(place["code"])
     via = f' <span class="dim">via {escape(place["via"])}</span>' if place.get("via") else ""
     return f'<td class="where">{escape(where)}</td><td class="code" title="{code}"><code>{code}</code>{via}</td>'
 
 
+def whole(place: dict) -> dict:
+    """Return a place with the whole statement as its code, where it has several lines."""
+    node = statement(*line_of(place))
+    return place | {"code": ast.unparse(node)} if node and node.lineno < node.end_lineno else place
+
+
 def one_step(events: list[dict]) -> list[dict]:
     """Return the events of the last whole training step, or, where they do not repeat, the last MOST_EVENTS of them."""
-    if any(event["raised"] for event in events):
-        return events[-MOST_EVENTS:]
-    keys = [(event["kind"], event["place"]["file"], event["place"]["line"]) for event in events]
-    for period in range(1, len(keys) // 2 + 1):
+    keys = [(event["kind"], *line_of(event["place"])) for event in events]
+    longest = 0 if any(event["raised"] for event in events) else len(keys) // 2
+    for period in range(1, longest + 1):
         if keys[-period:] == keys[-2 * period : -period]:
             # The step begins at the first line of the file in which it ends.
             starts = range(len(keys) - 2 * period + 1, len(keys) - period + 1)
             start = min(starts, key=lambda i: (keys[i][1] != keys[-1][1], keys[i][2], i))
-            return events[start : start + period][-MOST_EVENTS:]
+            events = events[start : start + period]
+            break
     return events[-MOST_EVENTS:]
 
 
@@ -199,15 +159,15 @@ def findings(found: list[dict]) -> Iterable[str]:
 
 def excerpts(places: list[dict]) -> Iterable[str]:
     """Yield the source around the lines of a finding, one block for lines that lie close together."""
-    by_file: dict[str, set[int]] = {}
+    by_file = defaultdict(set)
     for place in places:
-        by_file.setdefault(place["file"], set()).add(place["line"])
+        node = statement(*line_of(place))
+        by_file[place["file"]] |= {*range(node.lineno, node.end_lineno + 1)} if node else {place["line"]}
     for file, numbers in by_file.items():
         lines = linecache.getlines(file)
-        if not lines:
-            continue
-        numbers = {n for number in numbers for n in statement(file, number)}
-        around = {n + d for n in numbers for d in range(-CONTEXT, CONTEXT + 1) if 1 <= n + d <= len(lines)}
+        around = {
+            n + d for n in numbers for d in range(-CONTEXT, CONTEXT + 1) if 1 <= n + d <= len(lines)
+        }  # none without source
         yield f'<p class="dim">{escape(file)}</p><pre>'
         for n in sorted(around):
             gap = "" if n - 1 in around or n == min(around) else "...\n"
@@ -217,16 +177,13 @@ def excerpts(places: list[dict]) -> Iterable[str]:
 
 
 @cache
-def statement(file: str, line: int) -> range:
-    """Return the lines of the simple statement that a line belongs to, or the line itself."""
-    try:
-        nodes = ast.walk(ast.parse("".join(linecache.getlines(file))))
-    except SyntaxError:
-        return range(line, line + 1)
-    for node in nodes:
-        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno <= line <= node.end_lineno:
-            return range(node.lineno, node.end_lineno + 1)
-    return range(line, line + 1)
+def statement(file: str, line: int) -> ast.stmt | None:
+    """Return the simple statement that a line belongs to."""
+    with suppress(SyntaxError):
+        for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+            if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno <= line <= node.end_lineno:
+                return node
+    return None
 
 
 def marked(text: str) -> str:

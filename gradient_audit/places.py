@@ -1,14 +1,12 @@
 """Lines of code: of the user, of a library that the user called, of PyTorch and of this package."""
 
-import io
 import linecache
 import os
+import re
 import sys
 import sysconfig
-import tokenize
 import traceback
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -16,7 +14,6 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 OF_TORCH = (PACKAGE, f"{torch.__path__[0]}{os.sep}", "<frozen", "<eval_with_key")
@@ -91,8 +88,7 @@ def construction_place(thing: object) -> Place:
     outside = []  # of the constructor: the frames since the last `__init__` of the object
     for frame in frames():
         outside.append(frame)
-        first = frame.f_code.co_varnames[:1]
-        if frame.f_code.co_name == "__init__" and first and frame.f_locals.get(*first) is thing:
+        if frame.f_code.co_name == "__init__" and thing is frame.f_locals.get("self"):
             outside.clear()
     frame = next((frame for frame in outside if _origin(frame.f_code.co_filename) == "user"), outside[-1])
     return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name)
@@ -106,12 +102,6 @@ def expression_place(code: CodeType, instruction: int, line: int) -> Place:
         if None not in (first, last, begin, end):
             line, columns = first, (last, begin, end)
     return Place(code.co_filename, line, code.co_name, "", columns)
-
-
-def user_variables() -> Iterator[tuple[str, Tensor]]:
-    """Yield the user's variables that are tensors, innermost first."""
-    for frame in user_frames():
-        yield from ((name, value) for name, value in list(frame.f_locals.items()) if isinstance(value, Tensor))
 
 
 @cache
@@ -131,9 +121,4 @@ def _source(file: str, line: int, columns: tuple[int, int, int] | None) -> str:
         lines[-1] = lines[-1][:end]
         lines[0] = lines[0][begin:]
         return " ".join(b" ".join(lines).decode(errors="replace").split())
-    text = linecache.getline(file, line).strip()
-    with suppress(tokenize.TokenError, SyntaxError):  # the line may be the first of several
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                return text[: token.start[1]].rstrip()
-    return text
+    return re.split(r"\s+#", linecache.getline(file, line).strip())[0]

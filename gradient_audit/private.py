@@ -1,16 +1,16 @@
 """Whether PyTorch still has the private names that the audit uses: tried on a sum and an error of its own."""
 
-from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 
 import torch
 from torch import nn
 
 from gradient_audit.graph import storage_address
+from gradient_audit.lineage import Lineage
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.overwritten import trace_overwritten
-from gradient_audit.places import current_frames, current_place
 from gradient_audit.record import Pass, Record
 
 OPERATIONS = "forward passes, the terms of a loss and the lines of operations"
@@ -19,57 +19,55 @@ WAITING = "optimizers that never step"
 COMPILED = "whether a network is compiled"
 
 
+# Two losses, in lines that are not the audit's: a sum of two terms, and one of a tensor that is changed after its use.
+LOSSES = compile("loss = w.square().sum() + w.exp().sum()\nlost = w.exp()\nlost.mul_(2)", "<trial>", "exec")
+
+
 @cache
 def missing_parts() -> list[str]:
     """Return the parts of the answer that this version of PyTorch does not give."""
-    with torch.inference_mode(False), torch.enable_grad():
-        weight = nn.Parameter(torch.ones(2, device="cpu"))
-        details = Details(Record(), Networks(), lambda: None)
-        trials = {
-            OPERATIONS: lambda: _splits_sum(details, weight),
-            OVERWRITTEN: lambda: _traces_error(details, weight),
-            WAITING: lambda: torch.optim.SGD([weight]).step.hooked,
-            COMPILED: _knows_compiled_modules,
-        }
-        return [part for part, trial in trials.items() if not _succeeds(trial)]
+    trials = {
+        OPERATIONS: _splits_sum,
+        OVERWRITTEN: _traces_error,
+        WAITING: lambda: torch.optim.SGD([torch.ones(1, device="cpu")]).step.hooked,
+        COMPILED: _knows_compiled_modules,
+    }
+    missing = []
+    for part, trial in trials.items():
+        with torch.inference_mode(False), torch.enable_grad(), suppress(Exception):  # whatever a private name became
+            if trial():
+                continue
+        missing.append(part)
+    return missing
 
 
-def _succeeds(trial: Callable[[], object]) -> bool:
-    try:
-        return bool(trial())
-    except Exception:  # of any kind: it is not known what will become of a private name
-        return False
-
-
-def _splits_sum(details: Details, weight: nn.Parameter) -> bool:
-    """Return whether a sum is split into its terms, each with a place; under torch.func, too, a tensor has a memory."""
+def _watched_losses() -> tuple[Lineage, dict]:
+    details = Details(Record(), Networks(), lambda: None)
+    names = {"w": nn.Parameter(torch.ones(2, device="cpu"))}
     try:
         details.start()
-        code = compile(
-            "weight.square().sum() + weight.exp().sum()", "<trial>", "eval"
-        )  # lines that are not the audit's
-        loss = eval(code, {"weight": weight})
+        exec(LOSSES, names)
     finally:
         details.stop()
-    terms = details.lineage.terms_of([loss.grad_fn], current_frames()[0].f_code)
-    addresses = []
-    torch.func.vmap(lambda row: addresses.append(storage_address(row)) or row)(weight)
-    return len(terms) == 2 and all(term.place for term in terms) and addresses[0] == storage_address(weight)
+    return details.lineage, names
 
 
-def _traces_error(details: Details, weight: nn.Parameter) -> bool:
+def _splits_sum() -> bool:
+    """Return whether a sum is split into its terms, each with a place; under torch.func, too, a tensor has a memory."""
+    lineage, names = _watched_losses()
+    terms = lineage.terms_of([names["loss"].grad_fn], LOSSES)
+    addresses = [storage_address(names["w"])]
+    torch.func.vmap(lambda row: addresses.append(storage_address(row)) or row)(names["w"])
+    return len(terms) == 2 and all(term.place for term in terms) and addresses[0] == addresses[1]
+
+
+def _traces_error() -> bool:
     """Return whether an error "modified by an inplace operation" is traced to a reader, a writer and a tensor."""
-    details.start()
+    lineage, names = _watched_losses()
     try:
-        changed = weight.exp()
-        changed.mul_(2)
-    finally:
-        details.stop()
-    try:
-        torch.autograd.grad(changed.sum(), weight)
+        names["lost"].sum().backward()
     except RuntimeError as error:
-        event = Pass("backward", current_place())
-        blame = trace_overwritten(event, [changed.grad_fn], str(error), details.lineage, set())
+        blame = trace_overwritten(Pass("backward", None), [names["lost"].grad_fn], str(error), lineage, set())
     return bool(blame.storages and blame.readers and blame.writers)
 
 

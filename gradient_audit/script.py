@@ -16,7 +16,6 @@ from pathlib import Path
 from types import ModuleType
 from zipfile import is_zipfile
 
-import torch
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit import mistakes
@@ -30,8 +29,9 @@ from gradient_audit.watch import Watcher
 MANY = 10  # optimizers, on average as often as one alone
 MOST_STOPS = 5  # that a script may catch before the process is ended
 PYTHON = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebooks have it
-MAGIC = re.compile(r"\s*([%!?].*|[\w.*]+\?\??)\s*")  # `%time`, `!ls`, `?net`, `net??`
-ASSIGNED_MAGIC = re.compile(r"(\s*[\w.]+\s*=)\s*[!%].*")  # `files = !ls`
+# `%time`, `!ls`, `?net`, `net??`, `files = !ls`: the indent, and what is assigned to
+MAGIC = re.compile(r"^([ \t]*)(?:([\w.]+[ \t]*=)?[ \t]*[%!].*|\?.*|[\w.*]+\?\??[ \t]*)$", re.MULTILINE)
+MAGIC_OF_CELL = re.compile(r"()()%%.*", re.DOTALL)
 NOTHING_RAN = (
     " If it trains in processes that it starts, make it train in its own: these are not audited. Options that it needs "
     "in order to train come after its name."
@@ -45,8 +45,7 @@ class Stop(BaseException):
 class StepLimit:
     """Raises Stop after enough steps, and again if the script has caught it; after MOST_STOPS of them, it calls `end`.
 
-    Enough is `iterations` steps of every optimizer, or `limit` of one; without optimizers, as many backward passes of
-    each line, or `limit` in all.
+    Enough is `iterations` steps of every optimizer or `limit` of one; without any, such passes of each line, or in all.
     """
 
     def __init__(self, iterations: int, limit: int, end: Callable[[], None]):
@@ -56,7 +55,7 @@ class StepLimit:
         self.passes = 0
 
     def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
-        """Count a step of `optimizer`, or, if it is None, the passes so far; stop if it is the last one wanted."""
+        """Count a step of `optimizer`, or, if it is None, a pass that begins; stop after the last one wanted."""
         if self.stops or self.is_enough(watcher, optimizer):
             watcher.record.closed = True  # what a script does that has caught Stop is no training
             self.stops += 1
@@ -76,11 +75,9 @@ class StepLimit:
         if self.steps:
             return False
         passes = Counter(p.place for p in watcher.record.passes)
+        self.passes += 1  # by itself: an audit that has given up records none
         enough = passes and min(passes.values()) >= self.iterations and not watcher.find_optimizers()
-        if enough or self.passes >= self.limit:
-            return True
-        self.passes += 1  # an audit that has given up records none
-        return False
+        return enough or self.passes > self.limit
 
     def waiting_optimizers(self, watcher: Watcher) -> list[int]:
         """Return the optimizers that have not stepped, by number, without those whose parameters others step."""
@@ -94,14 +91,12 @@ class StepLimit:
         if not self.stops:
             return "The script ended by itself."
         if not self.steps:
-            return f"Stopped after {self.passes} backward passes; no optimizer had stepped."
+            return f"Stopped after {self.passes - 1} backward passes; no optimizer had stepped."
         if min(self.steps.values()) < self.iterations:
             late = (seen for seen in audit.optimizers_seen if seen["steps"] < self.iterations)
             names = joined(f"{seen['class']} of {joined(seen['networks'])}" for seen in late) or "another"
-            return (
-                f"Stopped after {self.limit} steps of one optimizer; {names} had not stepped {self.iterations} times. "
-                "`--limit` waits longer."
-            )
+            waited = f"{names} had not stepped {self.iterations} times. `--limit` waits longer."
+            return f"Stopped after {self.limit} steps of one optimizer; {waited}"
         return f"Stopped after {self.iterations} steps of every optimizer."
 
 
@@ -178,24 +173,19 @@ def code_cells(notebook: Path) -> Iterator[tuple[int, str]]:
     """Yield the code cells of a notebook, numbered from 1, without their magics, which are named on stderr."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     for number, cell in enumerate((cell for cell in cells if cell["cell_type"] == "code"), 1):
-        lines = "".join(cell["source"]).splitlines()
-        of_cell = "".join(lines[:1]).startswith("%%")  # a magic that takes the whole cell
-        for index, line in enumerate(lines if not _is_python("\n".join(lines)) else ()):
-            assigned = ASSIGNED_MAGIC.fullmatch(line)
-            if of_cell or assigned or MAGIC.fullmatch(line):
-                if index == 0 or not of_cell:
-                    print(f"note: {notebook.name}[{number}]: {line.strip()} is skipped", file=sys.stderr)
-                indent = line[: len(line) - len(line.lstrip())]
-                lines[index] = f"{assigned[1]} []" if assigned and not of_cell else f"{indent}pass"
-        yield number, "\n".join(lines) + "\n"
-
-
-def _is_python(source: str) -> bool:
-    try:
-        compile(source, "cell", "exec", PYTHON)
-    except SyntaxError:
-        return False
-    return True
+        source = "".join(cell["source"])
+        try:
+            compile(source, "cell", "exec", PYTHON)
+            magics = []
+        except SyntaxError:
+            magics = [*(MAGIC_OF_CELL if source.startswith("%%") else MAGIC).finditer(source)]
+        for magic in magics[::-1]:  # the lines keep their numbers
+            value = f"{magic[2]} []" if magic[2] else "pass"
+            source = f"{source[: magic.start()]}{magic[1]}{value}{source[magic.end() :]}"
+        for magic in magics:
+            line = magic[0].splitlines()[0].strip()
+            print(f"note: {notebook.name}[{number}]: {line} is skipped", file=sys.stderr)
+        yield number, source + "\n"
 
 
 def report_of(audit: GradientAudit, ending: str, trace: str) -> str:
@@ -219,8 +209,6 @@ def _name_mistake(mistake: mistakes.Mistake, rest: str) -> str:
 
 def _traceback_of_script(raised: BaseException) -> str:
     """Return the traceback without the frames of this package, and of those that called the script."""
-    of_compile = (str(Path(torch.__path__[0], name)) for name in ("_compile.py", "_dynamo/eval_frame.py"))
-    files = PACKAGE, "<frozen runpy>", runpy.__file__, *of_compile
-    hidden = "|".join(map(re.escape, files))
+    hidden = "|".join(map(re.escape, (PACKAGE, "<frozen runpy>", runpy.__file__)))
     trace = "".join(traceback.format_exception(raised))
     return re.sub(rf'^  File "(?:{hidden}).*\n(?:    .*\n)*', "", trace, flags=re.MULTILINE)

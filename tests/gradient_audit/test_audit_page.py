@@ -97,7 +97,7 @@ def d_keeps_the_gradient_of_g_loss(generator, discriminator, optimizer_g, optimi
         optimizer_d.zero_grad()
 
 
-def test_only_the_network_that_got_a_foreign_gradient_is_red_and_an_arrow_says_where_it_came_from():
+def test_only_the_network_that_got_a_foreign_gradient_is_red():
     data = audit_of(d_keeps_the_gradient_of_g_loss).data()
     assert {"mixed", "stale"} <= {finding["kind"] for finding in data["findings"]}
     reader = read(data)
@@ -112,10 +112,6 @@ def test_only_the_network_that_got_a_foreign_gradient_is_red_and_an_arrow_says_w
         for code in ("discriminator_loss(", "optimizer_d.step()", "generator_loss(")
     )
     assert red == {(d_backward, 1), (d_step, 1), (g_backward, 1)}  # the column of D alone
-    (links,) = ("".join(cells[4][1]) for kind, cells in reader.rows if kind == "step" and cells[4][0] == "net wrong")
-    assert f"↓ line {g_backward} of a step before" in links
-    assert f"line {d_backward}" in links
-    assert links.count("line") == 2
 
 
 def test_an_accused_line_that_is_not_in_the_last_step_comes_before_it(tmp_path):
@@ -133,8 +129,7 @@ def test_an_accused_line_that_is_not_in_the_last_step_comes_before_it(tmp_path):
 def test_the_page_loads_nothing_and_runs_nothing():
     reader = read(audit_of(textbook_detach).data() | {"script": "<script>alert(1).py", "ending": "<b>&"})
     assert not [tag for tag, _ in reader.tags if tag in ("script", "link", "img", "iframe", "object")]
-    assert not [name for _, attributes in reader.tags for name in attributes if name in ("src", "onload")]
-    assert all(attributes["href"].startswith("#") for _, attributes in reader.tags if "href" in attributes)
+    assert not [name for _, attributes in reader.tags for name in attributes if name in ("href", "src", "onload")]
     assert "url(" not in page(audit_of(textbook_detach).data())
     assert "<script>alert(1).py" in reader.text
 
