@@ -39,13 +39,6 @@ def test_every_gradient_and_weight_is_the_known_one_and_every_printed_equation_h
         assert eval(numbers.replace("^", "**")) == pytest.approx(float(value), abs=1e-4)
 
 
-def test_a_number_by_hand_that_is_not_autograd_s_ends_the_script():
-    gan = walkthrough.OneWeightGAN()
-    gan.discriminator(gan.noise).backward()
-    with pytest.raises(ArithmeticError, match="grad_d"):
-        gan.note("backward()", grad_d="3 * fake**2 * weight_d")
-
-
 def test_both_ways_are_printed_and_the_mistakes_named_are_in_the_catalogue(capsys):
     walkthrough.main(walkthrough.Options())
     printed = capsys.readouterr().out

@@ -39,15 +39,6 @@ def test_domains_are_digits_and_outlines_of_other_digits_judged_by_digits_held_o
     assert load_domains("mnist5k", 32).test_a.shape == (1000, 1, 32, 32)
 
 
-def test_outline_of_a_dot_is_the_ring_around_it():
-    image = torch.zeros(1, 1, 5, 5, dtype=torch.uint8)
-    image[0, 0, 2, 2] = 200
-    ring = torch.zeros(5, 5, dtype=torch.uint8)
-    ring[1:4, 1:4] = 200
-    ring[2, 2] = 0
-    assert outlines(image)[0, 0].equal(ring)
-
-
 def test_every_tenth_image_of_another_folder_is_held_out(tmp_path):
     folder = make_folder(tmp_path, images=(25, "L"))
     domains = load_domains(folder, 16)

@@ -1,8 +1,6 @@
 """A folder too big for memory is streamed: the same batches, read by threads that end with the run."""
 
 import os
-import pickle
-import random
 import shutil
 import signal
 import threading
@@ -76,14 +74,6 @@ def test_nothing_is_decoded_at_the_start_and_one_batch_starts_no_threads(folder,
     assert 1 <= threading.active_count() - before <= 4
     found.close()
     assert threading.active_count() == before
-
-
-def test_streaming_draws_nothing_from_the_global_generators(folder, monkeypatch):
-    torch.manual_seed(0)
-    before = torch.get_rng_state(), random.getstate(), pickle.dumps(np.random.get_state())
-    list(islice(batches(stream(folder, monkeypatch), 4, 0), 3))
-    assert torch.get_rng_state().equal(before[0])
-    assert (random.getstate(), pickle.dumps(np.random.get_state())) == before[1:]
 
 
 def test_a_run_whose_image_goes_bad_ends_with_a_line_that_names_it_and_keeps_its_checkpoint(

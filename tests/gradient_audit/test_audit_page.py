@@ -4,10 +4,9 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-from audited import audit_of, line_of, textbook_detach
+from audited import audit_of, textbook_detach
 from torch import nn
 
-from common.losses import discriminator_loss, generator_loss
 from gradient_audit import GradientAudit
 from gradient_audit.page import one_step, page
 
@@ -86,34 +85,6 @@ def test_every_finding_and_the_source_of_an_error_are_shown():
     assert "def no_zero_grad(generator" in reader.text
 
 
-def d_keeps_the_gradient_of_g_loss(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    fake = generator(z)
-    discriminator_loss(discriminator(real), discriminator(fake.detach())).backward()
-    optimizer_d.step()
-    optimizer_g.zero_grad()
-    generator_loss(discriminator(fake)).backward()
-    optimizer_g.step()
-    if z[0, 0] > 9:
-        optimizer_d.zero_grad()
-
-
-def test_only_the_network_that_got_a_foreign_gradient_is_red():
-    data = audit_of(d_keeps_the_gradient_of_g_loss).data()
-    assert {"mixed", "stale"} <= {finding["kind"] for finding in data["findings"]}
-    reader = read(data)
-    red = {
-        (cells[0][1][0].rpartition(":")[2], number)
-        for _, cells in reader.rows
-        for number, (kind, _) in enumerate(cells[3:])
-        if kind == "net wrong"
-    }
-    d_backward, d_step, g_backward = (
-        line_of(d_keeps_the_gradient_of_g_loss, code).rpartition(":")[2]
-        for code in ("discriminator_loss(", "optimizer_d.step()", "generator_loss(")
-    )
-    assert red == {(d_backward, 1), (d_step, 1), (g_backward, 1)}  # the column of D alone
-
-
 def test_an_accused_line_that_is_not_in_the_last_step_comes_before_it(tmp_path):
     data = audit_of(textbook_detach).data()
     count = len(one_step(data["events"]))
@@ -151,8 +122,3 @@ SETUP = [event("forward", 1), event("forward", 2)]
 @pytest.mark.parametrize("events", [STEP * 3, [*STEP * 3, *STEP[:1]], [*STEP * 3, *STEP[:2]], [*SETUP, *STEP * 3]])
 def test_one_step_is_the_last_whole_one_in_the_order_of_its_lines(events):
     assert one_step(events) == STEP
-
-
-@pytest.mark.parametrize("events", [SETUP + STEP, [*STEP * 2, event("backward", 9, raised=True)]])
-def test_events_that_do_not_repeat_or_that_raised_are_all_shown(events):
-    assert one_step(events) == events

@@ -17,7 +17,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from gradient_audit.__main__ import main
 from gradient_audit.findings import KINDS
-from gradient_audit.mistakes import Outcome, describe, does_as_described, load, match, names, observe
+from gradient_audit.mistakes import Outcome, does_as_described, load, match, names, observe
 from gradient_audit.mistakes.one_rank import one_rank
 
 ALL = [load(name) for name in names()]
@@ -47,12 +47,6 @@ def test_the_mistakes_that_a_text_names_exist(mistake):
 
 def test_the_mistakes_that_findings_name_exist():
     assert {name for kind in KINDS.values() for name in kind.mistakes} <= set(names())
-
-
-def test_the_printout_says_so_where_a_form_does_something_else():
-    mistake = load("data-edit")
-    assert "does something else here" in describe(replace(mistake, wrong=mistake.right))
-    assert "does something else here" not in describe(mistake)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Walks through z, what is written where, and runs whose networks `common/models.py` does not have."""
 
-import math
 import runpy
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 from common.data import to_uint8
 from common.errors import BadInput
 from scripts.tools import sample
-from scripts.tools.sample import Options, draw_noise, walk
+from scripts.tools.sample import Options
 
 
 def array(options, folder):
@@ -46,23 +45,6 @@ def test_a_run_that_translates_in_one_direction_is_not_taken_for_a_cyclegan(run,
     (tmp_path / "images.npz").unlink()
     change(run, lambda checkpoint: checkpoint.update(a_to_b={}))
     assert np.array_equal(array({"run": run, "count": 2}, tmp_path), expected)
-
-
-@pytest.mark.numerics
-def test_a_walk_starts_and_ends_at_points_of_its_own_and_turns_by_equal_angles():
-    start, end = torch.eye(4, dtype=torch.float64)[:2, None]
-    found = walk(start, end, 4)
-    angles = torch.tensor([0, 30, 60, 90], dtype=torch.float64) * math.pi / 180
-    assert found[0].equal(start[0])
-    assert torch.allclose(found, angles.cos()[:, None] * start + angles.sin()[:, None] * end, rtol=0, atol=1e-12)
-
-
-@pytest.mark.numerics
-def test_every_point_of_a_walk_is_as_likely_as_noise():
-    z = draw_noise(5 * 4000, 64, Options("run", interpolate=5)).view(4000, 5, 64)
-    variance = z.var((0, 2))
-    assert torch.allclose(variance, torch.ones(5), atol=0.02)  # seven standard errors; a straight line has 0.5 halfway
-    assert not z[0, 0].equal(z[1, 0])
 
 
 def test_the_rows_of_the_grid_are_the_walks_which_must_fill_it(run, tmp_path):
