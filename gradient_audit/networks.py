@@ -60,7 +60,7 @@ class FoundNetworks(Networks):
         self.known = WeakIdKeyDictionary()
         self.names = WeakIdKeyDictionary()
         self.unnamed = True  # whether there may be modules without a name
-        self.trained: set[nn.Module] = set()  # networks that were reached or stepped: a script that ends drops them
+        self.trained: dict[int, nn.Module] = {}  # by id, those reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
     def start(self, recorder: object) -> None:
@@ -109,7 +109,7 @@ class FoundNetworks(Networks):
         if not parameters <= self.covered:
             self.covered |= parameters
             self.recorder.find_optimizers()
-            self.trained |= {top for top in self.top_modules() if parameters & ids_of(top)}
+            self.trained |= {id(top): top for top in self.top_modules() if parameters & ids_of(top)}
 
     def top_modules(self) -> list[nn.Module]:
         """Return the modules that are part of no other, in order of construction."""
@@ -148,15 +148,16 @@ class FoundNetworks(Networks):
         losses = [
             record.keys_of(term.reached if term else p.reached) for p in record.passes for term in p.terms or [None]
         ]
-        parts = dict.fromkeys(part for top in self.top_modules() for part in _split(top, holders, losses))
-        ids = {part: ids_of(part) for part in parts}
+        # By id: a module may be compared by the user's own `==`.
+        parts = {id(part): part for top in self.top_modules() for part in _split(top, holders, losses)}
+        ids = {key: ids_of(part) for key, part in parts.items()}
         chosen, covered = set(), set()
         # A network of which only a part is used gives way to that part; a compiled one comes after the original.
-        for part in sorted(parts, key=lambda part: len(ids[part] - concerned)):
-            if new := (ids[part] & concerned) - covered:
+        for key in sorted(parts, key=lambda key: len(ids[key] - concerned)):
+            if new := (ids[key] & concerned) - covered:
                 covered |= new
-                chosen.add(part)
-        for part in (part for part in parts if part in chosen):
+                chosen.add(key)
+        for part in (part for key, part in parts.items() if key in chosen):
             name = self.names.get(part, type(part).__name__)
             while name in self.networks:
                 name += "'"
@@ -187,11 +188,11 @@ def _split(module: nn.Module, holders: dict[int, set[int]], losses: list[set[int
 
     holders: the optimizers of a parameter, by its id. losses: the ids of those that each reaches.
     """
-    children = {child: ids_of(child) for child in module.children()}
+    children = [(child, ids_of(child)) for child in module.children()]
     owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}
-    trained = [ids for ids in children.values() if any(ids & loss for loss in losses)]
+    trained = [ids for _, ids in children if any(ids & loss for loss in losses)]
     heads = any(0 < sum(bool(ids & loss) for ids in trained) < len(trained) <= HEADS for loss in losses)
     heads &= all(holders[key] for ids in trained for loss in losses for key in ids & loss)
     if list(nn.Module.parameters(module, recurse=False)) or not (heads or len(owners) > 1):
         return [module]
-    return [part for child in children for part in _split(child, holders, losses)]
+    return [part for child, _ in children for part in _split(child, holders, losses)]

@@ -149,7 +149,7 @@ class Record:
     accounts: dict[int, Account] = field(default_factory=dict)  # by the id of the parameter
     optimizers: dict[int, Optimizer] = field(default_factory=dict)  # by number: the newest that was known by it
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
-    bare: dict[int, tuple[int, list[int], bool]] = field(default_factory=dict)  # leaf: optimizer, shape, never fed
+    bare: dict[int, tuple] = field(default_factory=dict)  # plain leaf: optimizer, shape, sum of values, never changed
     overwritten: list[Overwritten] = field(default_factory=list)
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places

@@ -39,7 +39,7 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
             text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
             cure = "Give each parameter to the optimizer once: `list(dict.fromkeys(parameters))`."
             yield finding("twice", facts.networks_of(numbers), text, [[*steps.places][-1]], cure)
-        for shape in (shape for number, shape, never in facts.record.bare.values() if never and number == key):
+        for shape in (shape for number, shape, _, never in facts.record.bare.values() if never and number == key):
             text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
             yield finding("unreached", (), text, steps.places)
     for network, ids in facts.numbers.items():

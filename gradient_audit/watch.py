@@ -424,9 +424,12 @@ class Watcher:
         taken = defaultdict(set)
         for parameter in parameters_of(optimizer):
             if (account := self.record.accounts.get(id(parameter))) is None:
-                if type(parameter) is Tensor and parameter.requires_grad:
-                    never = bare.get(id(parameter), (0, [], True))[2] and parameter.grad is None
-                    bare[id(parameter)] = number, list(parameter.shape), never
+                if type(parameter) is Tensor:
+                    # A step of the user's own may write to what needs no gradient, also without a version.
+                    value = 0.0 if parameter.requires_grad else parameter.detach().double().sum().item()
+                    *_, before, never = bare.get(id(parameter), (value, True))
+                    never = never and parameter.grad is None and value == before
+                    bare[id(parameter)] = number, list(parameter.shape), value, never
                 continue
             if account.passes or parameter.grad is not None:
                 self.detect_cleared_gradient(account, parameter, stepping=True)
