@@ -101,7 +101,6 @@ def test_the_page_loads_nothing_and_runs_nothing():
     reader = read(audit_of(textbook_detach).data() | {"script": "<script>alert(1).py", "ending": "<b>&"})
     assert not [tag for tag, _ in reader.tags if tag in ("script", "link", "img", "iframe", "object")]
     assert not [name for _, attributes in reader.tags for name in attributes if name in ("href", "src", "onload")]
-    assert "url(" not in page(audit_of(textbook_detach).data())
     assert "<script>alert(1).py" in reader.text
 
 

@@ -13,6 +13,7 @@ from scripts import cyclegan
 from scripts.cyclegan import train_step, translation_error
 
 LR = 2e-4
+ROUNDING = 1e-11  # of ten steps in float64 through instance normalisation, which divides by deviations
 
 
 def make(dtype):
@@ -32,9 +33,6 @@ def parameters(*networks):
 
 def optimizers_of(networks):
     return [torch.optim.SGD(parameters(*pair), lr=LR) for pair in (networks[:2], networks[2:])]
-
-
-ROUNDING = 1e-11  # of ten steps in float64 through instance normalisation, which divides by deviations
 
 
 class Reference:

@@ -225,7 +225,7 @@ def test_a_run_that_another_process_continues_before_the_lock_is_taken_goes_on_f
     monkeypatch.setattr(Run, "enter_folder", late)
     steps = steps_of(tmp_path, 9, resume=run)
     assert next(steps)[0] == 6
-    assert load(run)["options"]["steps"] == 9  # kept even if this process is killed now
+    assert load(run)["options"]["steps"] == 9  # even if it is killed now
 
 
 # What stops a run: a loss that is not finite, a full disk, Ctrl-C as it starts; and no closed output does.
