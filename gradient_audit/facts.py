@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from torch import nn
 
 from gradient_audit.cells import numbers_by_network
-from gradient_audit.findings import KINDS, Finding, joined
+from gradient_audit.findings import KINDS, Finding
 from gradient_audit.graph import parameters_of
 from gradient_audit.places import Place
 from gradient_audit.record import Pass, Record
@@ -47,7 +47,8 @@ class Facts:
     def is_fed_by(self, p: Pass, other: str) -> bool:
         """Whether the loss was computed from what the network computed, and has no graph to it."""
         inside = any(module() is self.networks[other] for module, _ in p.outputs)
-        return not inside and bool((p.values - p.reached) & self.numbers[other].keys())
+        ids = self.numbers[other].keys()
+        return bool(p.values & ids) and not (inside or p.reached & ids)
 
     def leads_on(self, p: Pass, network: str) -> bool:
         """Whether the gradient goes on, through the network, to another one that the pass moved."""
@@ -72,5 +73,5 @@ def finding(
     kind: str, networks: Iterable[str], text: str, places: Iterable[Place], cure: str = "", *, doubtful: bool = False
 ) -> Finding:
     """Return a finding; {} in the text stands for the networks."""
-    networks, text = tuple(networks), text.replace("{}", joined(networks))
-    return Finding(kind, networks, text, tuple(dict.fromkeys(places)), cure or KINDS[kind].cure, doubtful=doubtful)
+    places, cure = tuple(dict.fromkeys(places)), cure or KINDS[kind].cure
+    return Finding(kind, tuple(networks), text, places, cure, doubtful=doubtful)

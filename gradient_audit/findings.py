@@ -65,9 +65,6 @@ KINDS = {
     "shared": Kind(
         "question", "Give each optimizer the parameters of its own network alone, unless both are to move them."
     ),
-    "held": Kind(
-        "question", "If it is to learn, call `requires_grad_(True)` on it; if not, leave it out of the optimizer."
-    ),
     "renewed": Kind(
         "question", "Make it once, before the loop, unless each one is for another task; or load its `state_dict()`."
     ),
@@ -102,9 +99,8 @@ class Finding:
     holds a parameter.
     Questions: `meant?`: one pass moved networks of two players. `unused`: a number was computed with a graph that no
     backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand, and on another.
-    `shared`: an optimizer holds two networks, of which another one holds one. `held`: it holds the last layers of a
-    network, which are frozen. `renewed`: it was made anew, and its state was lost. `unaveraged`: a
-    DistributedDataParallel got gradients without its forward pass.
+    `shared`: an optimizer holds two networks, of which another one holds one. `renewed`: it was made anew, and its
+    state was lost. `unaveraged`: a DistributedDataParallel got gradients without its forward pass.
     Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a network, or of its first layers,
     without an optimizer. `graph`: a graph was built for nothing; or a parameter was written to with a graph.
     """

@@ -5,7 +5,7 @@ import traceback
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
-from itertools import islice
+from itertools import islice, permutations
 from types import FrameType, FunctionType, ModuleType, TracebackType
 
 from torch import Tensor, nn
@@ -144,12 +144,11 @@ class FoundNetworks(Networks):
         # A network outside of the training, as an average of weights is, whose forward passes build graphs.
         modules = [module for event in record.forwards if event.graph and (module := event.module()) is not None]
         concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
-        # What each term of a loss reaches.
-        losses = [
-            record.keys_of(term.reached if term else p.reached) for p in record.passes for term in p.terms or [None]
-        ]
+        # What each loss reaches, and each of its terms.
+        losses = [record.keys_of(p.reached) for p in record.passes]
+        terms = [record.keys_of(term.reached) for p in record.passes for term in p.terms]
         # By id: a module may be compared by the user's own `==`.
-        parts = {id(part): part for top in self.top_modules() for part in _split(top, holders, losses)}
+        parts = {id(part): part for top in self.top_modules() for part in _split(top, holders, losses, terms)}
         ids = {key: ids_of(part) for key, part in parts.items()}
         chosen, covered = set(), set()
         # A network of which only a part is used gives way to that part; a compiled one comes after the original.
@@ -183,16 +182,21 @@ def _contents(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield from [(f"{name}.{key}", item) for key, item in list(attributes.items())]
 
 
-def _split(module: nn.Module, holders: dict[int, set[int]], losses: list[set[int]]) -> list[nn.Module]:
+def _split(module: nn.Module, holders: dict[int, set[int]], *losses: list[set[int]]) -> list[nn.Module]:
     """Split a module into its children if these have different optimizers, or if a loss reaches only some of them.
 
-    holders: the optimizers of a parameter, by its id. losses: the ids of those that each reaches.
+    holders: the optimizers of a parameter, by its id. losses: the ids of those that each reaches, then those that each
+    term of a loss reaches.
     """
     children = [(child, ids_of(child)) for child in module.children()]
     owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}
-    trained = [ids for _, ids in children if any(ids & loss for loss in losses)]
-    heads = any(0 < sum(bool(ids & loss) for ids in trained) < len(trained) <= HEADS for loss in losses)
-    heads &= all(holders[key] for ids in trained for loss in losses for key in ids & loss)
+    reached = ({frozenset(i for i, (_, ids) in enumerate(children) if ids & loss) for loss in each} for each in losses)
+    whole, terms = reached
+    # A term that compares features of the first layers, as a vocoder's, makes no heads: each of these has its own term.
+    heads = any(one - other and other - one for one, other in permutations(terms, 2))
+    heads |= any(other and one - other for one, other in permutations(whole, 2))
+    heads &= len(set().union(*whole)) <= HEADS
+    heads &= all(holders[key] for _, ids in children for loss in losses[0] for key in ids & loss)
     if list(nn.Module.parameters(module, recurse=False)) or not (heads or len(owners) > 1):
         return [module]
-    return [part for child, _ in children for part in _split(child, holders, losses)]
+    return [part for child, _ in children for part in _split(child, holders, *losses)]

@@ -13,45 +13,45 @@ from gradient_audit.record import Pass
 
 def owners(facts: Facts) -> Iterator[Finding]:
     """Yield what no optimizer holds, and the gradients that none used."""
-    passes = facts.record.passes
-    wasted: dict[tuple[str, Place], dict[int, set[int]]] = defaultdict(dict)
-    for number, p in enumerate(passes):
-        for network, ids in facts.numbers.items():
+    reached = set().union(*(p.reached for p in facts.record.passes))
+    for network, ids in facts.numbers.items():
+        wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
+        for number, p in enumerate(facts.record.passes):
             unused = (p.reached & ids.keys()).difference(facts.excused, p.used)
             if unused and not p.raised:
-                wasted[network, p.place][number] = unused
-    unfrozen = set()
-    reached = set().union(*(p.reached for p in passes))
-    for network, ids in facts.numbers.items():
-        ownerless = ids.keys() & reached - facts.owned
-        ownerless -= facts.fed  # stepped by hand
-        if not ownerless or not facts.optimizers:  # without any optimizer, no parameter is expected to have one
-            continue
-        here = {place: unused for (name, place), unused in wasted.items() if name == network}
-        numbers = {number for unused in here.values() for number in unused}
-        count = facts.count_of(ownerless, network)
-        cure, judged = "", [passes[number] for number in numbers]
-        to_train = _is_led_to(facts, network, judged) or any(p.reached <= ids.keys() for p in judged)
-        if not ids.keys() & facts.owned and here and not to_train:
-            text = f"no optimizer holds {network}, and it gets gradients, {len(numbers)}x."
-            twin = any(term.dead and term.reached & ids.keys() for p in judged for term in p.terms)
-            if not twin and not any(facts.leads_on(p, network) for p in judged):  # a target
-                calls = [event for event in facts.record.forwards if event.module() is facts.networks[network]]
-                here = [event.place for event in calls if event.in_loss] or here
-                cure = "Compute it under `torch.no_grad()`, or freeze the network, `network.requires_grad_(False)`."
-        elif here and _is_backbone(facts, ids, ownerless):
-            text = f"no optimizer holds {count} of {network}, which get gradients."
-        else:
-            holders = facts.holders_of(network) or [*facts.accounts_of]
-            makers = [facts.networks[network], *(facts.optimizers[number] for number in holders)]
-            made = [p for o, p in facts.record.made.items() if any(o is maker for maker in makers)]
-            yield finding("ownerless", (network,), f"{count} of {network} are held by no optimizer.", made)
-            continue
-        unfrozen.add(network)
-        yield finding("unfrozen", (network,), text, here, cure)
-    for (network, place), unused in wasted.items():
-        if network not in unfrozen:
-            yield _wasted_gradients(facts, network, place, unused)
+                wasted[p.place][number] = unused
+        ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed)  # not stepped by hand, either
+        kind = None
+        if ownerless and facts.optimizers:  # without any optimizer, no parameter is expected to have one
+            found = _ownerless(facts, network, ownerless, wasted)
+            kind = found.kind
+            yield found
+        for place, unused in wasted.items() if kind != "unfrozen" else ():
+            count = facts.count_of(set().union(*unused.values()), network)
+            text = f"{count} of {{}} got gradients that no optimizer used, {len(unused)}x."
+            yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
+
+
+def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict[Place, dict[int, set[int]]]) -> Finding:
+    """Return the finding for parameters that no optimizer holds: of a judge, or of first layers, it is waste."""
+    ids, cure, places = facts.numbers[network], "", [*wasted]
+    numbers = set().union(*wasted.values())
+    judged = [facts.record.passes[number] for number in numbers]
+    to_train = _is_led_to(facts, network, judged) or any(p.reached <= ids.keys() for p in judged)
+    text = f"{facts.count_of(ownerless, network)} of {{}} are held by no optimizer."
+    if wasted and not ids.keys() & facts.owned and not to_train:
+        text = f"no optimizer holds {{}}, which gets gradients, {len(numbers)}x."
+        twin = any(term.dead and term.reached & ids.keys() for p in judged for term in p.terms)
+        if not twin and not any(facts.leads_on(p, network) for p in judged):  # a target
+            calls = [event for event in facts.record.forwards if event.module() is facts.networks[network]]
+            places = [event.place for event in calls if event.in_loss] or places
+            cure = "Compute it under `torch.no_grad()`, or freeze the network, `network.requires_grad_(False)`."
+    elif not (wasted and _is_backbone(facts, ids, ownerless)):
+        holders = facts.holders_of(network) or [*facts.accounts_of]
+        makers = [facts.networks[network], *(facts.optimizers[number] for number in holders)]
+        made = [p for o, p in facts.record.made.items() if any(o is maker for maker in makers)]
+        return finding("ownerless", (network,), text, made)
+    return finding("unfrozen", (network,), text, places, cure)
 
 
 def _is_backbone(facts: Facts, names: dict[int, str], ownerless: set[int]) -> bool:
@@ -69,18 +69,16 @@ def _is_led_to(facts: Facts, network: str, passes: list[Pass]) -> bool:
     return any(facts.leads_through(p, name, network) for p in alike for name in trained)
 
 
-def _wasted_gradients(facts: Facts, network: str, place: Place, unused: dict[int, set[int]]) -> Finding:
-    """Return the finding for gradients of a network that no optimizer used. unused: parameters, by pass."""
-    count = facts.count_of(set().union(*unused.values()), network)
-    text = f"{count} of {network} got gradients that no optimizer used, {len(unused)}x."
+def _cure_of_waste(facts: Facts, network: str, unused: dict[int, set[int]]) -> str:
+    """Return the cure for gradients of a network that no optimizer used. unused: parameters, by pass."""
+    if not facts.steps:
+        return "No optimizer stepped during the audit: audit whole steps."
     cure = KINDS["wasted"].cure
     if any(facts.leads_on(facts.record.passes[number], network) for number in unused):
         cure = LIMIT + "."  # `detach()` there would cut off those whom the loss is for
-    if not facts.steps:
-        cure = "No optimizer stepped during the audit: audit whole steps."
-    elif all(n in facts.by_number[k].passes for n, numbers in unused.items() for k in numbers):
+    if all(n in facts.by_number[k].passes for n, numbers in unused.items() for k in numbers):
         cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
-    return finding("wasted", (network,), text, [place], cure)
+    return cure
 
 
 def plain_leaves(facts: Facts) -> Iterator[Finding]:
@@ -102,20 +100,11 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
         yield finding("ownerless", (network,), text, where, cure)
 
 
-def doubtful_holders(facts: Facts) -> Iterator[Finding]:
-    """Yield the optimizers that hold what is another's, or what cannot move."""
-    stepping = {key: held for key, held in facts.accounts_of.items() if key in facts.steps}
-    for key, mine in stepping.items():
-        others = [{*held} for other, held in stepping.items() if other != key]
-        networks = facts.networks_of(mine)
-        shared = [n for n in networks if any(held & facts.numbers[n].keys() for held in others)]
-        places = facts.steps[key].places
+def shared_networks(facts: Facts) -> Iterator[Finding]:
+    """Yield the optimizers that hold two networks, of which another one that steps holds one, too."""
+    stepping = {key: facts.networks_of(held) for key, held in facts.accounts_of.items() if key in facts.steps}
+    for key, networks in stepping.items():
+        shared = [n for n in networks if any(n in held for other, held in stepping.items() if other != key)]
         if shared and len(shared) < len(networks):
             text = f"an optimizer holds {joined(networks)}, and another one holds {joined(shared)}, too."
-            yield finding("shared", networks, text, places)
-        frozen = [n for n in mine if not facts.by_number[n].stepped]
-        if 0 < len(frozen) < len(mine) and frozen == mine[-len(frozen) :]:  # the last layers, not the first
-            for network in facts.networks_of(frozen):
-                count = facts.count_of({*frozen}, network)
-                text = f"{count} of {network} are frozen, and an optimizer holds them; it does not move them."
-                yield finding("held", (network,), text, places)
+            yield finding("shared", networks, text, facts.steps[key].places)

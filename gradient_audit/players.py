@@ -15,33 +15,31 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
     """Yield the passes that moved networks of two players, and the steps that added them to other passes."""
     passes = facts.record.passes
     crossed = [list(_groups_crossed(facts, p)) for p in passes]
-    mixed: dict[tuple[str, ...], list[Place]] = defaultdict(list)
-    added: dict[tuple[str, ...], set[str]] = defaultdict(set)  # of a group: the networks that stepped on a sum
+    mixed: dict[tuple[str, ...], tuple[list[Place], set[str]]] = defaultdict(lambda: ([], set()))  # and who stepped
     meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
     proved: set[tuple[str, ...]] = set()
-    mixed_places: set[Place] = set()
     for key, steps in facts.steps.items():
         for summed, (numbers, place) in steps.sums.items():
             if all(crossed[number] for number in summed):  # one loss in several batches
                 continue
-            for number in sorted(summed):
-                for group in crossed[number]:
-                    mine = {name for name in group if key in group[name] and numbers & facts.numbers[name].keys()}
-                    others = [name for name in group if key not in group[name]]
-                    if mine and others:
-                        mixed_places.add(passes[number].place)
-                        mixed[tuple(group)] += [passes[number].place, place]
-                        added[tuple(group)] |= mine
-                        if not _may_be_meant(facts, passes[number], summed, mine, others):
-                            proved.add(tuple(group))
-    for p, groups in zip(passes, crossed, strict=True):
-        for group in groups if p.place not in mixed_places else ():
-            meant[tuple(group)].append(p.place)
-    for networks, places in mixed.items():
-        names = joined(name for name in networks if name in added[networks])
+            for p, group in ((passes[number], group) for number in sorted(summed) for group in crossed[number]):
+                mine = {name for name in group if key in group[name] and numbers & facts.numbers[name].keys()}
+                others = [name for name in group if key not in group[name]]
+                if mine and others:
+                    places, added = mixed[tuple(group)]
+                    places += [p.place, place]
+                    added |= mine
+                    if not _may_be_meant(facts, p, summed, mine, others):
+                        proved.add(tuple(group))
+    for networks, (places, added) in mixed.items():
+        names = joined(name for name in networks if name in added)
         text = f"`backward()` also wrote gradients into {names}. They were not cleared, so `step()` used the sum "
         text += "of two losses."
         yield finding("mixed", networks, text, places, doubtful=networks not in proved)
+    told = {place for places, _ in mixed.values() for place in places}
+    for p, groups in zip(passes, crossed, strict=True):
+        for group in groups if p.place not in told else ():
+            meant[tuple(group)].append(p.place)
     for networks, places in meant.items():
         text = "one `backward()` wrote gradients into {}, which have different optimizers, and both stepped on them."
         yield finding("meant?", networks, text, places)

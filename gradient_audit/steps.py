@@ -12,12 +12,10 @@ class Steps:
     """The steps of one optimizer, or those by hand, `p.data.add_(p.grad, alpha=-lr)`."""
 
     places: Counter = field(default_factory=Counter)
-    before: int = -1  # the number of passes before the last step
     fed: set[int] = field(default_factory=set)  # the parameters that had a gradient at least once
-    stale: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (pass, step)
     sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (parameters, step)
-    twice: dict[tuple[Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # (here, first)
-    repeated: set[Place] = field(default_factory=set)  # steps with no backward pass since the one before
+    faults: dict[tuple[str, Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # kind, where
+    repeated: set[Place] = field(default_factory=set)  # steps whose gradients had all been used
 
 
 def steps_of(record: Record) -> dict[int, Steps]:
@@ -38,33 +36,31 @@ def steps_of(record: Record) -> dict[int, Steps]:
             if event.reached:
                 found[HAND].places[event.place] += 1
                 found[HAND].fed |= event.reached
-        elif event.kind == "step" and not (event.inner and _is_repeated(event, first)):
-            _add(found[event.optimizer], event, first, record.passes)
+        elif event.kind == "step":
+            repeated = all((p, n) in first for passes, numbers in event.taken.items() for p in passes for n in numbers)
+            if not (event.inner and repeated):  # as the optimizer inside of another one, SAM's
+                _add(found[event.optimizer], event, first, record.passes)
+                found[event.optimizer].repeated |= {event.place} if repeated else set()
     for p in record.passes:
         p.users = {user: numbers for user, numbers in p.users.items() if numbers}
     return dict(found)
 
 
-def _is_repeated(event: Step, first: dict) -> bool:
-    """Whether another step has used all these gradients: an optimizer inside another one, as in SAM."""
-    used = (any((p, number) in first for p in passes) for passes, numbers in event.taken.items() for number in numbers)
-    return all(used)
-
-
 def _add(steps: Steps, event: Step, first: dict, passes: list[Pass]) -> None:
+    steps.places[event.place] += 1
     for taken, numbers in event.taken.items():
         steps.fed |= numbers
         for p in taken:
             passes[p].users[event.optimizer] |= numbers
+            old = {number for number in numbers if (p, number) in first}
             for number in numbers:
                 user, place = first.setdefault((p, number), (event.optimizer, event.place))
                 if user != event.optimizer:
-                    steps.twice[event.place, place].add(number)
-                elif p < steps.before:
-                    steps.stale[passes[p].place, event.place].add(number)
+                    steps.faults["twice", event.place, place].add(number)
+                elif number in old:
+                    steps.faults["stale", passes[p].place, event.place].add(number)
         if len(taken) > 1:
             steps.sums.setdefault(taken, (set(), event.place))[0].update(numbers)
-    if steps.before == event.before:
-        steps.repeated.add(event.place)
-    steps.before = event.before
-    steps.places[event.place] += 1
+            climbed = [p for p in sorted(taken) if passes[p].users.get(CLIMB, set()) & numbers]
+            if climbed and len(climbed) < len(taken):
+                steps.faults["reused", event.place, passes[climbed[0]].place] |= numbers

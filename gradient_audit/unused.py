@@ -33,7 +33,9 @@ def unused_graphs(facts: Facts) -> Iterator[Finding]:
         what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
         names = [name for name in facts.numbers if name in times]
         text = f"{what} {joined(names)} built a graph that no backward pass came through, {max(times.values())}x."
-        lost = kind == "grad" or any(event.scalar and not event.in_loss for _, event in pairs)
+        # Where the value went on into a loss, as fakes for D do, a number on the way is no loss.
+        fed = any(facts.is_fed_by(p, name) for p in facts.record.passes for name in names)
+        lost = kind == "grad" or (not fed and any(event.scalar and not event.in_loss for _, event in pairs))
         yield finding("unused" if lost else "graph", names, text, [place])
     if facts.record.grown:
         text = "parameters were written to with a graph, which grows with each write and holds its memory."

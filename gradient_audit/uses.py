@@ -1,39 +1,25 @@
 """Steps on gradients that are too old, used twice or missing; optimizers that never step or are made anew."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
-from gradient_audit.places import Place
-from gradient_audit.record import CLIMB
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
+FAULTS = {
+    "stale": "an optimizer of {} stepped again on gradients that it had already used.",
+    "twice": "two optimizers stepped on the same gradients of {}.",
+    "reused": "a gradient of {} was used by hand, and a step added it to another one.",
+}
 
 
 def wrong_steps(facts: Facts) -> Iterator[Finding]:
     """Yield the steps on gradients that are too old, another optimizer's, counted twice, or that never come."""
-    passes = facts.record.passes
     for key, steps in facts.steps.items():
-        for places, numbers in steps.stale.items():
-            if places[1] in steps.repeated:
-                text = "an optimizer of {} stepped again, and no backward pass had come between."
-                cure = "Call `step()` once after each `backward()`."
-                yield finding("stale", facts.networks_of(numbers), text, places[::-1], cure)
-            else:
-                text = "an optimizer of {} stepped on gradients older than its own last step."
-                yield finding("stale", facts.networks_of(numbers), text, places)
-        reused: dict[tuple[Place, Place], set[int]] = defaultdict(set)
-        for summed, (numbers, place) in steps.sums.items():
-            climbed = [passes[n] for n in sorted(summed) if passes[n].users.get(CLIMB, set()) & numbers]
-            if climbed and len(climbed) < len(summed):
-                reused[place, climbed[0].place] |= numbers
-        for places, numbers in reused.items():
-            text = "a gradient of {} was used by hand, and a step added it to another one."
-            yield finding("reused", facts.networks_of(numbers), text, places)
-        for places, numbers in steps.twice.items():
-            text = "two optimizers stepped on the same gradients of {}."
-            yield finding("twice", facts.networks_of(numbers), text, places)
+        for (kind, *places), numbers in steps.faults.items():
+            places = places[::-1] if kind == "stale" and places[1] in steps.repeated else places  # it is the step that is too many
+            yield finding(kind, facts.networks_of(numbers), FAULTS[kind], places)
         times = Counter(facts.accounts_of.get(key, ()))
         if numbers := {number for number in times if times[number] > 1}:
             text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
@@ -49,11 +35,11 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
             count = facts.count_of(missing, network)
             text = f"{count} of {network} had no gradient whenever their optimizer stepped"
             places = [place for s in of_it for place in s.places]
-            cut = any(missing & p.values - p.reached for p in passes)
+            cut = any(missing & p.values - p.reached for p in facts.record.passes)
             if cut or missing == {n for n in ids if facts.by_number[n].stepped}:
                 yield finding("unreached", (network,), f"{text}.", places)
                 continue
-            cleared = any(missing & p.reached for p in passes)
+            cleared = any(missing & p.reached for p in facts.record.passes)
             why = "it was cleared between `backward()` and `step()`" if cleared else "no loss was computed from them"
             cure = "If they are held still, or not in use, on purpose, this is right."
             yield finding("unreached", (network,), f"{text}: {why}.", places, cure, doubtful=True)

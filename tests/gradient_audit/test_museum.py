@@ -32,7 +32,9 @@ def expected(script):
 
 def found(done):
     """The findings that were printed, in the same form; a mistake has the line of the pass that raised."""
-    shown = {(severity, kind, place) for kind, severity, place in SHOWN.findall(done.stdout)}
+    told = SHOWN.findall(done.stdout)
+    assert all(told.count(waste) == 1 for waste in told if waste[1] == "waste"), done.stdout  # a line, one waste
+    shown = {(severity, kind, place) for kind, severity, place in told}
     for name in re.findall("This is the mistake `(.+?)`", done.stdout):
         raised = re.findall(r"^\| `(\S+) .*` raised +\|", done.stdout, re.MULTILINE)
         shown |= {("mistake", name, place) for place in raised}

@@ -3,7 +3,7 @@
 https://github.com/Lornatang/ESRGAN-PyTorch/issues/39
 """
 # expects: error idle at "d_loss.backward()"
-# expects: error stale at "g_loss.backward("
+# expects: error stale at "g_optimizer.step()  # again"
 
 import torch
 from torch import nn
@@ -24,4 +24,4 @@ for _ in range(12):
     d_optimizer.zero_grad()
     d_loss = bce(d_model(high), torch.ones(2, 1)) + bce(d_model(sr.detach()), torch.zeros(2, 1))
     d_loss.backward()
-    g_optimizer.step()
+    g_optimizer.step()  # again
