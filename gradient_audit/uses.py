@@ -18,7 +18,8 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
     """Yield the steps on gradients that are too old, another optimizer's, counted twice, or that never come."""
     for key, steps in facts.steps.items():
         for (kind, *places), numbers in steps.faults.items():
-            places = places[::-1] if kind == "stale" and places[1] in steps.repeated else places  # it is the step that is too many
+            if kind == "stale" and places[1] in steps.repeated:  # it is the step that is too many
+                places.reverse()
             yield finding(kind, facts.networks_of(numbers), FAULTS[kind], places)
         times = Counter(facts.accounts_of.get(key, ()))
         if numbers := {number for number in times if times[number] > 1}:
