@@ -62,14 +62,14 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
 
 
 class Normalised(nn.Module):
-    """Gives a weight a Schatten norm of order 32, about its largest singular value, of 1.25: it bounds D's slope."""
+    """Gives a weight a Schatten norm of order 32, about its largest singular value, of 1.3: it bounds D's slope."""
 
     def forward(self, weight):
         """Return the normalised weight."""
         gram = weight.flatten(1) @ weight.flatten(1).T
         scale = torch.linalg.matrix_norm(gram)
         square = scale * torch.linalg.matrix_norm(torch.linalg.matrix_power(gram / scale, 8)) ** (1 / 8)
-        return weight * (1.25 / square.sqrt())
+        return weight * (1.3 / square.sqrt())
 
 
 def networks(image_shape):
@@ -86,7 +86,7 @@ def networks(image_shape):
         nn.utils.parametrize.register_parametrization(layer, "weight", Normalised())
 
     up = [nn.Linear(Z_DIM, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
-    nn.init.orthogonal_(up[0].weight, gain=3.5)
+    nn.init.orthogonal_(up[0].weight, gain=3)
     up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]  # normalises each sample by itself, unlike batch normalisation
     upsample = nn.Upsample(scale_factor=2, mode="bilinear" if image_shape[2] > 32 else "nearest")
