@@ -91,7 +91,7 @@ MISTAKES = (
     Mistake(
         "sigmoid-twice",
         "D ends with a sigmoid, and its loss takes logits",
-        "D's loss is flat at 0.69 while the samples get better, slowly: the FID is twice that of `healthy`",
+        "D's loss is flat at 0.69 and both probabilities are 0.5, from the first steps on; the samples stay grey noise",
         "end D with its last linear layer; the loss applies the sigmoid itself",
         (
             (REAL, "real_logits, fake_logits = discriminator(real).sigmoid(), discriminator(fake.detach()).sigmoid()"),
@@ -126,7 +126,7 @@ MISTAKES = (
     Mistake(
         "no-zero-grad",
         "zero_grad() is never called",
-        "all curves swing, then D's loss and D(G(z)) fall to 0.03, and G's loss rises above 3; the samples are black",
+        "all curves swing; in the end D's loss is above 2 and D(G(z)) near 0.8; the samples are blots, much alike",
         "call zero_grad() before each backward pass, or at the start of the step",
         ((D_ZERO, ""), (G_ZERO, "")),
     ),
@@ -154,14 +154,14 @@ MISTAKES = (
     Mistake(
         "d-too-fast",
         "D's learning rate is 20 times the default",
-        "D's loss is flat at 0.69 for 400 steps; the FID is twice that of `healthy`",
+        "D's loss is flat at 0.69 for 400 steps; the FID is nearly twice that of `healthy`",
         "lower `--lr-d`; D's rate is G's by default",
         arguments=("--lr-d", f"{20 * RATE:g}"),
     ),
     Mistake(
         "g-too-fast",
         "G's learning rate is 20 times the default",
-        "G's loss begins above 2 and ends as that of `healthy`; the FID is nearly twice as high",
+        "G's loss is near 1 for 300 steps and ends as that of `healthy`; the FID is 1.6 times as high",
         "lower `--lr`; judge the samples, not the losses",
         arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE:g}"),
     ),
