@@ -116,8 +116,6 @@ class Details(_python_dispatch.TorchDispatchMode):
     def note_need(self, event: Built, _gradients: tuple) -> None:
         """Note that a pass has come through the graph of an event."""
         event.needed = True
-        if self.call and self.call.kind == "grad" and isinstance(event, Forward):
-            self.call.through.append(event.module)
 
     def outputs_in(self, roots: list) -> list[tuple[weakref.ref, set[int]]]:
         """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""

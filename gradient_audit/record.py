@@ -78,7 +78,6 @@ class Pass(Built):
     outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # leaves in no network that got a gradient
     read: bool = False  # whether the script computed something from the gradients
-    through: list[weakref.ref] = field(default_factory=list, repr=False)  # modules whose output autograd.grad came to
 
     @property
     def used(self) -> set[int]:
