@@ -93,7 +93,7 @@ class GradientAudit:
         stopped, self.record.closed = self.record.closed, bool(self.record.failure)
         self._settle(trace)
         self._watcher.find_optimizers()
-        self.record = self._watcher.stop()
+        self._watcher.stop()
         self.missing = self.record.missing
         self._judge(ended=self._limit is None or not (stopped or kind))
         if failure := self.record.failure:

@@ -38,10 +38,6 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: Numbers)
                 continue
         elif isinstance(event, Pass):
             event.cells = words(event.reached, event.used, "read" if event.number is None else "wasted", numbers)
-            through = {id(module()) for module in event.through}
-            for name, cell in event.cells.items():
-                if cell == "-" and id(networks[name]) in through:  # a frozen network has no parameters there
-                    event.cells[name] = "read"
             for term in event.terms:
                 term.cells = words(event.reached & term.reached, event.used & term.reached, "wasted", numbers)
         else:

@@ -36,3 +36,16 @@ def replace(hooks: ExitStack, owner: object, name: str, function: Callable) -> N
     """Replace an attribute of a class or module until `hooks` is closed."""
     hooks.callback(setattr, owner, name, getattr(owner, name))
     setattr(owner, name, function)
+
+
+def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable) -> None:
+    """Have `note` called after each call of a function, with its first argument, until `hooks` is closed."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def watched(*args, **kwargs):
+        result = original(*args, **kwargs)
+        note(*args[:1])
+        return result
+
+    replace(hooks, owner, name, watched)

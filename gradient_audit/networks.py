@@ -13,7 +13,7 @@ from torch.nn.modules import module as registration
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import ids_of, parameters_of
-from gradient_audit.guard import guarded, replace
+from gradient_audit.guard import guarded, watch_calls
 from gradient_audit.places import PACKAGE, construction_place, frames
 
 HEADS = 6  # more children than that are layers
@@ -68,13 +68,7 @@ class FoundNetworks(Networks):
         recorder.hooks.callback(registration.register_module_parameter_registration_hook(self.add).remove)
         recorder.hooks.callback(registration.register_module_module_registration_hook(self.join).remove)
         # A hook on every forward pass would find copies, too, but torch.compile would trace it into each graph.
-        setstate = nn.Module.__setstate__
-
-        def watched_setstate(module, state):
-            setstate(module, state)
-            self.add_copy(module)
-
-        replace(recorder.hooks, nn.Module, "__setstate__", watched_setstate)
+        watch_calls(recorder.hooks, nn.Module, "__setstate__", self.add_copy)
 
     @guarded
     def add(self, module: nn.Module, *_: object) -> None:

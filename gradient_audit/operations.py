@@ -11,45 +11,43 @@ from torch import nn
 from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradient_audit.graph import nodes_of, parameters_of, storage_address, tensors_in
-from gradient_audit.guard import guarded, replace
+from gradient_audit.guard import guarded, watch_calls
 from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_callers, current_frames, current_place
 from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 
 
-class Details:
+class Details(_python_dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
-    def __init__(self, record: Record, networks: Networks, before_forward: Callable[[], None]):
-        self.record, self.networks = record, networks
-        self.before_forward = before_forward  # called before each forward pass that is not part of another
+    def __init__(self, record: Record, networks: Networks, open_accounts: Callable[[], None]):
+        super().__init__()
+        self.record, self.networks, self.open_accounts = record, networks, open_accounts
         self.lineage = Lineage(record.accounts)
         self.active = False
         self.thread: int | None = None  # the one that is watched; None: the first that trains
         self.steps = 0  # of optimizers, that run
         self.call: Pass | None = None  # of autograd, that runs
         self.forwards: list[list[Forward]] = []  # for each forward pass that runs, those recorded inside of it
-        self.node_hooks: list = []
+        self.node_hooks = ExitStack()  # removes them
         self.outputs: dict[int, Built] = {}  # of a node's sequence number: the event whose output it made
         self.hooks = ExitStack()  # removes those that `start` adds
-        self.mode = _Operations(self.note_operation)
 
     def start(self) -> None:
         _python_dispatch._get_current_dispatch_mode()  # a PyTorch without it raises before the mode is entered
         for kind in (Optimizer, nn.Module):
-            replace(self.hooks, kind, "zero_grad", self.watched_zero_grad(kind.zero_grad))
+            watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
         self.hooks.callback(registration.register_module_forward_pre_hook(self.begin_forward).remove)
         self.hooks.callback(registration.register_module_forward_hook(self.end_forward, always_call=True).remove)
         self.active = True
-        self.mode.__enter__()
+        self.__enter__()
 
     def stop(self) -> None:
-        self.pause()
-        self.active = False
+        with self.paused():
+            self.active = False
         self.hooks.close()
 
     def is_elsewhere(self) -> bool:
@@ -57,52 +55,39 @@ class Details:
         of_autograd = self.call and isinstance(threading.current_thread(), threading._DummyThread)
         return self.thread not in (None, threading.get_ident()) and not of_autograd
 
-    def pause(self) -> bool:
-        """Stop watching operations, as autograd's and the optimizers' own; return whether they were watched."""
-        watching = self.active and _python_dispatch._get_current_dispatch_mode() is self.mode
-        if watching:
-            self.mode.__exit__(None, None, None)
-        return watching
-
-    def resume(self) -> None:
-        if self.active:
-            self.mode.__enter__()
-
     @contextmanager
     def paused(self) -> Iterator[None]:
-        watching = self.pause()
+        """Watch no operations, as autograd's own."""
+        watching = self.active and _python_dispatch._get_current_dispatch_mode() is self
+        if watching:
+            self.__exit__(None, None, None)
         try:
             yield
         finally:
-            if watching:
-                self.resume()
+            if watching and self.active:
+                self.__enter__()
 
-    def watched_zero_grad(self, original: Callable) -> Callable:
-        @functools.wraps(original)
-        def zero_grad(of, *args, **kwargs):
-            if self.active and not torch.compiler.is_compiling() and not self.is_elsewhere():
-                self.note_zero_grad(of)
-            return original(of, *args, **kwargs)
-
-        return zero_grad
+    def is_watching(self) -> bool:
+        return not (self.call or torch.compiler.is_compiling() or self.is_elsewhere())
 
     @guarded
     def note_zero_grad(self, of: Optimizer | nn.Module) -> None:
-        parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
-        event = Event("zero_grad", current_place(), reached=self.record.numbers_of(parameters))
-        self.record.events.append(event)
+        if self.is_watching():
+            parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
+            reached = self.record.numbers_of(parameters)
+            self.record.events.append(Event("zero_grad", current_place(), reached=reached))
 
     @guarded
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
-        if not (torch.compiler.is_compiling() or self.call or self.is_elsewhere()):
+        if self.is_watching():
             if not self.forwards:
-                self.before_forward()
+                self.open_accounts()
             self.forwards.append([])
 
     @guarded
     def end_forward(self, module: nn.Module, _args: tuple, output: object) -> None:
         """Record a forward pass of a network, or one that is not part of another."""
-        if torch.compiler.is_compiling() or self.call or not self.forwards or self.is_elsewhere():
+        if not self.forwards or not self.is_watching():
             return
         parts = self.forwards.pop()
         tried = type(module).__module__.startswith("torch.nn.utils.")  # a parametrization is, when it is made
@@ -123,7 +108,7 @@ class Details:
         event.callers = current_callers()
         for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
             hook = functools.partial(self.note_need, event)
-            self.node_hooks.append(node.register_prehook(hook))
+            self.node_hooks.callback(node.register_prehook(hook).remove)
             event.graph.append(weakref.ref(hook))
             self.outputs[node._sequence_nr()] = event
 
@@ -131,20 +116,16 @@ class Details:
     def note_need(self, event: Built, _gradients: tuple) -> None:
         """Note that a pass has come through the graph of an event."""
         event.needed = True
-        if self.call and self.call.kind == "grad" and isinstance(event, Forward):
-            self.call.through.append(event.module)
 
     def outputs_in(self, roots: list) -> list[tuple[weakref.ref, set[int]]]:
         """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""
-        made = [(node, event) for node in nodes_of(roots) if (event := self.outputs.get(node._sequence_nr()))]
-        for _, event in made:
-            event.in_loss = True  # of a forward pass, whether or not its pass comes through them
-        several = len(made) > 1  # else nothing leads through one module to another
-        return [
-            (e.module, self.lineage.reach([node])[0] if several else set())
-            for node, e in made
-            if isinstance(e, Forward)
-        ]
+        outputs = []
+        for node in nodes_of(roots):
+            if event := self.outputs.get(node._sequence_nr()):
+                event.in_loss = True  # of a forward pass, whether or not its pass comes through them
+                if isinstance(event, Forward):
+                    outputs.append((event.module, self.lineage.reach([node])[0]))
+        return outputs
 
     def note_numbers(self, result: object, sources: int) -> None:
         """Note of the forward passes among the sources that a number with a graph was computed from their output."""
@@ -152,10 +133,20 @@ class Details:
             for number in numbers_in(FORWARD, sources):
                 self.record.forwards[number].scalar = True
 
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.note_operation(function, args, result)
+        return result
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Keep torch.compile from refusing to compile under this mode."""
+        return True
+
     @guarded
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
-        if self.call or self.steps or torch.compiler.is_compiling():
+        if self.steps or not self.is_watching():
             return
         written, read = self.lineage.note(function, args, result, current_frames()[0])
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
@@ -168,25 +159,7 @@ class Details:
             if parameter is not None and storage_address(parameter) in written:
                 passes = frozenset(call.number for call in calls if account.number in call.reached)
                 place = current_place()
-                event = next(reversed(self.record.events), None)
-                if event is None or (event.kind, event.place) != ("hand", place):
-                    event = Step("hand", place)
-                    self.record.events.append(event)
-                event.reached.add(account.number)
-                event.taken[passes - {None}] = event.taken.get(passes - {None}, frozenset()) | {account.number}
-
-
-class _Operations(TorchDispatchMode):
-    def __init__(self, note: Callable[[Callable, tuple, object], None]):
-        super().__init__()
-        self.note = note
-
-    @classmethod
-    def is_infra_mode(cls) -> bool:
-        """Keep torch.compile from refusing to compile under this mode."""
-        return True
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        self.note(function, args, result)
-        return result
+                if not (events := self.record.events) or (events[-1].kind, events[-1].place) != ("hand", place):
+                    events.append(Step("hand", place))
+                events[-1].reached.add(account.number)
+                events[-1].taken[passes - {None}].add(account.number)

@@ -19,10 +19,10 @@ HIDDEN = (
 )
 
 
-def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage, raised: set[int]) -> Overwritten:
+def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) -> Overwritten:
     """Find the tensors that fit the error of a pass, who read them and who wrote them.
 
-    raised: the accounts whose version the audit raised. Raises AttributeError for nodes that keep tensors elsewhere.
+    Raises AttributeError for nodes that keep tensors elsewhere.
     """
     now, expected = map(int, MESSAGE.search(message).groups())
     blame = Overwritten(event)
@@ -38,15 +38,14 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage, 
             for account, parameter in accounts:
                 if storage_address(parameter) == storage:
                     blame.accounts.add(account.number)
-                    blame.writers += [place for version, place in account.steps if version > expected]
-                    blame.hidden |= account.number in raised
+                    blame.hidden |= account.raised
             variables = [item for frame in user_frames() for item in list(frame.f_locals.items())]
             for name, value in variables[::-1]:  # the innermost last
                 if isinstance(value, Tensor) and storage_address(value) == storage and value._version == now:
                     blame.storages[storage] = f"`{name}`"
             writes = [w for w in lineage.writes if w.storage == storage and expected <= w.version < now]
             blame.writers += [write.place for write in writes]
-            blame.operations |= {write.name for write in writes}
+            blame.operations |= {write.name for write in writes} - {""}
     blame.ahead = lineage.reach(roots)[0]
     return blame
 

@@ -92,7 +92,7 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
     }
     places: dict[tuple[str, str], list[Place]] = defaultdict(list)
     for p in facts.record.passes:
-        for leaf in () if p.read else p.filled & attributes.keys():
+        for leaf in () if p.read else {id(ref()) for ref in p.loose} & attributes.keys():
             places[attributes[leaf]].append(p.place)
     for (network, name), where in places.items():
         text = f"the tensor {network}.{name} gets gradients, but it is no nn.Parameter and no optimizer holds it."

@@ -67,7 +67,7 @@ def _traces_error() -> bool:
     try:
         names["lost"].sum().backward()
     except RuntimeError as error:
-        blame = trace_overwritten(Pass("backward", None), [names["lost"].grad_fn], str(error), lineage, set())
+        blame = trace_overwritten(Pass("backward", None), [names["lost"].grad_fn], str(error), lineage)
     return bool(blame.storages and blame.readers and blame.writers)
 
 

@@ -1,7 +1,7 @@
 """The record of what happened under an audit: plain data, filled by `watch`, read by `judge`."""
 
 import weakref
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
@@ -76,10 +76,8 @@ class Pass(Built):
     terms: list[Term] = field(default_factory=list)
     values: set[int] = field(default_factory=set, repr=False)  # parameters behind its loss, with a graph or without
     outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
-    loose: list[weakref.ref] = field(default_factory=list, repr=False)  # the leaves that are in no network
-    filled: set[int] = field(default_factory=set, repr=False)  # those of them that got a .grad, by id
+    loose: list[weakref.ref] = field(default_factory=list, repr=False)  # leaves in no network that got a gradient
     read: bool = False  # whether the script computed something from the gradients
-    through: list[weakref.ref] = field(default_factory=list, repr=False)  # modules whose output autograd.grad came to
 
     @property
     def used(self) -> set[int]:
@@ -91,7 +89,7 @@ class Step(Event):
     """A step of an optimizer, or a write by hand ("hand", then "step")."""
 
     optimizer: int = HAND  # its number
-    taken: dict[frozenset, frozenset] = field(default_factory=dict, repr=False)  # parameters, by the passes they took
+    taken: dict[frozenset, Set] = field(default_factory=lambda: defaultdict(set), repr=False)  # parameters, by passes
     before: int = 0  # the passes until then
     inner: bool = False  # whether it runs inside another one
 
@@ -107,15 +105,15 @@ class Account:
     version: int = 0
     zero: bool = False
     stepped: bool = False  # its optimizer stepped while it required a gradient
-    replaced: bool = False  # the script puts tensors computed from the gradient in its place
-    version_before: int = 0  # before the step that is running
-    steps: deque = field(default_factory=lambda: deque(maxlen=8))  # (version after the step, place of the step)
-    hook: object = None
+    fresh: bool = False  # a pass has added to it since the last step
+    version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
+    raised: bool = False  # the audit has raised the version in place of an optimizer
+    hook: object = None  # what removes it
 
 
 @dataclass
 class Write:
-    """An in-place operation: the storage, the version before, what did it and where."""
+    """An in-place operation: the storage, the version before, its name ("" for an optimizer's step) and where."""
 
     storage: int
     version: int
@@ -149,7 +147,7 @@ class Record:
     accounts: dict[int, Account] = field(default_factory=dict)  # by the id of the parameter
     optimizers: dict[int, Optimizer] = field(default_factory=dict)  # by number: the newest that was known by it
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
-    bare: dict[int, tuple] = field(default_factory=dict)  # plain leaf: optimizer, shape, sum of values, never changed
+    bare: dict[int, list] = field(default_factory=dict)  # plain leaf: optimizer, shape, sum of values, never changed
     overwritten: list[Overwritten] = field(default_factory=list)
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places

@@ -14,9 +14,9 @@ def dead_passes(facts: Facts) -> Iterator[Finding]:
     """Yield the passes that reached nothing that is trained."""
     lost = []
     for p in facts.record.passes:
-        loose = {id(leaf) for ref in p.loose if (leaf := ref()) is not None}
+        loose = {id(ref()) for ref in p.loose}
         # A gradient of a plain tensor may be read, as FGSM reads that of images.
-        serves = p.reached or loose & facts.held or (p.filled and p.read)
+        serves = p.reached or loose & facts.held or (p.loose and p.read)
         if p.detailed and not (p.raised or serves):
             lost.append(p.place)
     for place in dict.fromkeys(lost):

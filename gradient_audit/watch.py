@@ -5,7 +5,6 @@ import gc
 import os
 import threading
 import weakref
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from itertools import count
@@ -19,14 +18,14 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, storage_address, tensors_in
-from gradient_audit.guard import guarded, replace
-from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of_kind
+from gradient_audit.guard import guarded, replace, watch_calls
+from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
 from gradient_audit.places import construction_place, current_frames, current_place
 from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
-from gradient_audit.record import Account, Built, Pass, Record, Step
+from gradient_audit.record import Account, Built, Pass, Record, Step, Write
 
 Limit = Callable[["Watcher", Optimizer | None], None]
 """Called before each backward pass, with None, and after each step; what it raises ends the script under the audit."""
@@ -51,15 +50,13 @@ class Watcher:
         self.numbers = count(1)  # of accounts and optimizers
         self.new_parameters = True  # whether there may be parameters without an account
         self.writes_gradients = False  # the script writes to gradients in place
-        self.hides_writes = False  # and behind their versions
-        self.raised_versions: set[int] = set()  # accounts whose version the audit has raised in place of an optimizer
-        self.resumes: list[bool] = []  # of the steps that run: whether the details go on after them
+        self.reads_gradients = True  # the audit reads their values: at first, and in such scripts
         self.watched_in_detail = 0  # passes; of those of one step's closure, one
-        self.closure_calls = 0  # of the step that runs
+        self.closures = 0  # of steps, that run
+        self.pauses = ExitStack()  # of the details, while steps run: their operations are no computation of a loss
         self.optimizer_numbers = WeakIdKeyDictionary()
-        self.constructed: dict[tuple, tuple[int, int]] = {}  # by line and parameters: the number, the passes until then
+        self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
         self.sets: dict[frozenset[int], frozenset[int]] = {}  # those of parameters that many events share
-        self.originals = torch.autograd.backward, torch.autograd.grad, torch.compile
         self.hooks = ExitStack()  # removes them
 
     def start(self) -> None:
@@ -74,11 +71,11 @@ class Watcher:
     def add_hooks(self) -> None:
         self.record.missing = missing_parts()
         self.networks.start(self)
-        # A compiled function may call these; `disable` keeps them out of its graph.
-        replace(self.hooks, torch.autograd, "backward", torch.compiler.disable(self.watched_backward))
-        replace(self.hooks, torch.autograd, "grad", torch.compiler.disable(self.watched_grad))
-        replace(self.hooks, torch, "compile", self.watched_compile)
-        replace(self.hooks, Optimizer, "__init__", self.watched_init(Optimizer.__init__))
+        self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
+        self.watch_autograd("grad", self.begin_grad, self.end_grad)
+        watch_calls(self.hooks, Optimizer, "__init__", self.note_construction)
+        # The details' hooks and modes would change what is compiled.
+        watch_calls(self.hooks, torch, "compile", lambda *_: self.details.stop())
         for hook in (
             register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)),
             register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)),
@@ -86,26 +83,22 @@ class Watcher:
             registration.register_module_module_registration_hook(self.expect_parameters),
         ):
             self.hooks.callback(hook.remove)
-        inner = (part for module in self.networks.modules() for part in module.modules())
-        if OPERATIONS not in self.record.missing and not any(
-            hasattr(part, "_orig_mod") or part._compiled_call_impl for part in inner
-        ):
+        modules = (part for module in self.networks.modules() for part in module.modules())
+        compiled = any(hasattr(module, "_orig_mod") or module._compiled_call_impl for module in modules)
+        if OPERATIONS not in self.record.missing and not compiled:
             self.details.start()
 
-    def stop(self) -> Record:
-        """Look at the gradients a last time, remove the hooks, and return the record."""
+    def stop(self) -> None:
+        """Look at the gradients a last time, and remove the hooks."""
         self.details.stop()
         self.complete_record()
         self.remove_hooks()
-        return self.record
 
     def remove_hooks(self) -> None:
         Watcher.watching, self.details.thread = None, -1  # that of no thread
         self.details.stop()
+        self.details.node_hooks.close()
         self.hooks.close()
-        for hook in [*self.details.node_hooks, *(account.hook for account in self.record.accounts.values())]:
-            if hook:
-                hook.remove()
 
     @guarded
     def complete_record(self) -> None:
@@ -114,8 +107,7 @@ class Watcher:
             event.gone = bool(event.graph) and not any(node() for node in event.graph)
         parameters = (account.parameter() for account in self.record.accounts.values())
         grown = {storage_address(p) for p in parameters if p is not None and p.grad_fn is not None}
-        last_writes = {write.storage: write.place for write in self.lineage.writes}
-        self.record.grown = [place for storage, place in last_writes.items() if storage in grown]
+        self.record.grown = [*{w.storage: w.place for w in self.lineage.writes if w.storage in grown}.values()]
 
     def expect_parameters(self, *_: object) -> None:
         self.new_parameters = True
@@ -124,26 +116,17 @@ class Watcher:
     def find_optimizers(self) -> list[Optimizer]:
         """Return the optimizers that stepped or hold a watched parameter; wrappers, whose `step` has no hooks, not."""
         self.open_accounts()
-        kinds = {kind for kind in _subclasses(Optimizer) if getattr(getattr(kind, "step", None), "hooked", False)}
-        loose = (leaf for p in self.record.passes for ref in p.loose if (leaf := ref()) is not None)
-        concerned = {*self.record.accounts, *map(id, loose)}
-        for thing in [thing for thing in gc.get_objects() if type(thing) in kinds]:
-            if any(id(p) in concerned for p in parameters_of(thing)):
+        concerned = {*self.record.accounts, *(id(ref()) for p in self.record.passes for ref in p.loose)}
+        for thing in [thing for thing in gc.get_objects() if issubclass(type(thing), Optimizer)]:
+            hooked = getattr(type(thing).step, "hooked", False)
+            if hooked and any(id(p) in concerned for p in parameters_of(thing)):
                 self.record.optimizers.setdefault(self.number_of(thing), thing)
         return list(self.record.optimizers.values())
 
     def number_of(self, optimizer: Optimizer) -> int:
-        if optimizer not in self.optimizer_numbers:  # made before the audit began
+        if optimizer not in self.optimizer_numbers:
             self.optimizer_numbers[optimizer] = next(self.numbers)
         return self.optimizer_numbers[optimizer]
-
-    def watched_init(self, original: Callable) -> Callable:
-        @functools.wraps(original)
-        def init(optimizer, *args, **kwargs):
-            original(optimizer, *args, **kwargs)
-            self.note_construction(optimizer)
-
-        return init
 
     @guarded
     def note_construction(self, optimizer: Optimizer) -> None:
@@ -151,14 +134,11 @@ class Watcher:
         self.record.made[optimizer] = place = construction_place(optimizer)
         self.open_accounts()
         alike = place, self.shared(self.record.numbers_of(parameters_of(optimizer)))
-        number, passes = self.constructed.get(alike, (0, 0))
-        if alike[1] and passes < len(self.record.passes):
+        if alike in self.constructed and alike[1]:
+            self.optimizer_numbers[optimizer] = number = self.constructed[alike]
             self.record.renewed[number] += 1
             self.record.optimizers[number] = optimizer
-        else:
-            number = next(self.numbers)
-        self.constructed[alike] = number, len(self.record.passes)
-        self.optimizer_numbers[optimizer] = number
+        self.constructed[alike] = self.number_of(optimizer)
 
     def shared(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the set of these numbers that other events have, too: a long training has few."""
@@ -187,25 +167,19 @@ class Watcher:
             account = accounts[key] = Account(next(self.numbers), reference)
         if account.hook is None and parameter.requires_grad and parameter.is_leaf:
             note = functools.partial(self.note_gradient, account.number)
-            account.hook = parameter.register_post_accumulate_grad_hook(note)
+            account.hook = self.hooks.callback(parameter.register_post_accumulate_grad_hook(note).remove)
 
     @guarded
     def note_gradient(self, number: int, parameter: Tensor) -> None:
         if parameter.requires_grad and self.details.call and not self.details.is_elsewhere():
             self.details.call.reached.add(number)
 
-    @property
-    def reads_gradients(self) -> bool:
-        """Whether the values of gradients are read: at first, and in scripts that write to them."""
-        return self.hides_writes or self.watched_in_detail <= DETAILED
-
     def look_at_parameters(self) -> None:
         """See which have been made or unfrozen, and whose gradient has been cleared, since the last look."""
         self.open_accounts()
         for account in list(self.record.accounts.values()):
             if (parameter := account.parameter()) is not None:
-                if account.hook is None:
-                    self.open_account(parameter)
+                self.open_account(parameter)
                 if account.passes:
                     self.detect_cleared_gradient(account, parameter)
 
@@ -218,73 +192,67 @@ class Watcher:
         grad = parameter.grad
         if grad is None:
             account.passes = set()
-            return
-        if account.grad is None or account.grad() is not grad:
+        elif account.grad is None or account.grad() is not grad:
             if self.details.active:
-                calls = numbers_in(CALL, self.lineage.sources_of([grad]))
-                numbers = {self.number_of_pass(self.record.calls[call], account) for call in calls}
-                account.replaced = bool(numbers)
-                account.passes = numbers
-            elif not account.replaced:  # after the detailed passes, what these have shown holds
+                account.passes = self.passes_behind(grad, account)
+            elif not account.fresh:
                 account.passes = set()
             account.grad, account.version, account.zero = weakref.ref(grad), grad._version, is_zero(grad)
-            return
-        if grad._version != account.version:
-            self.writes_gradients = True
-            cleared = (not account.zero or not stepping) and is_zero(grad)
-        else:
-            cleared = self.reads_gradients and not account.zero and is_zero(grad)
-            self.hides_writes |= cleared
-        if cleared:
-            account.passes = set()
+        elif (written := grad._version != account.version) or self.reads_gradients:
+            cleared = is_zero(grad) and (not account.zero or (written and not stepping))
+            self.writes_gradients |= written or cleared
+            if cleared:
+                account.passes = set()
 
-    def number_of_pass(self, call: Pass, account: Account) -> int:
-        """Return the number of a call of autograd among the passes; autograd.grad is one if its result is a `.grad`."""
-        if call.number is None:
-            call.number, call.reached = len(self.record.passes), set()
-            self.record.passes.append(call)
-            self.watched_in_detail += not self.closure_calls
-        if call.kind == "grad":
-            call.reached.add(account.number)
-        return call.number
-
-    def add_pass(self, account: Account, number: int, calls: dict[int, int]) -> None:
-        """Record that pass `number` has added to the gradient. calls: what the passes are as sources."""
-        parameter = account.parameter()
-        grad = None if parameter is None else parameter.grad
-        if grad is None:  # a hook of the user's has used and cleared it already
-            account.passes = set()
-            return
-        account.passes.add(number)
-        account.grad, account.version = weakref.ref(grad), grad._version
-        account.zero = (self.reads_gradients or self.writes_gradients) and is_zero(grad)
-        if self.details.active:
-            self.lineage.begin_gradient(grad, sum(calls.get(number, 0) for number in account.passes))
+    def passes_behind(self, grad: Tensor, account: Account) -> set[int]:
+        """Return the passes that a tensor was computed from; a call of autograd.grad becomes one."""
+        calls = [self.record.calls[number] for number in numbers_in(CALL, self.lineage.sources_of([grad]))]
+        for call in calls:
+            if call.number is None:
+                call.number, call.reached = len(self.record.passes), set()
+                self.record.passes.append(call)
+                self.watched_in_detail += not self.closures
+            if call.kind == "grad":
+                call.reached.add(account.number)
+        return {call.number for call in calls}
 
     # Backward passes.
 
-    def watched_backward(self, *args, **kwargs):
-        original = self.originals[0]
-        # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
-        if self.details.is_elsewhere() or self.details.call:
-            return original(*args, **kwargs)
-        self.details.thread = threading.get_ident()
-        if self.limit:
-            self.limit(self, None)
-        with self.details.paused():  # looking at gradients is no operation of the script
-            event, roots = self.begin_pass(args[0] if args else kwargs.get("tensors")) or (None, ())
-            try:
-                return self.call_autograd(event, roots, original, args, kwargs)
-            finally:
-                self.end_pass(event)
+    def watch_autograd(self, name: str, begin: Callable, end: Callable, limit: Limit | None = None) -> None:
+        """Wrap a function of autograd. begin: returns the event and the roots of its graph, or None."""
+        original = getattr(torch.autograd, name)
+
+        def watched(*args, **kwargs):
+            # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
+            if self.details.is_elsewhere() or self.details.call:
+                return original(*args, **kwargs)
+            if limit:
+                limit(self, None)
+            args = [tuple(x) if isinstance(x, Iterator) else x for x in args]  # read once
+            kwargs = {key: tuple(x) if isinstance(x, Iterator) else x for key, x in kwargs.items()}
+            with self.details.paused():  # looking at gradients is no operation of the script
+                event, roots = begin(*args, **kwargs) or (None, ())
+                self.details.call, gradients = event, None
+                try:
+                    gradients = original(*args, **kwargs)
+                    return gradients
+                except BaseException as error:
+                    if event:
+                        self.note_error(event, roots, str(error))
+                    raise
+                finally:
+                    self.details.call = None
+                    end(event, gradients, *args, **kwargs)
+
+        # A compiled function may call it; `disable` keeps it out of its graph.
+        replace(self.hooks, torch.autograd, name, torch.compiler.disable(watched))
 
     @guarded
-    def begin_pass(self, losses: object) -> tuple[Pass, list]:
-        """Return the new pass, and the roots of its graph."""
-        losses = tensors_in(losses)
+    def begin_pass(self, tensors=None, *_, **__) -> tuple[Pass, list]:
+        self.details.thread, self.details.steps = threading.get_ident(), 0
+        losses = tensors_in(tensors)
         roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         self.look_at_parameters()
-        self.details.steps = 0
         event = Pass("backward", current_place(), number=len(self.record.passes))
         if self.details.active:
             event.terms, event.detailed = self.lineage.terms_of(roots, current_frames()[0].f_code), True
@@ -299,85 +267,61 @@ class Watcher:
         return event, roots
 
     @guarded
-    def end_pass(self, event: Pass) -> None:
+    def end_pass(self, event: Pass, *_, **__) -> None:
         reached = {key: account for key, account in self.record.accounts.items() if account.number in event.reached}
-        calls = {call.number: bit(CALL, index) for index, call in enumerate(self.record.calls)}
         event.reached = self.shared(event.reached)
         for account in reached.values():
-            self.add_pass(account, event.number, calls)
-        for leaf in [leaf for reference in event.loose if (leaf := reference()) is not None]:
-            if leaf.grad is not None:
-                event.filled.add(id(leaf))
-                self.lineage.begin_gradient(leaf.grad, calls[event.number])
+            if (grad := getattr(account.parameter(), "grad", None)) is None:
+                account.passes = set()  # a hook of the user's has used and cleared it already
+                continue
+            account.passes.add(event.number)
+            account.fresh, account.grad, account.version = True, weakref.ref(grad), grad._version
+            account.zero = self.reads_gradients and is_zero(grad)
+            if self.details.active:
+                calls = enumerate(self.record.calls)
+                summed = sum(bit(CALL, index) for index, call in calls if call.number in account.passes)
+                self.lineage.begin_gradient(grad, summed)
+        event.loose = [leaf for leaf in event.loose if getattr(leaf(), "grad", None) is not None]
+        for leaf in event.loose:
+            self.lineage.begin_gradient(leaf().grad, bit(CALL, len(self.record.calls) - 1))
         self.networks.hold(reached.keys())
-        self.watched_in_detail += self.closure_calls < 2
+        self.watched_in_detail += not self.closures
         self.stop_details()
 
     def stop_details(self) -> None:
         """End the details after enough passes, but not in a closure, whose step is still to be seen."""
-        if self.watched_in_detail >= DETAILED and not self.closure_calls:
+        if self.watched_in_detail >= DETAILED and not self.closures:
             self.details.stop()
-
-    def watched_grad(self, outputs, inputs, *args, **kwargs):
-        original = self.originals[1]
-        outputs, inputs = (tuple(x) if isinstance(x, Iterator) else x for x in (outputs, inputs))  # read once
-        create_graph = bool(kwargs.get("create_graph", len(args) > 2 and args[2]))
-        event, roots = self.begin_grad(outputs, inputs, create_graph) or (None, ())
-        if event is None:
-            return original(outputs, inputs, *args, **kwargs)
-        gradients = self.call_autograd(event, roots, original, (outputs, inputs, *args), kwargs)
-        self.end_grad(event, inputs, gradients)
-        return gradients
+            self.reads_gradients = self.writes_gradients
 
     @guarded
-    def begin_grad(self, outputs: object, inputs: object, create_graph: bool) -> tuple[Pass, list] | None:
-        """Return the call, and the roots of its graph; None if it is not to be watched."""
+    def begin_grad(self, outputs=None, inputs=None, _weights=None, _retain=None, create_graph=False, *_, **__):
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
-        plain = all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors + ends)
-        if self.details.is_elsewhere() or self.details.call or not plain:
+        if any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors + ends):
             return None
         self.open_accounts()
-        event = Pass("grad", current_place(), create_graph=create_graph)
+        event = Pass("grad", current_place(), create_graph=bool(create_graph))
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.record.numbers_of(leaves_between(roots, ends))
         self.record.events.append(event)
         return event, roots
 
     @guarded
-    def end_grad(self, event: Pass, inputs: object, gradients: tuple) -> None:
-        if self.details.active:
+    def end_grad(self, event: Pass | None, gradients: object, outputs=None, inputs=None, *_, **__) -> None:
+        if event and self.details.active:
             self.details.follow_graph(event, gradients)
-            inputs_from = self.lineage.sources_of(tensors_in(inputs))
-            sources = of_kind(PARAMETER, inputs_from) | of_kind(FORWARD, inputs_from)
-            sources |= sum(bit(PARAMETER, number) for number in event.reached)
-            self.lineage.derive(gradients, sources | bit(CALL, len(self.record.calls)))
+            sources = self.lineage.sources_of(inputs) | bit(CALL, len(self.record.calls))
+            self.lineage.derive(gradients, sources | sum(bit(PARAMETER, number) for number in event.reached))
             self.record.calls.append(event)
-
-    def call_autograd(self, event: Pass | None, roots: list, function: Callable, args: tuple, kwargs: dict) -> object:
-        """Call autograd; if a tensor that it needs was changed in place, trace by whom."""
-        self.details.call = event
-        try:
-            with self.details.paused():
-                return function(*args, **kwargs)
-        except BaseException as error:
-            self.note_error(event, roots, str(error))
-            raise
-        finally:
-            self.details.call = None
 
     @guarded
     def note_error(self, event: Pass, roots: list, message: str) -> None:
+        """If a tensor that autograd needs was changed in place, trace by whom."""
         event.raised = True
         if OVERWRITTEN not in self.record.missing and MESSAGE.search(message):
             with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
-                blame = trace_overwritten(event, roots, message, self.lineage, self.raised_versions)
-                self.record.overwritten.append(blame)
-
-    def watched_compile(self, *args, **kwargs):
-        """Call `torch.compile` without the details: hooks and modes would change what is compiled."""
-        self.details.stop()
-        return self.originals[2](*args, **kwargs)
+                self.record.overwritten.append(trace_overwritten(event, roots, message, self.lineage))
 
     # Steps.
 
@@ -386,65 +330,59 @@ class Watcher:
         """Record a step before it runs; one with a closure uses the gradients that each call of the closure leaves."""
         if self.details.is_elsewhere():
             return None
-        if not self.details.call:  # else it may be a thread of autograd's
-            self.details.thread = threading.get_ident()
         self.details.steps += 1
-        self.resumes.append(self.details.pause())
+        self.pauses.enter_context(self.details.paused())
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if not callable(closure):
             self.record_step(optimizer)
             return None
+        self.watched_in_detail += 1
 
         def watched_closure():
-            steps, self.details.steps = self.details.steps, 0  # what the closure computes is no optimizer's arithmetic
-            self.closure_calls += 1
-            if self.resumes[-1]:
-                self.details.resume()
+            steps, self.details.steps = self.details.steps, 0
+            self.closures += 1
+            self.pauses.close()
             try:
                 loss = closure()
             finally:
-                self.details.pause()
+                self.pauses.enter_context(self.details.paused())
                 self.details.steps = steps
+                self.closures -= 1
             self.record_step(optimizer)
             return loss
 
-        if "closure" in kwargs:
-            return args, {**kwargs, "closure": watched_closure}
-        return (args[0], watched_closure, *args[2:]), kwargs
+        given = {key: watched_closure if value is closure else value for key, value in kwargs.items()}
+        return tuple(watched_closure if value is closure else value for value in args), given
 
     @guarded
     def record_step(self, optimizer: Optimizer) -> None:
-        found_inf = getattr(optimizer, "found_inf", None)
-        if found_inf is not None and found_inf.item():
+        if getattr(optimizer, "found_inf", False):
             return  # GradScaler calls the step of a fused optimizer, which skips it itself
         self.open_accounts()
-        number, bare, passes = self.number_of(optimizer), self.record.bare, self.record.passes
+        number, passes = self.number_of(optimizer), self.record.passes
         self.record.optimizers[number] = optimizer
         event = Step("step", current_place(), optimizer=number, inner=self.details.steps > 1)
-        taken = defaultdict(set)
         for parameter in parameters_of(optimizer):
             if (account := self.record.accounts.get(id(parameter))) is None:
                 if type(parameter) is Tensor:
                     # A step of the user's own may write to what needs no gradient, also without a version.
-                    value = 0.0 if parameter.requires_grad else parameter.detach().double().sum().item()
-                    *_, before, never = bare.get(id(parameter), (value, True))
-                    never = never and parameter.grad is None and value == before
-                    bare[id(parameter)] = number, list(parameter.shape), value, never
+                    value = None if parameter.requires_grad else parameter.detach().double().sum().item()
+                    bare = self.record.bare.setdefault(id(parameter), [number, list(parameter.shape), value, True])
+                    bare[-1] &= parameter.grad is None and bare[2] == value
                 continue
-            if account.passes or parameter.grad is not None:
-                self.detect_cleared_gradient(account, parameter, stepping=True)
+            self.detect_cleared_gradient(account, parameter, stepping=True)
             account.stepped |= parameter.requires_grad
-            account.version_before = -1
+            account.fresh = False
+            account.version_before = -1 if parameter.grad is None else parameter._version
             if parameter.grad is None:
                 continue
-            account.version_before = parameter._version
             event.reached.add(account.number)
             # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
             sources = account.passes | ({len(passes) - 1} if self.details.call else set())
             if sources or not is_zero(parameter.grad):
-                taken[frozenset(sources)].add(account.number)
+                event.taken[frozenset(sources)].add(account.number)
         event.before, event.reached = len(passes), self.shared(event.reached)  # a gradient may have become a pass here
-        event.taken = {passes: self.shared(numbers) for passes, numbers in taken.items()}
+        event.taken = {passes: self.shared(numbers) for passes, numbers in event.taken.items()}
         self.record.events.append(event)
 
     def after_step(self, optimizer: Optimizer, _args: tuple, _kwargs: dict) -> None:
@@ -464,19 +402,12 @@ class Watcher:
                 continue
             if parameter._version == account.version_before:
                 increment_version(parameter)
-                self.raised_versions.add(account.number)
-            account.steps.append((parameter._version, place))
-            account.version_before = -1
+                account.raised = True
+            self.lineage.writes.append(Write(storage_address(parameter), account.version_before, "", place))
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.details.steps:
-            self.closure_calls = 0
+            self.pauses.close()
             self.stop_details()
-        if self.resumes and self.resumes.pop():
-            self.details.resume()
-
-
-def _subclasses(kind: type) -> set[type]:
-    return {kind}.union(*map(_subclasses, kind.__subclasses__()))
 
 
 def _leave_forked_process() -> None:

@@ -24,9 +24,8 @@ pytestmark = pytest.mark.usefixtures("few_objects")
 NAMES = "cells findings graph judge lineage networks operations overwritten places watch"
 MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
-OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step call_autograd expect_parameters is_elsewhere pause
-    paused resume remove_hooks start stop watched_backward watched_compile watched_grad watched_init watched_zero_grad
-    _leave_forked_process __str__ _source code data line lines severity where"""
+OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step expect_parameters is_elsewhere paused remove_hooks start
+    stop watch_autograd _leave_forked_process __str__ _source code data line lines severity where"""
 
 
 def functions():

@@ -127,21 +127,10 @@ def test_a_pass_that_reaches_no_parameter_is_dead_but_not_one_for_an_optimizer_o
         assert found(audit) == (set() if held else {("dead", ())})
 
 
-def test_independent_losses_in_one_sum_are_no_question_also_after_the_passes_watched_in_detail():
-    def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
-        optimizer_g.zero_grad()
-        optimizer_d.zero_grad()
-        (generator(z).mean() + discriminator(real).mean()).backward()
-        optimizer_g.step()
-        optimizer_d.step()
-
-    assert not audit_of(step, steps=20).findings
-
-
 @pytest.mark.parametrize("inputs", [list, iter])
-def test_autograd_grad_goes_through_a_frozen_network_and_not_beyond_the_tensors_asked_for(inputs):
-    encoder, last, frozen = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 1).requires_grad_(False)
-    with GradientAudit(encoder=encoder, last=last, frozen=frozen) as audit:
-        torch.autograd.grad(frozen(last(encoder(torch.ones(1, 2)))).sum(), inputs([last.weight]))
+def test_autograd_grad_goes_not_beyond_the_tensors_asked_for(inputs):
+    encoder, last = nn.Linear(2, 2), nn.Linear(2, 1)
+    with GradientAudit(encoder=encoder, last=last) as audit:
+        torch.autograd.grad(last(encoder(torch.ones(1, 2))).sum(), inputs([last.weight]))
     (event,) = (event for event in audit.events if event.kind == "grad")
-    assert event.cells == {"encoder": "-", "last": "read", "frozen": "read"}
+    assert event.cells == {"encoder": "-", "last": "read"}

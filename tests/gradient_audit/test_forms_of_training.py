@@ -116,6 +116,17 @@ def test_gradients_assigned_by_hand_belong_to_no_pass_and_clear_those_before(net
     assert found(audit) == {("wasted", ("network",))}
 
 
+def test_gradients_may_be_clamped_or_assigned_also_after_the_passes_watched_in_detail(network, optimizer):
+    with GradientAudit(network=network) as audit:
+        for _ in range(DETAILED + 3):
+            network.bias.grad = None
+            network(torch.ones(1, 2)).sum().backward(inputs=[network.bias])
+            network.bias.grad = network.bias.grad.clamp(-0.1, 0.1)
+            (network.weight.grad,) = torch.autograd.grad(network(torch.ones(1, 2)).sum(), network.weight)
+            optimizer.step()
+    assert not audit.findings
+
+
 def test_sparse_gradients_and_create_graph():
     network = nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Linear(2, 1))
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
