@@ -38,7 +38,7 @@ class Stop(BaseException):
 class StepLimit:
     """Raises Stop after enough steps, and again if the script has caught it; after MOST_STOPS of them, it calls `end`.
 
-    Enough is `iterations` steps of every optimizer or `limit` of one; without any, `limit` backward passes.
+    Enough is `iterations` steps of every optimizer or `limit` of one; without any, such passes of each line, or in all.
     """
 
     def __init__(self, iterations: int, limit: int, end: Callable[[], None]):
@@ -60,7 +60,9 @@ class StepLimit:
         """Count, and return whether there were enough."""
         if optimizer is None:
             self.passes += 1  # by itself: an audit that has given up records none
-            return not self.steps and self.passes > self.limit
+            lines = Counter(p.place for p in watcher.record.passes).values()
+            enough = lines and min(lines) >= self.iterations and not (self.steps or watcher.find_optimizers())
+            return enough or (not self.steps and self.passes > self.limit)
         number = watcher.number_of(optimizer)
         self.steps[number] += 1
         if min(self.steps.values()) >= self.iterations:  # others may wait, but for those whose parameters these step
