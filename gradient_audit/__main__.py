@@ -88,8 +88,7 @@ def audit(options: argparse.Namespace) -> int:
         print(f"\n{report}", flush=True)
         if trace:
             print(f"\n{trace}", end="", file=sys.stderr)
-        failing = "error", *["question"] * options.strict
-        return int(bool(trace) or audit.saw_nothing or audit.severity in failing)  # that of the worst finding
+        return int(bool(trace) or audit.saw_nothing or audit.severity in ("error", *["question"] * options.strict))
 
     return audit_script(options.script, options.arguments, (options.iterations, options.limit), finish)
 

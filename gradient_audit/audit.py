@@ -166,8 +166,7 @@ class GradientAudit:
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         table.insert(1, ["-" * width for width in widths])
         text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in table]
-        legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items())
-        return "\n".join([*text, "", f"{legend}."])
+        return "\n".join([*text, "", "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items()) + "."])
 
     def __str__(self) -> str:
         return "\n\n".join(part for part in (self.verdict, self.details) if part)

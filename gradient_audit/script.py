@@ -43,9 +43,8 @@ class StepLimit:
 
     def __init__(self, iterations: int, limit: int, end: Callable[[], None]):
         self.iterations, self.limit, self.end = iterations, limit, end
-        self.stops = 0
+        self.stops = self.passes = 0
         self.steps: Counter[int] = Counter()  # by the number of the optimizer
-        self.passes = 0
 
     def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
         """Count a step of `optimizer`, or, if it is None, a pass that begins; stop after the last one wanted."""
@@ -108,8 +107,6 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
     try:
         with audit:
             run_as_main(script, arguments)
-            if os.getpid() != process:  # forked: it ends as without the audit
-                sys.exit()
     except BaseException as raised:
         if os.getpid() != process:
             raise
@@ -118,7 +115,7 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
             raising = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
     finally:
         os._exit = end_process
-    return finish(audit, raising or limit.ending, trace)
+    return finish(audit, raising or limit.ending, trace) if os.getpid() == process else 0  # a fork has no report
 
 
 def run_as_main(script: Path | str, arguments: list[str]) -> None:
