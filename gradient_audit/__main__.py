@@ -12,21 +12,19 @@ the line that is the cause is named, and the mistake.
     python -m gradient_audit --mistake step-between-backwards
 
 Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is, the script raised, no gradient was
-computed, the audit gave up or no mistake fits, 2 for bad arguments. With --strict, a question is wrong, too. Processes
-that the script starts, by `fork` or `spawn`, run on without an audit.
+computed, the audit gave up or no mistake fits, 2 for bad arguments. With --strict, a question is wrong, too.
 """
 
 import argparse
 import importlib.machinery
 import io
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 from gradient_audit import mistakes
-from gradient_audit.output import SUFFIXES, save
+from gradient_audit.page import SUFFIXES, save
 from gradient_audit.script import audit_script, report_of
 
 
@@ -73,36 +71,40 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         refuse("--iterations and --limit must be at least 1")
     if options.output is not None:
         options.output = options.output.resolve()  # the script may change the folder
-        if options.output.suffix not in SUFFIXES:
-            refuse(f"--output: the name must end in {' or '.join(SUFFIXES)}, not {options.output.name!r}")
-        if not options.output.parent.is_dir():
-            refuse(f"--output: there is no folder {options.output.parent}; make it, or choose another")
+        if options.output.suffix not in SUFFIXES or not options.output.parent.is_dir():
+            refuse(f"--output: give a file that ends in {' or '.join(SUFFIXES)}, in a folder that there is")
     return options
 
 
 def audit(options: argparse.Namespace) -> int:
     """Run the script under the audit, print the report, and return the exit status."""
-    command = shlex.join(["python", "-m", "gradient_audit", *sys.argv[1:]])  # the script gets arguments of its own
 
     def finish(audit, ending: str, trace: str) -> int:
         report = report_of(audit, ending, trace)
-        about = {"script": str(options.script), "ending": ending, "command": command}
         if options.output is not None:  # before the report is printed: its reader may have left
-            save(options.output, about | audit.data(), report)
+            save(options.output, {"script": str(options.script), "ending": ending} | audit.data(), report)
             report += f"\n\nThe report is in {options.output}"
         _accept_all_letters()
         print(f"\n{report}", flush=True)
         if trace:
             print(f"\n{trace}", end="", file=sys.stderr)
-        failing = ("error", "question") if options.strict else ("error",)
-        return int(bool(trace) or audit.saw_nothing or audit.severity in failing)  # that of the worst finding
+        return int(bool(trace) or audit.saw_nothing or audit.severity in ("error", *["question"] * options.strict))
 
     return audit_script(options.script, options.arguments, (options.iterations, options.limit), finish)
 
 
-def explain(text: str) -> int:
-    """Print the mistakes behind an error message or a log, the first in full; return the exit status."""
-    matches = mistakes.match(text)
+def explain(options: argparse.Namespace) -> int:
+    """Print all mistakes, one, or those behind an error message or a log, the first in full; return the exit status."""
+    if options.list:
+        print(mistakes.listing())
+        return 0
+    if options.mistake is None:
+        matches = mistakes.match(sys.stdin.read() if options.error == "-" else options.error)
+    else:
+        try:
+            matches = [mistakes.load(options.mistake)]
+        except ValueError as error:
+            refuse(f"--mistake {options.mistake}: {error}")
     if len(matches) > 1:
         print("Likeliest first:", *matches, sep="\n", end="\n\n")
     nothing = "No mistake in the catalogue has this message. --list also names those that give no error.\n"
@@ -117,17 +119,7 @@ def main() -> int:
         if options.script is not None:
             return audit(options)
         _accept_all_letters()
-        if options.error is not None:
-            return explain(sys.stdin.read() if options.error == "-" else options.error)
-        if options.list:
-            print(mistakes.listing())
-            return 0
-        try:
-            mistake = mistakes.load(options.mistake)
-        except ValueError as error:
-            refuse(f"--mistake {options.mistake}: {error}")
-        print(mistakes.describe(mistake), end="")
-        return 0
+        return explain(options)
     except BrokenPipeError:  # the reader of stdout has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
         return 128 + 13

@@ -1,9 +1,7 @@
 """The audit as a context manager: watch, record, judge; and its report, as Markdown and as plain data."""
 
-import platform
-import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from types import TracebackType
 
 import torch
@@ -11,12 +9,12 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from gradient_audit.findings import Finding, joined
-from gradient_audit.graph import ids_of, parameters_of
 from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
-from gradient_audit.record import Event
+from gradient_audit.private import missing_parts
+from gradient_audit.record import Event, Term
 from gradient_audit.watch import Limit, Watcher
 
 LEGEND = {
@@ -46,22 +44,19 @@ class GradientAudit:
     The first 12 backward passes are watched in detail, which takes time: forward passes, the terms of each loss, the
     lines of in-place operations; not so if a network is compiled. A fused optimizer does not raise the versions of the
     weights that it changes. The audit does; where that makes `backward()` raise, the gradient would have been wrong.
-
-    It does not see: a function `backward` that was imported by name before the audit began; where a gradient assigned
-    to `.grad` comes from, after the detailed passes (what these have shown is taken to go on); and gradients that reach
-    no `.grad`, as a compiled network computes for parameters that `backward(inputs=...)` leaves out.
+    It does not see a `backward` that was imported by name before it began, nor gradients that reach no `.grad`.
     """
 
     def __init__(self, /, **networks: nn.Module):
-        self._provider, self._limit = Networks(**networks), None
-        self.networks = networks
+        self._provider, self._limit, self.networks = Networks(**networks), None, networks
+        self._clear()
+
+    def _clear(self) -> None:
         self.events: list[Event] = []
         self.passes: list[Event] = []
         self.findings: list[Finding] = []
-        self.optimizers_seen: list[dict] = []
         self.unwatched = ""  # why nothing was watched
         self.failure = ""  # what raised inside the audit
-        self.missing: list[str] = []  # parts of the answer that this version of PyTorch does not give
 
     @classmethod
     def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
@@ -78,9 +73,8 @@ class GradientAudit:
             return self
         watcher = Watcher(self._provider, self._limit)
         watcher.start()
+        self._clear()
         self._watcher, self.record = watcher, watcher.record
-        self.events, self.passes = watcher.record.events, watcher.record.passes
-        self.findings, self.optimizers_seen, self.unwatched, self.failure = [], [], "", ""
         return self
 
     def __exit__(self, kind: object, _error: object, trace: TracebackType | None) -> None:
@@ -88,32 +82,24 @@ class GradientAudit:
         if self.unwatched:
             return
         if Watcher.watching is not self._watcher:
-            self.events, self.passes, self.unwatched = [], [], "Not watched: this is a forked process."
+            self.unwatched = "Not watched: this is a forked process."
             return
         stopped, self.record.closed = self.record.closed, bool(self.record.failure)
         self._settle(trace)
-        self._watcher.find_optimizers()
         self._watcher.stop()
-        self.missing = self.record.missing
         self._judge(ended=self._limit is None or not (stopped or kind))
-        if failure := self.record.failure:
-            self.failure, self.events, self.passes, self.findings = failure, [], [], []
+        self.failure = self.record.failure
         del self._watcher, self.record  # they hold the optimizers
 
     @guarded
     def _settle(self, trace: TracebackType | None) -> None:
         self.networks = self._provider.settle(trace)
+        self._watcher.find_optimizers()
 
     @guarded
     def _judge(self, *, ended: bool) -> None:
-        record = self.record
-        self.findings = judge(record, self.networks, ended=ended)
-        self.events = record.events
-        for number, optimizer in record.optimizers.items():
-            held = {*map(id, parameters_of(optimizer))}
-            networks = [name for name, network in self.networks.items() if held & ids_of(network)]
-            steps = sum(event.kind == "step" and event.optimizer == number for event in record.events)
-            self.optimizers_seen.append({"class": type(optimizer).__name__, "networks": networks, "steps": steps})
+        self.findings = judge(self.record, self.networks, ended=ended)
+        self.events, self.passes = self.record.events, self.record.passes
 
     @property
     def saw_nothing(self) -> bool:
@@ -137,7 +123,7 @@ class GradientAudit:
         """The answer in a sentence or two, with the finding to look at first."""
         if self.failure:
             return f"The audit gave up: {self.failure}. Please report it, with your script."
-        if not self.passes:
+        if self.saw_nothing:
             return self.unwatched or "No backward pass ran."
         if not self.findings:
             return "Nothing wrong, nothing wasted."
@@ -149,86 +135,62 @@ class GradientAudit:
             width = max(len(label) for label, _ in first.facts)
             facts = "".join(f"\n- {label:<{width}}  {fact}" for label, fact in first.facts)
             return f"{opening} a backward pass needs a tensor as it was before it was changed in place.\n{facts}"
-        at = f" ({first.line})" if first.line and first.line not in first.text else ""
+        at = "".join(f" ({line})" for line in first.lines[:1] if line not in first.text)
         return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure}"
 
     @property
-    def gaps(self) -> str:
-        """What this version of PyTorch does not show, in a sentence."""
-        unseen = f"With PyTorch {torch.__version__}, the audit does not see {joined(self.missing)}."
-        return unseen if self.missing else ""
-
-    @property
-    def listing(self) -> str:
-        """The findings, a line each."""
-        return "\n".join(f"- {finding}" for finding in self.findings)
+    def details(self) -> str:
+        """What this version of PyTorch does not show, the table, and the findings, a line each."""
+        missing = missing_parts()
+        gaps = f"With PyTorch {torch.__version__}, the audit does not see {joined(missing)}." if missing else ""
+        listing = "\n".join(f"- {finding}" for finding in self.findings)
+        return "\n\n".join(part for part in (gaps, self.table, listing) if part)
 
     @property
     def table(self) -> str:
         """A row for every backward pass and for each of its terms, and what the cells mean; "" without any pass."""
-        rows: dict[tuple, tuple[list[tuple], int]] = {}
+        rows: dict[tuple, list[list[tuple]]] = defaultdict(list)  # of passes that do the same: the terms of each
         for event in self.events:
             if event.kind == "backward" or (event.kind == "grad" and {*event.cells.values()} - {"-"}):
-                note = " raised" * event.raised + " (create_graph)" * event.create_graph
-                lines = [(f"{event.place}{note}", *event.cells.values())]
+                label = f"{event.place}" + " raised" * event.raised + " (create_graph)" * event.create_graph
                 # Terms that all do what the pass does tell nothing.
                 terms = event.terms if any(t.dead or t.cells != event.cells for t in event.terms) else []
-                for term in terms:
-                    label = f"  + {term.place or term.name}" + " (dead)" * term.dead
-                    lines.append((label, *term.cells.values()))
-                most, times = rows.get(lines[0], ([], 0))  # of passes that do the same, the one whose terms were seen
-                rows[lines[0]] = max(most, lines, key=len), times + 1
+                lines = [(f"  + {t.place or t.name}" + " (dead)" * t.dead, "", *t.cells.values()) for t in terms]
+                rows[(label, *event.cells.values())].append(lines)
         if not rows:
             return ""
         table = [("backward pass", "times", *self.networks)]
-        for lines, times in rows.values():
-            for index, (label, *cells) in enumerate(lines):
-                table.append((label.replace("|", "\\|"), f"{times}x" if index == 0 else "", *cells))
+        for (label, *cells), terms in rows.items():
+            table += [(label, f"{len(terms)}x", *cells), *max(terms, key=len)]
+        table = [[cell.replace("|", "\\|") for cell in line] for line in table]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        table.insert(1, tuple("-" * width for width in widths))
+        table.insert(1, ["-" * width for width in widths])
         text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in table]
-        words = {cell for event in self.events if event.kind in ("backward", "grad") for cell in event.cells.values()}
-        legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words)
-        return "\n".join([*text, *["", f"{legend}."] * bool(legend)])
-
-    def _repr_markdown_(self) -> str:  # what `display(audit)` shows in a notebook
-        return str(self)
+        return "\n".join([*text, "", "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items()) + "."])
 
     def __str__(self) -> str:
-        return "\n\n".join(part for part in (self.verdict, self.gaps, self.table, self.listing) if part)
+        return "\n\n".join(part for part in (self.verdict, self.details) if part)
+
+    _repr_markdown_ = __str__  # what `display(audit)` shows in a notebook
 
     def data(self) -> dict:
         """Return all of it as what `json.dump` takes; `Event` explains the cells."""
-        paths = (re.search(r"-packages[/\\](\w+)", event.place.via) for event in self.events)
-        libraries = dict.fromkeys(sys.modules.get(path[1]) for path in paths if path)
-        trainers = [f"{m.__name__} {m.__version__}" for m in libraries if hasattr(m, "__version__")]
-        versions = [f"PyTorch {torch.__version__}", f"Python {platform.python_version()}", *trainers]
         return {
-            "made_with": f"{', '.join(versions)}{'. ' * bool(self.missing)}{self.gaps}",
+            "made_with": ", ".join([f"PyTorch {torch.__version__}", *(f"without {part}" for part in missing_parts())]),
             "severity": self.severity,
             "verdict": self.verdict,
             "networks": [
-                {
-                    "name": name,
-                    "class": type(network).__name__,
-                    "parameters": sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p)),
-                }
+                {"name": name, "parameters": sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p))}
                 for name, network in self.networks.items()
             ],
-            "optimizers": self.optimizers_seen,
-            "events": [
-                {
-                    "kind": event.kind,
-                    "place": event.place.data(),
-                    "cells": event.cells,
-                    "raised": getattr(event, "raised", False),
-                    "create_graph": getattr(event, "create_graph", False),
-                    "terms": [
-                        {"name": t.name, "place": t.place and t.place.data(), "cells": t.cells, "dead": t.dead}
-                        for t in getattr(event, "terms", ())
-                    ],
-                }
-                for event in self.events
-            ],
+            "events": [_data(event) for event in self.events],
             "findings": [finding.data() for finding in self.findings],
         }
+
+
+def _data(thing: Event | Term) -> dict:
+    """Return an event or a term as what `json.dump` takes."""
+    names = ("kind", "name", "cells", "raised", "create_graph", "dead")
+    shown = {name: value for name, value in vars(thing).items() if name in names}
+    terms = [_data(term) for term in getattr(thing, "terms", ())]
+    return shown | {"place": thing.place and thing.place.data(), "terms": terms}

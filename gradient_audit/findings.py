@@ -124,23 +124,11 @@ class Finding:
         """The places as `file.py:12`; the first is the one to look at."""
         return tuple(dict.fromkeys(place.where for place in self.places))
 
-    @property
-    def line(self) -> str:
-        """The first of `lines`, or ""."""
-        return next(iter(self.lines), "")
-
     def data(self) -> dict[str, object]:
         """Return it as what `json.dump` takes."""
-        return {
-            "kind": self.kind,
-            "severity": self.severity,
-            "networks": list(self.networks),
-            "text": self.text,
-            "cure": self.cure,
-            "mistakes": list(KINDS[self.kind].mistakes),
-            "facts": dict(self.facts),
-            "places": [place.data() for place in self.places],
-        }
+        places, mistakes = [place.data() for place in self.places], KINDS[self.kind].mistakes
+        derived = {"severity": self.severity, "mistakes": mistakes, "facts": dict(self.facts), "places": places}
+        return vars(self) | derived
 
     def __str__(self) -> str:
         at = f" [{', '.join(self.lines)}]" if self.lines else ""

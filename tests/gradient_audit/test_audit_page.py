@@ -85,16 +85,9 @@ def test_every_finding_and_the_source_of_an_error_are_shown():
     assert "def no_zero_grad(generator" in reader.text
 
 
-def test_an_accused_line_that_is_not_in_the_last_step_comes_before_it(tmp_path):
-    data = audit_of(textbook_detach).data()
-    count = len(one_step(data["events"]))
-    rare = data["events"][-2] | {"place": data["events"][-2]["place"] | {"line": 1, "code": "rare()"}}
-    data["events"].insert(3, rare)
-    data["findings"] = [audit_of(no_zero_grad).data()["findings"][0] | {"places": [rare["place"]]}]
-    data["severity"] = "error"
-    first, *rest = [cells for kind, cells in read(data).rows if kind in ("forward", "backward", "step", "zero_grad")]
-    assert "".join(first[1][1]) == "rare()"
-    assert len(rest) == count
+def test_the_cells_of_the_lines_and_networks_that_an_error_names_are_wrong_and_forward_passes_are_not():
+    steps = [marks(cells) for kind, cells in read(audit_of(no_zero_grad).data()).rows if kind in ("forward", "step")]
+    assert steps == [["here", ""], ["", "here"], ["wrong", ""], ["", "wrong"]]
 
 
 def test_the_page_loads_nothing_and_runs_nothing():
@@ -107,11 +100,11 @@ def test_the_page_loads_nothing_and_runs_nothing():
 def test_an_audit_that_saw_nothing_has_a_page():
     with GradientAudit(network=nn.Linear(1, 1)) as audit:
         pass
-    assert "No forward pass" in read(audit.data()).text
+    assert "No backward pass ran" in read(audit.data()).text
 
 
-def event(kind, line, raised=False):
-    return {"kind": kind, "place": {"file": "train.py", "line": line}, "raised": raised}
+def event(kind, line):
+    return {"kind": kind, "place": {"file": "train.py", "line": line}, "cells": {"net": "here"}}
 
 
 STEP = [event("forward", 3), event("backward", 4), event("step", 5)]

@@ -230,7 +230,7 @@ if __name__ == "__main__":
     assert not done.stderr
 
 
-def test_a_pass_inside_a_library_has_the_line_of_the_script_and_of_the_library_and_its_version(write):
+def test_a_pass_inside_a_library_has_the_line_of_the_script_and_of_the_library(write):
     script = f"""
 import sys; sys.path.append({str(LIBRARIES)!r})
 from trainer_library import Accelerator
@@ -239,10 +239,8 @@ go = Accelerator().backward
 go(net(torch.ones(1, 2)).sum())
 optimizer.step()
 """
-    output = write(script).with_suffix(".json")
-    done = run("--output", output, output.with_suffix(".py"))
+    done = run(write(script))
     assert " go(net(torch.ones(1, 2)).sum())` via trainer_library.py:" in done.stdout
-    assert json.loads(output.read_text())["made_with"].endswith(", trainer_library 1.2")
 
 
 @pytest.mark.parametrize(
@@ -251,7 +249,7 @@ optimizer.step()
         (
             "import os, sys; print('told:', os.environ['GRADIENT_AUDIT']); os.environ.clear(); sys.exit(0)",
             1,  # a check that watched nothing must not pass
-            "told: 1\n\nNo backward pass ran.\n\nThe script ended by itself. If it trains in processes that it starts,",
+            "told: 1\n\nNo backward pass ran.\n\nThe script ended by itself. Processes that it starts are not audited;",
         ),
         ("import no_such_module", 1, "The script raised ModuleNotFoundError: No module named 'no_such_module'"),
         (
@@ -333,7 +331,7 @@ if undefined: print()
 
 
 NEVER = {
-    "optimizer.step()": "Stopped after 7 steps of one optimizer; SGD of other had not stepped 3 times.",
+    "optimizer.step()": "Stopped after 7 steps of one optimizer; another had not stepped 3 times.",
     "": "Stopped after 7 backward passes; no optimizer had stepped.",
 }
 
@@ -371,10 +369,6 @@ def test_strict_makes_questions_fail_but_not_waste_and_the_report_is_a_file(writ
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["severity"] == "question"
     assert [network["name"] for network in report["networks"]] == ["G", "D"]
-    assert [(optimizer["networks"], optimizer["steps"]) for optimizer in report["optimizers"]] == [
-        (["G"], 3),
-        (["D"], 3),
-    ]
     assert report["findings"][0]["places"][0]["code"] == "D(G(torch.ones(1, 2))).sum().backward()"  # no comment
 
     done = run("--strict", "--output", tmp_path / "report.md", write(QUESTION))
@@ -444,7 +438,6 @@ def test_a_notebook_is_its_code_cells_and_its_places_name_them(tmp_path):
     assert "[loop.ipynb[4]:4, loop.ipynb[4]:5]" in done.stdout
     page = (tmp_path / "report.html").read_text()
     assert "    4      model(torch.ones(1, 2)).sum().backward()" in page
-    assert f"python -m gradient_audit --output {tmp_path / 'report.html'} {tmp_path / 'loop.ipynb'}" in page
     skipped = re.findall(r"note: loop\.ipynb\[(\d)\]: (.*) is skipped", done.stderr)
     magics = "%matplotlib inline", "!pip install nothing", "files = !ls", "?torch", "torch.nn??"
     assert skipped == [*(("1", magic) for magic in magics), ("2", "%%time")]

@@ -337,8 +337,8 @@ def test_list_names_every_mistake_under_its_kind(command):
         (["nothing.py"], ["there is no file nothing.py"]),
         (["--iterations", "0", __file__], ["--iterations"]),
         (["--iterations", "three", __file__], ["--iterations"]),
-        (["--output", "report.pdf", __file__], ["must end in"]),
-        (["--output", "nowhere/report.md", __file__], ["there is no folder"]),
+        (["--output", "report.pdf", __file__], ["--output", ".html or .md or .json"]),
+        (["--output", "nowhere/report.md", __file__], ["--output", "in a folder"]),
     ],
 )
 def test_bad_input_gives_one_line_that_says_what_to_do_and_status_2(command, arguments, words):

@@ -82,7 +82,7 @@ def weight_clamped(generator, discriminator, optimizer_g, optimizer_d, real, z):
 
 def test_a_weight_changed_by_hand_is_named_with_the_line_that_changed_it():
     finding, facts = blamed(weight_clamped, *parts_of())
-    assert finding.line == line_of(weight_clamped, "clamp_")
+    assert finding.lines[0] == line_of(weight_clamped, "clamp_")
     assert facts["tensor"] == "`discriminator.2.weight`"
     assert "clamp_" in finding.cure
 
