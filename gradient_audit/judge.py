@@ -1,13 +1,11 @@
 """The judgement: a function of the record, which finds what is wrong, doubtful or wasteful."""
 
-from collections.abc import Iterator
-
 from torch import nn
 
 from gradient_audit.cells import fill_cells
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding
-from gradient_audit.overwritten import overwritten_finding
+from gradient_audit.overwritten import overwritten_tensors
 from gradient_audit.owners import doubtful_holders, owners, plain_leaves
 from gradient_audit.players import mixed_players
 from gradient_audit.record import Record
@@ -28,6 +26,7 @@ QUESTIONS = (
     renewed_optimizers,
     unaveraged_networks,
     unused_graphs,
+    overwritten_tensors,
 )
 
 
@@ -38,11 +37,5 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
     """
     facts = Facts(record, networks, ended)
     fill_cells(record, networks, facts.numbers)
-    return sorted(dict.fromkeys(_findings(facts)), key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind)))
-
-
-def _findings(facts: Facts) -> Iterator[Finding]:
-    for question in QUESTIONS:
-        yield from question(facts)
-    for blame in facts.record.overwritten:
-        yield overwritten_finding(blame, facts.networks, facts.networks_of)
+    found = dict.fromkeys(finding for question in QUESTIONS for finding in question(facts))
+    return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind)))

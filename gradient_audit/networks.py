@@ -4,7 +4,7 @@ import gc
 import traceback
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from itertools import islice
 from types import FrameType, FunctionType, ModuleType, TracebackType
 
@@ -35,10 +35,6 @@ class Networks:
         """Return the modules whose parameters are watched."""
         return self.networks.values()
 
-    def may_be_network(self, module: nn.Module, _depth: int) -> bool:
-        """Return whether a forward pass of `module`, `_depth` others around it, is to be recorded."""
-        return any(module is network for network in self.networks.values())
-
     def hold(self, parameters: Set[int]) -> None:
         """Note that a pass has reached these parameters, given by id, or that an optimizer has stepped on them."""
 
@@ -59,62 +55,46 @@ class FoundNetworks(Networks):
         # Every module, in order of construction: weakly, for what the script drops is no network.
         self.known = WeakIdKeyDictionary()
         self.names = WeakIdKeyDictionary()
-        self.unnamed = True  # whether there may be modules without a name
         self.trained: dict[int, nn.Module] = {}  # by id, those reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
     def start(self, recorder: object) -> None:
         self.recorder, self.record = recorder, recorder.record
         recorder.hooks.callback(registration.register_module_parameter_registration_hook(self.add).remove)
-        recorder.hooks.callback(registration.register_module_module_registration_hook(self.join).remove)
-        # A hook on every forward pass would find copies, too, but torch.compile would trace it into each graph.
+        recorder.hooks.callback(registration.register_module_module_registration_hook(self.add).remove)
         setstate = nn.Module.__setstate__
 
+        # Of a network that is copied or unpickled, no registration hook is called. A hook on every forward pass would
+        # find it, too, but torch.compile would trace it into each graph.
         def watched_setstate(module, state):
             setstate(module, state)
-            self.add_copy(module)
+            recorder.expect_parameters()
+            self.add(module)
 
         replace(recorder.hooks, nn.Module, "__setstate__", watched_setstate)
 
     @guarded
-    def add(self, module: nn.Module, *_: object) -> None:
-        if module not in self.known:
+    def add(self, module: nn.Module, name: str = "", _part: object = None) -> None:
+        # A compiled module is not a parent but the same network.
+        if module not in self.known and name != "_orig_mod":
             self.known[module] = None
             self.record.made[module] = construction_place(module)
-            self.unnamed = True
-
-    @guarded
-    def join(self, parent: nn.Module, name: str, child: nn.Module | None) -> None:
-        if child is not None and name != "_orig_mod":  # a compiled module is not a parent but the same network
-            self.add(parent)
-            self.add(child)
-
-    @guarded
-    def add_copy(self, module: nn.Module) -> None:
-        # Of a network that is copied or unpickled, no registration hook is called.
-        self.recorder.expect_parameters()
-        self.add(module)
 
     def modules(self) -> list[nn.Module]:
         return list(self.known)
 
-    def may_be_network(self, module: nn.Module, depth: int) -> bool:
-        return depth < 3 and any(True for _ in nn.Module.parameters(module))
-
     def hold(self, parameters: Set[int]) -> None:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them."""
-        if self.unnamed:
-            self.unnamed = False
-            self.name_modules([*frames()][::-1])
         if not parameters <= self.covered:
             self.covered |= parameters
+            self.name_modules([*frames()][::-1])
             self.recorder.find_optimizers()
             self.trained |= {id(top): top for top in self.top_modules() if parameters & ids_of(top)}
 
     def top_modules(self) -> list[nn.Module]:
         """Return the modules that are part of no other, in order of construction."""
         known = list(self.known)
-        inner = {id(part) for module in known for part in module.children() if not hasattr(module, "_orig_mod")}
+        inner = {id(part) for module in known for part in module.children()}
         return [module for module in known if id(module) not in inner]
 
     def name_modules(self, outer: list[FrameType]) -> None:
@@ -128,7 +108,7 @@ class FoundNetworks(Networks):
                     if issubclass(type(value), nn.Module) and name != "self":
                         self.names.setdefault(value, name)
                         self.names.setdefault(getattr(value, "_orig_mod", value), name)
-                level = [inside for name, value in level for inside in islice(_contents(name, value), 100)]
+                level = [inside for name, value in level for inside in _contents(name, value)]
 
     def settle(self, trace: TracebackType | None = None) -> dict[str, nn.Module]:
         """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds."""
@@ -144,10 +124,7 @@ class FoundNetworks(Networks):
         # A network outside of the training, as an average of weights is, whose forward passes build graphs.
         modules = [module for event in record.forwards if event.graph and (module := event.module()) is not None]
         concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
-        # What each term of a loss reaches.
-        losses = [
-            record.keys_of(term.reached if term else p.reached) for p in record.passes for term in p.terms or [None]
-        ]
+        losses = [record.keys_of(part.reached) for p in record.passes for part in p.terms or [p]]
         # By id: a module may be compared by the user's own `==`.
         parts = {id(part): part for top in self.top_modules() for part in _split(top, holders, losses)}
         ids = {key: ids_of(part) for key, part in parts.items()}
@@ -157,7 +134,7 @@ class FoundNetworks(Networks):
             if new := (ids[key] & concerned) - covered:
                 covered |= new
                 chosen.add(key)
-        for part in (part for key, part in parts.items() if key in chosen):
+        for part in (parts[key] for key in parts if key in chosen):
             name = self.names.get(part, type(part).__name__)
             while name in self.networks:
                 name += "'"
@@ -165,22 +142,17 @@ class FoundNetworks(Networks):
         return self.networks
 
 
-def _contents(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield the contents of a variable, each with the expression for it."""
+def _contents(name: str, value: object) -> list[tuple[str, object]]:
+    """Return the first contents of a variable, each with the expression for it."""
     kind = type(value)
+    form, items = "{}.{}", ()
     if issubclass(kind, nn.Module):
-        yield from ((f"{name}.{child}", module) for child, module in value.named_children())
-    elif issubclass(kind, dict):
-        items = islice(dict.items(value), 100)
-        yield from [(f"{name}[{key!r}]", item) for key, item in items if type(key) in (str, int)]
-    elif issubclass(kind, list | tuple):
-        yield from ((f"{name}[{index}]", item) for index, item in enumerate(value[:100]))
-    elif not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):
-        try:
-            attributes = object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            return
-        yield from [(f"{name}.{key}", item) for key, item in list(attributes.items())]
+        items = value.named_children()
+    elif issubclass(kind, dict | list | tuple):
+        form, items = "{}[{!r}]", dict.items(value) if issubclass(kind, dict) else enumerate(value)
+    elif kind.__dictoffset__ and not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):
+        items = object.__getattribute__(value, "__dict__").items()
+    return [(form.format(name, key), item) for key, item in list(islice(items, 100)) if type(key) in (str, int)]
 
 
 def _split(module: nn.Module, holders: dict[int, set[int]], losses: list[set[int]]) -> list[nn.Module]:
@@ -188,11 +160,11 @@ def _split(module: nn.Module, holders: dict[int, set[int]], losses: list[set[int
 
     holders: the optimizers of a parameter, by its id. losses: the ids of those that each reaches.
     """
-    children = [(child, ids_of(child)) for child in module.children()]
+    children = [ids_of(child) for child in module.children()]
     owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}
-    trained = [ids for _, ids in children if any(ids & loss for loss in losses)]
+    trained = [ids for ids in children if any(ids & loss for loss in losses)]
     heads = any(0 < sum(bool(ids & loss) for ids in trained) < len(trained) <= HEADS for loss in losses)
     heads &= all(holders[key] for ids in trained for loss in losses for key in ids & loss)
     if list(nn.Module.parameters(module, recurse=False)) or not (heads or len(owners) > 1):
         return [module]
-    return [part for child, _ in children for part in _split(child, holders, losses)]
+    return [part for child in module.children() for part in _split(child, holders, losses)]

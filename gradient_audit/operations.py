@@ -13,10 +13,9 @@ from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradient_audit.graph import nodes_of, parameters_of, storage_address, tensors_in
+from gradient_audit.graph import nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace
 from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
-from gradient_audit.networks import Networks
 from gradient_audit.places import current_callers, current_frames, current_place
 from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 
@@ -24,8 +23,8 @@ from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 class Details:
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
-    def __init__(self, record: Record, networks: Networks, before_forward: Callable[[], None]):
-        self.record, self.networks = record, networks
+    def __init__(self, record: Record, before_forward: Callable[[], None]):
+        self.record = record
         self.before_forward = before_forward  # called before each forward pass that is not part of another
         self.lineage = Lineage(record.accounts)
         self.active = False
@@ -106,7 +105,8 @@ class Details:
             return
         parts = self.forwards.pop()
         tried = type(module).__module__.startswith("torch.nn.utils.")  # a parametrization is, when it is made
-        if not tried and (not self.forwards or self.networks.may_be_network(module, len(self.forwards))):
+        is_network = len(self.forwards) < 3 and any(True for _ in nn.Module.parameters(module))
+        if not tried and (is_network or not self.forwards):
             event = Forward("forward", current_place(), module=weakref.ref(module), parts=parts)
             self.follow_graph(event, output)
             self.record.events.append(event)
@@ -165,7 +165,7 @@ class Details:
             self.note_numbers(result, read)
         for account in self.record.accounts.values() if written and calls and not self.forwards else ():
             parameter = account.parameter()
-            if parameter is not None and storage_address(parameter) in written:
+            if parameter is not None and self.lineage.memory_of(parameter) in written:
                 passes = frozenset(call.number for call in calls if account.number in call.reached)
                 place = current_place()
                 event = next(reversed(self.record.events), None)

@@ -6,9 +6,8 @@ from functools import cache
 import torch
 from torch import nn
 
-from gradient_audit.graph import storage_address
+from gradient_audit.graph import storage_of
 from gradient_audit.lineage import Lineage
-from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.overwritten import trace_overwritten
 from gradient_audit.record import Pass, Record
@@ -42,7 +41,7 @@ def missing_parts() -> list[str]:
 
 
 def _watched_losses() -> tuple[Lineage, dict]:
-    details = Details(Record(), Networks(), lambda: None)
+    details = Details(Record(), lambda: None)
     names = {"w": nn.Parameter(torch.ones(2, device="cpu"))}
     try:
         details.start()
@@ -56,9 +55,9 @@ def _splits_sum() -> bool:
     """Return whether a sum is split into its terms, each with a place; under torch.func, too, a tensor has a memory."""
     lineage, names = _watched_losses()
     terms = lineage.terms_of([names["loss"].grad_fn], LOSSES)
-    addresses = [storage_address(names["w"])]
-    torch.func.vmap(lambda row: addresses.append(storage_address(row)) or row)(names["w"])
-    return len(terms) == 2 and all(term.place for term in terms) and addresses[0] == addresses[1]
+    storages = [storage_of(names["w"])]
+    torch.func.vmap(lambda row: storages.append(storage_of(row)) or row)(names["w"])
+    return len(terms) == 2 and all(term.place for term in terms) and storages[0] is storages[1]
 
 
 def _traces_error() -> bool:

@@ -18,7 +18,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, storage_address, tensors_in
+from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace
 from gradient_audit.lineage import CALL, FORWARD, PARAMETER, bit, numbers_in, of_kind
 from gradient_audit.networks import Networks
@@ -46,7 +46,7 @@ class Watcher:
     def __init__(self, networks: Networks, limit: Limit | None = None):
         self.networks, self.limit = networks, limit
         self.record = Record()
-        self.details = Details(self.record, networks, self.open_accounts)
+        self.details = Details(self.record, self.open_accounts)
         self.lineage = self.details.lineage
         self.numbers = count(1)  # of accounts and optimizers
         self.new_parameters = True  # whether there may be parameters without an account
@@ -113,9 +113,9 @@ class Watcher:
         for event in (event for event in self.record.events if isinstance(event, Built)):
             event.gone = bool(event.graph) and not any(node() for node in event.graph)
         parameters = (account.parameter() for account in self.record.accounts.values())
-        grown = {storage_address(p) for p in parameters if p is not None and p.grad_fn is not None}
-        last_writes = {write.storage: write.place for write in self.lineage.writes}
-        self.record.grown = [place for storage, place in last_writes.items() if storage in grown]
+        grown = {self.lineage.memory_of(p) for p in parameters if p is not None and p.grad_fn is not None}
+        last_writes = {write.memory: write.place for write in self.lineage.writes}
+        self.record.grown = [place for memory, place in last_writes.items() if memory in grown]
 
     def expect_parameters(self, *_: object) -> None:
         self.new_parameters = True
@@ -259,7 +259,7 @@ class Watcher:
         account.grad, account.version = weakref.ref(grad), grad._version
         account.zero = (self.reads_gradients or self.writes_gradients) and is_zero(grad)
         if self.details.active:
-            self.lineage.begin_gradient(grad, sum(calls.get(number, 0) for number in account.passes))
+            self.lineage.memory_of(grad).sources = sum(calls.get(number, 0) for number in account.passes)
 
     # Backward passes.
 
@@ -308,7 +308,7 @@ class Watcher:
         for leaf in [leaf for reference in event.loose if (leaf := reference()) is not None]:
             if leaf.grad is not None:
                 event.filled.add(id(leaf))
-                self.lineage.begin_gradient(leaf.grad, calls[event.number])
+                self.lineage.memory_of(leaf.grad).sources = calls[event.number]
         self.networks.hold(reached.keys())
         self.watched_in_detail += self.closure_calls < 2
         self.stop_details()
