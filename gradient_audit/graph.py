@@ -1,7 +1,7 @@
 """Reading tensors, optimizers and autograd's graph."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 
@@ -34,9 +34,8 @@ def tensors_in(value: object) -> list[Tensor]:
 def is_zero(grad: Tensor) -> bool:
     """Return whether a gradient is all zeros."""
     grad = grad.detach()
-    if grad.ndim and grad.layout is torch.strided and grad[:1].any():  # mostly, the first row tells
-        return False
-    return not grad.any()
+    first = grad[:1] if grad.ndim and grad.layout is torch.strided else grad  # mostly, it tells
+    return not (first.any() or grad.any())
 
 
 def storage_of(tensor: Tensor) -> torch.UntypedStorage | None:
@@ -48,15 +47,6 @@ def storage_of(tensor: Tensor) -> torch.UntypedStorage | None:
         return storage_of(torch._C._functorch.get_unwrapped(tensor)) if wrapped else None
 
 
-def storage_address(tensor: Tensor) -> int:
-    """Return the address of the tensor's memory, 0 if it has none."""
-    storage = storage_of(tensor)
-    try:
-        return 0 if storage is None else storage.data_ptr()
-    except RuntimeError:  # a tensor of a compiler
-        return 0
-
-
 @cache
 def written_arguments(function: object) -> tuple[int, ...]:
     """Return which arguments an operation writes to, by their positions."""
@@ -64,15 +54,15 @@ def written_arguments(function: object) -> tuple[int, ...]:
     return tuple(i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
 
 
-def nodes_of(roots: Iterable) -> Iterator:
-    """Yield the nodes of a graph."""
+def nodes_of(roots: Iterable, follow: Callable | None = None) -> Iterator:
+    """Yield the nodes of a graph. follow: returns those to which one leads, if not to its inputs."""
     seen, stack = set(), list(roots)
     while stack:
         node = stack.pop()
         if node is not None and node not in seen:
             seen.add(node)
             yield node
-            stack += [child for child, _ in node.next_functions]
+            stack += follow(node) if follow else [child for child, _ in node.next_functions]
 
 
 def leaves_of(roots: Iterable) -> list[Tensor]:
@@ -83,32 +73,25 @@ def leaves_of(roots: Iterable) -> list[Tensor]:
 def leaves_between(roots: Iterable, ends: list[Tensor]) -> list[Tensor]:
     """Return the leaves that the nodes on the way from the roots to the ends use, ends among them."""
     parents = defaultdict(list)
-    stack = []
     for node in nodes_of(roots):
         for child, _ in node.next_functions:
             parents[child].append(node)
-        if any(getattr(node, "variable", None) is end or node is end.grad_fn for end in ends):
-            stack.append(node)
-    ways = set()
-    while stack:
-        for parent in parents[stack.pop()]:
-            if parent not in ways:
-                ways.add(parent)
-                stack.append(parent)
+    found = [n for n in parents if n and any(n is end.grad_fn or getattr(n, "variable", None) is end for end in ends)]
+    ways = nodes_of([parent for node in found for parent in parents[node]], parents.__getitem__)
     uses = (child for node in ways for child, _ in node.next_functions)
     return [child.variable for child in uses if hasattr(child, "variable")]
 
 
 def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:
     """Yield the tensors that a node has saved and that give this very error "modified by an inplace operation"."""
-    raw_names = {name: f"_raw{name}" for name in dir(node) if name.startswith("_saved_")}
-    for name, raw_name in {**raw_names, "saved_tensors": "_raw_saved_tensors"}.items():
+    for name in dir(node):
         try:
-            getattr(node, name, None)
+            if name.startswith("_saved_") or name == "saved_tensors":
+                getattr(node, name, None)
         except RuntimeError as error:
             if str(error).split(" Hint:")[0] not in message:
                 continue
-            raw = getattr(node, raw_name)
+            raw = getattr(node, f"_raw_{name.lstrip('_')}")
             for saved in raw if isinstance(raw, tuple | list) else [raw]:
                 unpacked: list[Tensor] = []
 
@@ -116,7 +99,7 @@ def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:
                     raise error  # for whoever calls backward() on this graph again
 
                 with suppress(RuntimeError):  # freed already, or saved by other hooks
-                    saved.register_hooks(lambda tensor, unpacked=unpacked: unpacked.append(tensor), refuse)
+                    saved.register_hooks(unpacked.append, refuse)
                 yield from unpacked
 
 

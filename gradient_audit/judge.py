@@ -1,7 +1,6 @@
 """The judgement: a function of the record, which finds what is wrong, doubtful or wasteful."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 
 from torch import nn
@@ -9,7 +8,7 @@ from torch import nn
 from gradient_audit.cells import fill_cells
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
-from gradient_audit.overwritten import overwritten_finding
+from gradient_audit.overwritten import overwritten_tensors
 from gradient_audit.owners import owners, plain_leaves, shared_networks
 from gradient_audit.players import mixed_players
 from gradient_audit.record import Record
@@ -30,6 +29,7 @@ QUESTIONS = (
     renewed_optimizers,
     unaveraged_networks,
     unused_graphs,
+    overwritten_tensors,
 )
 
 
@@ -41,15 +41,8 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
     facts = Facts(record, networks, ended)
     fill_cells(record, networks, facts.numbers)
     merged: dict[Finding, list[str]] = defaultdict(list)  # the networks of which the same is told
-    for finding in _findings(facts):
+    for finding in (finding for question in QUESTIONS for finding in question(facts)):
         alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
     return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind)))
-
-
-def _findings(facts: Facts) -> Iterator[Finding]:
-    for question in QUESTIONS:
-        yield from question(facts)
-    for blame in facts.record.overwritten:
-        yield overwritten_finding(blame, facts.networks, facts.networks_of)

@@ -4,7 +4,7 @@ import gc
 import traceback
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from itertools import islice, permutations
 from types import FrameType, FunctionType, ModuleType, TracebackType
 
@@ -35,10 +35,6 @@ class Networks:
         """Return the modules whose parameters are watched."""
         return self.networks.values()
 
-    def may_be_network(self, module: nn.Module, _depth: int) -> bool:
-        """Return whether a forward pass of `module`, `_depth` others around it, is to be recorded."""
-        return any(module is network for network in self.networks.values())
-
     def hold(self, parameters: Set[int]) -> None:
         """Note that a pass has reached these parameters, given by id, or that an optimizer has stepped on them."""
 
@@ -59,56 +55,40 @@ class FoundNetworks(Networks):
         # Every module, in order of construction: weakly, for what the script drops is no network.
         self.known = WeakIdKeyDictionary()
         self.names = WeakIdKeyDictionary()
-        self.unnamed = True  # whether there may be modules without a name
         self.trained: dict[int, nn.Module] = {}  # by id, those reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
     def start(self, recorder: object) -> None:
         self.recorder, self.record = recorder, recorder.record
         recorder.hooks.callback(registration.register_module_parameter_registration_hook(self.add).remove)
-        recorder.hooks.callback(registration.register_module_module_registration_hook(self.join).remove)
-        # A hook on every forward pass would find copies, too, but torch.compile would trace it into each graph.
-        watch_calls(recorder.hooks, nn.Module, "__setstate__", self.add_copy)
+        recorder.hooks.callback(registration.register_module_module_registration_hook(self.add).remove)
+        # Of a network that is copied or unpickled, no registration hook is called. A hook on every forward pass would
+        # find it, too, but torch.compile would trace it into each graph.
+        watch_calls(recorder.hooks, nn.Module, "__setstate__", self.add)
 
     @guarded
-    def add(self, module: nn.Module, *_: object) -> None:
-        if module not in self.known:
+    def add(self, module: nn.Module, name: str = "", _part: object = None) -> None:
+        # A compiled module is not a parent but the same network.
+        if module not in self.known and name != "_orig_mod":
             self.known[module] = None
+            self.recorder.expect_parameters()
             self.record.made[module] = construction_place(module)
-            self.unnamed = True
-
-    @guarded
-    def join(self, parent: nn.Module, name: str, child: nn.Module | None) -> None:
-        if child is not None and name != "_orig_mod":  # a compiled module is not a parent but the same network
-            self.add(parent)
-            self.add(child)
-
-    @guarded
-    def add_copy(self, module: nn.Module) -> None:
-        # Of a network that is copied or unpickled, no registration hook is called.
-        self.recorder.expect_parameters()
-        self.add(module)
 
     def modules(self) -> list[nn.Module]:
         return list(self.known)
 
-    def may_be_network(self, module: nn.Module, depth: int) -> bool:
-        return depth < 3 and any(True for _ in nn.Module.parameters(module))
-
     def hold(self, parameters: Set[int]) -> None:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them."""
-        if self.unnamed:
-            self.unnamed = False
-            self.name_modules([*frames()][::-1])
         if not parameters <= self.covered:
             self.covered |= parameters
+            self.name_modules([*frames()][::-1])
             self.recorder.find_optimizers()
             self.trained |= {id(top): top for top in self.top_modules() if parameters & ids_of(top)}
 
     def top_modules(self) -> list[nn.Module]:
         """Return the modules that are part of no other, in order of construction."""
         known = list(self.known)
-        inner = {id(part) for module in known for part in module.children() if not hasattr(module, "_orig_mod")}
+        inner = {id(part) for module in known for part in module.children()}
         return [module for module in known if id(module) not in inner]
 
     def name_modules(self, outer: list[FrameType]) -> None:
@@ -122,7 +102,7 @@ class FoundNetworks(Networks):
                     if issubclass(type(value), nn.Module) and name != "self":
                         self.names.setdefault(value, name)
                         self.names.setdefault(getattr(value, "_orig_mod", value), name)
-                level = [inside for name, value in level for inside in islice(_contents(name, value), 100)]
+                level = [inside for name, value in level for inside in _contents(name, value)]
 
     def settle(self, trace: TracebackType | None = None) -> dict[str, nn.Module]:
         """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds."""
@@ -150,7 +130,7 @@ class FoundNetworks(Networks):
             if new := (ids[key] & concerned) - covered:
                 covered |= new
                 chosen.add(key)
-        for part in (part for key, part in parts.items() if key in chosen):
+        for part in (parts[key] for key in parts if key in chosen):
             name = self.names.get(part, type(part).__name__)
             while name in self.networks:
                 name += "'"
@@ -158,22 +138,17 @@ class FoundNetworks(Networks):
         return self.networks
 
 
-def _contents(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield the contents of a variable, each with the expression for it."""
+def _contents(name: str, value: object) -> list[tuple[str, object]]:
+    """Return the first contents of a variable, each with the expression for it."""
     kind = type(value)
+    form, items = "{}.{}", ()
     if issubclass(kind, nn.Module):
-        yield from ((f"{name}.{child}", module) for child, module in value.named_children())
-    elif issubclass(kind, dict):
-        items = islice(dict.items(value), 100)
-        yield from [(f"{name}[{key!r}]", item) for key, item in items if type(key) in (str, int)]
-    elif issubclass(kind, list | tuple):
-        yield from ((f"{name}[{index}]", item) for index, item in enumerate(value[:100]))
-    elif not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):
-        try:
-            attributes = object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            return
-        yield from [(f"{name}.{key}", item) for key, item in list(attributes.items())]
+        items = value.named_children()
+    elif issubclass(kind, dict | list | tuple):
+        form, items = "{}[{!r}]", dict.items(value) if issubclass(kind, dict) else enumerate(value)
+    elif kind.__dictoffset__ and not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):
+        items = object.__getattribute__(value, "__dict__").items()
+    return [(form.format(name, key), item) for key, item in list(islice(items, 100)) if type(key) in (str, int)]
 
 
 def _split(module: nn.Module, holders: dict[int, set[int]], *losses: list[set[int]]) -> list[nn.Module]:
@@ -182,15 +157,15 @@ def _split(module: nn.Module, holders: dict[int, set[int]], *losses: list[set[in
     holders: the optimizers of a parameter, by its id. losses: the ids of those that each reaches, then those that each
     term of a loss reaches.
     """
-    children = [(child, ids_of(child)) for child in module.children()]
+    children = [ids_of(child) for child in module.children()]
     owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}
-    reached = ({frozenset(i for i, (_, ids) in enumerate(children) if ids & loss) for loss in each} for each in losses)
+    reached = ({frozenset(i for i, ids in enumerate(children) if ids & loss) for loss in each} for each in losses)
     whole, terms = reached
     # A term that compares features of the first layers, as a vocoder's, makes no heads: each of these has its own term.
     heads = any(one - other and other - one for one, other in permutations(terms, 2))
     heads |= any(other and one - other for one, other in permutations(whole, 2))
     heads &= len(set().union(*whole)) <= HEADS
-    heads &= all(holders[key] for _, ids in children for loss in losses[0] for key in ids & loss)
+    heads &= all(holders[key] for ids in children for loss in losses[0] for key in ids & loss)
     if list(nn.Module.parameters(module, recurse=False)) or not (heads or len(owners) > 1):
         return [module]
-    return [part for child, _ in children for part in _split(child, holders, *losses)]
+    return [part for child in module.children() for part in _split(child, holders, *losses)]

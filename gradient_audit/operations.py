@@ -12,10 +12,9 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch
 
-from gradient_audit.graph import nodes_of, parameters_of, storage_address, tensors_in
+from gradient_audit.graph import nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, watch_calls
 from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
-from gradient_audit.networks import Networks
 from gradient_audit.places import current_callers, current_frames, current_place
 from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 
@@ -23,9 +22,9 @@ from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 class Details(_python_dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
-    def __init__(self, record: Record, networks: Networks, open_accounts: Callable[[], None]):
+    def __init__(self, record: Record, open_accounts: Callable[[], None]):
         super().__init__()
-        self.record, self.networks, self.open_accounts = record, networks, open_accounts
+        self.record, self.open_accounts = record, open_accounts
         self.lineage = Lineage(record.accounts)
         self.active = False
         self.thread: int | None = None  # the one that is watched; None: the first that trains
@@ -91,7 +90,8 @@ class Details(_python_dispatch.TorchDispatchMode):
             return
         parts = self.forwards.pop()
         tried = type(module).__module__.startswith("torch.nn.utils.")  # a parametrization is, when it is made
-        if not tried and (not self.forwards or self.networks.may_be_network(module, len(self.forwards))):
+        is_network = len(self.forwards) < 3 and any(True for _ in nn.Module.parameters(module))
+        if not tried and (is_network or not self.forwards):
             event = Forward("forward", current_place(), module=weakref.ref(module), parts=parts)
             self.follow_graph(event, output)
             self.record.events.append(event)
@@ -110,7 +110,7 @@ class Details(_python_dispatch.TorchDispatchMode):
             hook = functools.partial(self.note_need, event)
             self.node_hooks.callback(node.register_prehook(hook).remove)
             event.graph.append(weakref.ref(hook))
-            self.outputs[node._sequence_nr()] = event
+            self.outputs[node._sequence_nr()].append(event)  # of a module, and of the one around it
 
     @guarded
     def note_need(self, event: Built, _gradients: tuple) -> None:
@@ -121,7 +121,7 @@ class Details(_python_dispatch.TorchDispatchMode):
         """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""
         outputs = []
         for node in nodes_of(roots):
-            if event := self.outputs.get(node._sequence_nr()):
+            for event in self.outputs.get(node._sequence_nr(), ()):
                 event.in_loss = True  # of a forward pass, whether or not its pass comes through them
                 if isinstance(event, Forward):
                     outputs.append((event.module, self.lineage.reach([node])[0]))
@@ -156,7 +156,7 @@ class Details(_python_dispatch.TorchDispatchMode):
             self.note_numbers(result, read)
         for account in self.record.accounts.values() if written and calls and not self.forwards else ():
             parameter = account.parameter()
-            if parameter is not None and storage_address(parameter) in written:
+            if parameter is not None and self.lineage.memory_of(parameter) in written:
                 passes = frozenset(call.number for call in calls if account.number in call.reached)
                 place = current_place()
                 if not (events := self.record.events) or (events[-1].kind, events[-1].place) != ("hand", place):

@@ -115,10 +115,9 @@ def _origin(file: str) -> str:
 @cache
 def _source(file: str, line: int, columns: tuple[int, int, int] | None) -> str:
     """Return a line of source without its comment, or an expression."""
-    if columns is not None:
-        last, begin, end = columns
-        lines = [linecache.getline(file, number).encode() for number in range(line, last + 1)]
-        lines[-1] = lines[-1][:end]
-        lines[0] = lines[0][begin:]
-        return " ".join(b" ".join(lines).decode(errors="replace").split())
-    return re.split(r"\s+#", linecache.getline(file, line).strip())[0]
+    last, begin, end = columns or (line, None, None)
+    lines = [linecache.getline(file, number).encode() for number in range(line, last + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][begin:]
+    text = " ".join(b" ".join(lines).decode(errors="replace").split())
+    return text if columns else re.split(r"\s+#", text)[0]

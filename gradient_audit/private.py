@@ -6,8 +6,7 @@ from functools import cache
 import torch
 from torch import nn
 
-from gradient_audit.graph import storage_address
-from gradient_audit.networks import Networks
+from gradient_audit.graph import storage_of
 from gradient_audit.operations import Details
 from gradient_audit.overwritten import trace_overwritten
 from gradient_audit.record import Pass, Record
@@ -26,7 +25,7 @@ def missing_parts() -> list[str]:
     """Return the parts of the answer that this version of PyTorch does not give."""
     given = {}
     with torch.inference_mode(False), torch.enable_grad():
-        details, names = Details(Record(), Networks(), lambda: None), {"w": nn.Parameter(torch.ones(2, device="cpu"))}
+        details, names = Details(Record(), lambda: None), {"w": nn.Parameter(torch.ones(2, device="cpu"))}
         with suppress(Exception):  # whatever a private name became
             try:
                 details.start()
@@ -34,7 +33,9 @@ def missing_parts() -> list[str]:
             finally:
                 details.stop()
         with suppress(Exception):
-            torch.func.vmap(lambda row: row * storage_address(row))(names["w"])  # a tensor has a memory there, too
+            torch.func.vmap(lambda row: row * storage_of(row).data_ptr())(
+                names["w"]
+            )  # it has a memory, too
             terms = details.lineage.terms_of([names["loss"].grad_fn], LOSSES)
             given[OPERATIONS] = len(terms) == 2 and all(term.place for term in terms)
         try:

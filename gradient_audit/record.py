@@ -23,7 +23,7 @@ class Term:
     reached: set[int] = field(default_factory=set, repr=False)
     value: float | None = None  # of a constant
     sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
-    memory: set[int] = field(default_factory=set, repr=False)  # likewise: addresses of what it was computed from
+    memory: set = field(default_factory=set, repr=False)  # likewise: the `Memory` of what it was computed from
     loose: bool = False  # whether it reaches a leaf that is in no network
     cells: dict[str, str] = field(default_factory=dict)
     dead: bool = False
@@ -113,9 +113,9 @@ class Account:
 
 @dataclass
 class Write:
-    """An in-place operation: the storage, the version before, its name ("" for an optimizer's step) and where."""
+    """An in-place operation: the `Memory` it wrote to, the version before, its name ("" for a step's) and where."""
 
-    storage: int
+    memory: object
     version: int
     name: str
     place: Place
@@ -126,7 +126,7 @@ class Overwritten:
     """What is known of an error "modified by an inplace operation"."""
 
     event: Pass
-    storages: dict[int, str] = field(default_factory=dict)  # of the tensors that fit, each with a description
+    storages: dict[object, str] = field(default_factory=dict)  # of the tensors that fit, each with a description
     accounts: set[int] = field(default_factory=set)  # of the parameters among them
     readers: list[Place] = field(default_factory=list)
     writers: list[Place] = field(default_factory=list)

@@ -121,9 +121,8 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
 def run_as_main(script: Path | str, arguments: list[str]) -> None:
     """Run a script as `python script arguments` would, a module as `python -m`; of a notebook, the code cells."""
     folder = Path.cwd() if isinstance(script, str) else script.parent
-    root = Path(PACKAGE).parent
-    own = {root} if (root / "pyproject.toml").is_file() else set()  # its `common` and `scripts` are not the script's
-    sys.path[:] = [str(folder), *(path for path in sys.path[1:] if Path(path).resolve() not in own)]
+    own = str(Path(PACKAGE).parent)  # last: its `common` and `scripts` are not the script's
+    sys.path[:] = [str(folder), *sorted(sys.path[1:], key=lambda path: path == own)]
     sys.argv = [str(script), *arguments]
     if isinstance(script, str):
         runpy.run_module(script, run_name="__main__", alter_sys=True)

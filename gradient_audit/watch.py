@@ -17,7 +17,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, storage_address, tensors_in
+from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
 from gradient_audit.networks import Networks
@@ -45,7 +45,7 @@ class Watcher:
     def __init__(self, networks: Networks, limit: Limit | None = None):
         self.networks, self.limit = networks, limit
         self.record = Record()
-        self.details = Details(self.record, networks, self.open_accounts)
+        self.details = Details(self.record, self.open_accounts)
         self.lineage = self.details.lineage
         self.numbers = count(1)  # of accounts and optimizers
         self.new_parameters = True  # whether there may be parameters without an account
@@ -106,8 +106,8 @@ class Watcher:
         for event in (event for event in self.record.events if isinstance(event, Built)):
             event.gone = bool(event.graph) and not any(node() for node in event.graph)
         parameters = (account.parameter() for account in self.record.accounts.values())
-        grown = {storage_address(p) for p in parameters if p is not None and p.grad_fn is not None}
-        self.record.grown = [*{w.storage: w.place for w in self.lineage.writes if w.storage in grown}.values()]
+        grown = {self.lineage.memory_of(p) for p in parameters if p is not None and p.grad_fn is not None}
+        self.record.grown = [*{w.memory: w.place for w in self.lineage.writes if w.memory in grown}.values()]
 
     def expect_parameters(self, *_: object) -> None:
         self.new_parameters = True
@@ -280,10 +280,10 @@ class Watcher:
             if self.details.active:
                 calls = enumerate(self.record.calls)
                 summed = sum(bit(CALL, index) for index, call in calls if call.number in account.passes)
-                self.lineage.begin_gradient(grad, summed)
+                self.lineage.memory_of(grad).sources = summed
         event.loose = [leaf for leaf in event.loose if getattr(leaf(), "grad", None) is not None]
         for leaf in event.loose:
-            self.lineage.begin_gradient(leaf().grad, bit(CALL, len(self.record.calls) - 1))
+            self.lineage.memory_of(leaf().grad).sources = bit(CALL, len(self.record.calls) - 1)
         self.networks.hold(reached.keys())
         self.watched_in_detail += not self.closures
         self.stop_details()
@@ -403,7 +403,7 @@ class Watcher:
             if parameter._version == account.version_before:
                 increment_version(parameter)
                 account.raised = True
-            self.lineage.writes.append(Write(storage_address(parameter), account.version_before, "", place))
+            self.lineage.writes.append(Write(self.lineage.memory_of(parameter), account.version_before, "", place))
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.details.steps:
             self.pauses.close()
