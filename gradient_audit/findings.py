@@ -17,19 +17,9 @@ class Kind(NamedTuple):
 LIMIT = "Limit where gradients go: `loss.backward(inputs=list(network.parameters()))`"
 # In the order of the report; `Finding` explains them.
 KINDS = {
-    "stale": Kind(
-        "error", "Call `optimizer.zero_grad()` between its step and the next `backward()`.", ("no-zero-grad",)
-    ),
-    "mixed": Kind(
-        "error",
-        f"{LIMIT}, or clear the gradients that are not for the step.",
-        ("d-steps-on-g-loss",),
-    ),
-    "twice": Kind(
-        "error",
-        "Call `zero_grad()` between the two steps, or let one optimizer alone hold these parameters.",
-        ("parameter-twice",),
-    ),
+    "stale": Kind("error", "Call `zero_grad()` between its step and the next `backward()`.", ("no-zero-grad",)),
+    "mixed": Kind("error", f"{LIMIT}, or clear the gradients that are not for the step.", ("d-steps-on-g-loss",)),
+    "twice": Kind("error", "Call `zero_grad()` between the steps, or let one optimizer hold it.", ("parameter-twice",)),
     "idle": Kind("error", "Call its `step()`, or give its parameters to an optimizer that steps."),
     "dead": Kind(
         "error",
@@ -54,32 +44,13 @@ KINDS = {
         f"If this loss is for all of them, as an autoencoder's is, this is right. If not: {LIMIT}.",
         ("d-steps-on-g-loss",),
     ),
-    "unused": Kind(
-        "question",
-        "If it is a loss, add the missing `backward()`, or add it to the loss that has one; if not, compute it under "
-        "`torch.no_grad()`.",
-    ),
-    "reused": Kind(
-        "question", "If the first gradient was only for that use, as SAM's is, call `zero_grad()` after it."
-    ),
-    "shared": Kind(
-        "question", "Give each optimizer the parameters of its own network alone, unless both are to move them."
-    ),
-    "renewed": Kind(
-        "question", "Make it once, before the loop, unless each one is for another task; or load its `state_dict()`."
-    ),
-    "unaveraged": Kind(
-        "question", "Call the wrapped network itself, not its `module`, or average the gradients by yourself."
-    ),
-    "unfrozen": Kind(
-        "waste",
-        "Freeze it, `network.requires_grad_(False)`, if it only judges, as a loss network does; give it to an "
-        "optimizer if it is to learn.",
-    ),
-    "wasted": Kind(
-        "waste",
-        f"{LIMIT}, or `detach()` the tensor at which its gradient must stop.",
-    ),
+    "unused": Kind("question", "If it is a loss, call `backward()` on it; if not, compute it under `torch.no_grad()`."),
+    "reused": Kind("question", "If the first gradient was only for that use, call `zero_grad()` after it."),
+    "shared": Kind("question", "Give each optimizer its own network alone, unless both are to move it."),
+    "renewed": Kind("question", "Make it once, before the loop, unless each one is for another task."),
+    "unaveraged": Kind("question", "Call the wrapped network itself, not its `module`."),
+    "unfrozen": Kind("waste", "If it only judges, `network.requires_grad_(False)`; else give it to an optimizer."),
+    "wasted": Kind("waste", f"{LIMIT}, or `detach()` the tensor at which its gradient must stop."),
     "graph": Kind("waste", "Compute it under `torch.no_grad()`, or delete it if it is not needed."),
 }
 SEVERITIES = ("error", "question", "waste")

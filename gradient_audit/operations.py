@@ -3,6 +3,7 @@
 import functools
 import threading
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -32,7 +33,7 @@ class Details(_python_dispatch.TorchDispatchMode):
         self.call: Pass | None = None  # of autograd, that runs
         self.forwards: list[list[Forward]] = []  # for each forward pass that runs, those recorded inside of it
         self.node_hooks = ExitStack()  # removes them
-        self.outputs: dict[int, Built] = {}  # of a node's sequence number: the event whose output it made
+        self.outputs: dict[int, list[Built]] = defaultdict(list)  # by a node's sequence number: whose output it is
         self.hooks = ExitStack()  # removes those that `start` adds
 
     def start(self) -> None:

@@ -33,9 +33,7 @@ def missing_parts() -> list[str]:
             finally:
                 details.stop()
         with suppress(Exception):
-            torch.func.vmap(lambda row: row * storage_of(row).data_ptr())(
-                names["w"]
-            )  # it has a memory, too
+            torch.func.vmap(lambda row: row * storage_of(row).data_ptr())(names["w"])  # it has a memory, too
             terms = details.lineage.terms_of([names["loss"].grad_fn], LOSSES)
             given[OPERATIONS] = len(terms) == 2 and all(term.place for term in terms)
         try:

@@ -90,7 +90,6 @@ class Step(Event):
 
     optimizer: int = HAND  # its number
     taken: dict[frozenset, Set] = field(default_factory=lambda: defaultdict(set), repr=False)  # parameters, by passes
-    before: int = 0  # the passes until then
     inner: bool = False  # whether it runs inside another one
 
 
@@ -153,7 +152,6 @@ class Record:
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
-    missing: list[str] = field(default_factory=list)  # the parts of the answer that this PyTorch does not give
 
     def keys_of(self, numbers: Set[int]) -> set[int]:
         return {key for key, account in self.accounts.items() if account.number in numbers}

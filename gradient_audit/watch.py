@@ -69,7 +69,7 @@ class Watcher:
 
     @guarded
     def add_hooks(self) -> None:
-        self.record.missing = missing_parts()
+        missing_parts()  # its own backward pass is not to be watched
         self.networks.start(self)
         self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
@@ -85,7 +85,7 @@ class Watcher:
             self.hooks.callback(hook.remove)
         modules = (part for module in self.networks.modules() for part in module.modules())
         compiled = any(hasattr(module, "_orig_mod") or module._compiled_call_impl for module in modules)
-        if OPERATIONS not in self.record.missing and not compiled:
+        if OPERATIONS not in missing_parts() and not compiled:
             self.details.start()
 
     def stop(self) -> None:
@@ -319,7 +319,7 @@ class Watcher:
     def note_error(self, event: Pass, roots: list, message: str) -> None:
         """If a tensor that autograd needs was changed in place, trace by whom."""
         event.raised = True
-        if OVERWRITTEN not in self.record.missing and MESSAGE.search(message):
+        if OVERWRITTEN not in missing_parts() and MESSAGE.search(message):
             with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
                 self.record.overwritten.append(trace_overwritten(event, roots, message, self.lineage))
 
@@ -381,7 +381,7 @@ class Watcher:
             sources = account.passes | ({len(passes) - 1} if self.details.call else set())
             if sources or not is_zero(parameter.grad):
                 event.taken[frozenset(sources)].add(account.number)
-        event.before, event.reached = len(passes), self.shared(event.reached)  # a gradient may have become a pass here
+        event.reached = self.shared(event.reached)
         event.taken = {passes: self.shared(numbers) for passes, numbers in event.taken.items()}
         self.record.events.append(event)
 
