@@ -97,7 +97,7 @@ def match(text: str) -> list[Mistake]:
     the last exception counts, or, if that only passes on another one, the one before. Later messages rank first;
     mistakes with the same message rank by the number of their hints in the text, then by FREQUENT.
     """
-    text = ANSI.sub("", text).replace("\r", "\n")
+    text = ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     letters = _squeeze(_last_message(text))
     ranked = []
     for mistake in map(load, names()):
