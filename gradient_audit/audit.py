@@ -15,7 +15,7 @@ from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
 from gradient_audit.private import missing_parts
 from gradient_audit.record import Event, Term
-from gradient_audit.watch import Limit, Watcher
+from gradient_audit.watch import MOST_PASSES, Limit, Watcher
 
 LEGEND = {
     "used": "an optimizer stepped on the gradient",
@@ -143,6 +143,7 @@ class GradientAudit:
         """What this version of PyTorch does not show, the table, and the findings, a line each."""
         missing = missing_parts()
         gaps = f"With PyTorch {torch.__version__}, the audit does not see {joined(missing)}." if missing else ""
+        gaps += f"Only the first {MOST_PASSES:,} backward passes were watched." * (len(self.passes) == MOST_PASSES)
         listing = "\n".join(f"- {finding}" for finding in self.findings)
         return "\n\n".join(part for part in (gaps, self.table, listing) if part)
 

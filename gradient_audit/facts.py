@@ -1,14 +1,13 @@
-"""What the findings are made from: who holds what, and where gradients went."""
+"""What the findings are made from: who holds what, where gradients went; and the cells of the table."""
 
 from collections.abc import Iterable
 
 from torch import nn
 
-from gradient_audit.cells import numbers_by_network
 from gradient_audit.findings import KINDS, Finding
 from gradient_audit.graph import parameters_of
 from gradient_audit.places import Place
-from gradient_audit.record import Pass, Record
+from gradient_audit.record import Event, Pass, Record
 from gradient_audit.steps import steps_of
 
 
@@ -19,7 +18,11 @@ class Facts:
         self.record, self.networks, self.ended = record, networks, ended
         self.optimizers, self.steps = record.optimizers, steps_of(record)
         self.fed = set().union(*(steps.fed for steps in self.steps.values()))
-        self.numbers = numbers_by_network(record, networks)
+        self.numbers = {  # by network: the numbers of its parameters' accounts, and their names
+            name: {record.accounts[id(p)].number: n for n, p in network.named_parameters() if id(p) in record.accounts}
+            for name, network in networks.items()
+        }
+        fill_cells(record, networks, self.numbers)
         self.by_number = {account.number: account for account in record.accounts.values()}
         # By optimizer: the accounts of its parameters, in their order. And all that any holds, also plain tensors.
         self.accounts_of = {
@@ -75,3 +78,39 @@ def finding(
     """Return a finding; {} in the text stands for the networks."""
     places, cure = tuple(dict.fromkeys(places)), cure or KINDS[kind].cure
     return Finding(kind, tuple(networks), text, places, cure, doubtful=doubtful)
+
+
+def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: dict[str, dict[int, str]]) -> None:
+    """Fill in the cells of the table; drop the forward passes of anything but the networks, and steps of nothing."""
+    events: dict[int, Event] = {}  # those to keep, by id
+    of_networks: set[int] = set()
+    for event in record.events:
+        if event.kind == "forward":
+            module = event.module() if event.module else None
+            names = [name for name, network in networks.items() if network is module]
+            if names:  # the calls of its parts are left out
+                of_networks.add(id(event))
+                for part in event.parts:
+                    if id(part) not in of_networks:
+                        events.pop(id(part), None)
+            elif any(id(part) in events for part in event.parts):
+                continue
+            held = record.numbers_of(nn.Module.parameters(module)) if module is not None else set()
+            here = {name: "here" if name in names else "-" for name in numbers}
+            event.cells = here if names else words(held, set(), "here", numbers)
+            if "here" not in event.cells.values():
+                continue
+        elif isinstance(event, Pass):
+            event.cells = words(event.reached, event.used, "read" if event.number is None else "wasted", numbers)
+            for term in event.terms:
+                term.cells = words(event.reached & term.reached, event.used & term.reached, "wasted", numbers)
+        else:
+            event.cells = words(event.reached, set(), "here", numbers)
+        if event.kind != "step" or event.reached:
+            events[id(event)] = event
+    record.events = [*events.values()]
+
+
+def words(reached: set[int], used: set[int], word: str, numbers: dict[str, dict[int, str]]) -> dict[str, str]:
+    """Return the cells: "used", or `word` for what was reached and not used."""
+    return {n: "used" if used & ids.keys() else word if reached & ids.keys() else "-" for n, ids in numbers.items()}

@@ -29,6 +29,7 @@ from gradient_audit.record import Account, Built, Pass, Record, Step, Write
 
 Limit = Callable[["Watcher", Optimizer | None], None]
 """Called before each backward pass, with None, and after each step; what it raises ends the script under the audit."""
+MOST_PASSES = 10_000  # that are watched at all: it bounds the memory of an audit
 DETAILED = 12  # backward passes with forward passes, terms and lines of operations: two rounds of WGAN's five and one
 
 
@@ -248,8 +249,11 @@ class Watcher:
         replace(self.hooks, torch.autograd, name, torch.compiler.disable(watched))
 
     @guarded
-    def begin_pass(self, tensors=None, *_, **__) -> tuple[Pass, list]:
+    def begin_pass(self, tensors=None, *_, **__) -> tuple[Pass, list] | None:
         self.details.thread, self.details.steps = threading.get_ident(), 0
+        if len(self.record.passes) == MOST_PASSES:
+            self.record.closed = True
+            return None
         losses = tensors_in(tensors)
         roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         self.look_at_parameters()

@@ -97,7 +97,7 @@ def match(text: str) -> list[Mistake]:
     the last exception counts, or, if that only passes on another one, the one before. Later messages rank first;
     mistakes with the same message rank by the number of their hints in the text, then by FREQUENT.
     """
-    text = ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    text = ANSI.sub("", text).replace("\r", "\n")
     letters = _squeeze(_last_message(text))
     ranked = []
     for mistake in map(load, names()):
@@ -116,7 +116,7 @@ def _last_message(text: str) -> str:
         message = AFTER.split(text[start:end].lstrip(), maxsplit=1)[0]
         if "device-side assert triggered" in message:
             return text  # the assertion that failed was printed before
-        if not WRAPPER.search(message):
+        if message and not WRAPPER.search(message):
             return message
     return text
 

@@ -21,7 +21,7 @@ from gradient_audit.networks import FoundNetworks
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
-NAMES = "cells findings graph judge lineage networks operations overwritten places watch"
+NAMES = "facts findings graph judge lineage networks operations overwritten places watch"
 MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
 OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step expect_parameters is_elsewhere paused remove_hooks start
