@@ -36,22 +36,15 @@ def compared(tmp_path, monkeypatch):
     return compared
 
 
-def test_contenders_take_turns_on_the_same_arguments_and_the_first_calls_are_not_timed(monkeypatch):
+def test_contenders_take_turns_the_first_calls_are_not_timed_and_a_speed_is_that_of_the_same_turn(monkeypatch):
     calls, clock = [], iter(range(1000))
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     contenders = {name: lambda value, name=name: calls.append(name + value) for name in "abc"}
     seconds = seconds_in_turns(contenders, [["1", "2", "3"], ["4", "5", "6"]], torch.device("cpu"))
     assert "".join(calls) == "a1a2a3b1b2b3c1c2c3" + "b4b5b6c4c5c6a4a5a6"
     assert seconds == {name: [0.5, 0.5] for name in "abc"}  # the clock ticks once for two timed calls
-
-
-def test_a_speed_is_that_of_the_same_turn():
-    """The machine is half as fast in the second turn, and the contender is twice as fast as the baseline in both."""
-    rows = timings({"baseline": [2.0, 4.0], "contender": [1.0, 2.0]}, "baseline")
-    assert rows == {
-        "baseline": {"ms": [2000, 4000], "speed": [1, 1]},
-        "contender": {"ms": [1000, 2000], "speed": [2, 2]},
-    }
+    speeds = timings({"baseline": [2.0, 4.0], "contender": [1.0, 2.0]}, "baseline")["contender"]
+    assert speeds == {"ms": [1000, 2000], "speed": [2, 2]}  # the machine is half as fast in the second turn
 
 
 def test_an_order_costs_what_is_counted_in_each_later_period_and_makes_the_update_that_it_names():
@@ -117,7 +110,6 @@ def test_every_comparison_prints_its_rows_and_writes_them(what, compared, capsys
     assert "output" not in result["options"]  # a path of this machine
     assert rows[compare_updates.COMPARISONS[what][2]]["speed"] == [1]
     for name, row in rows.items():
-        assert f"| {name} " in printed
         assert row["ms"][0] > 0
         if what == "orders" and ORDERS[name].is_exact:
             assert row["needed"] is None
