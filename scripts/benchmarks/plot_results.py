@@ -68,7 +68,7 @@ def draw_cost(result: dict, figure: Figure) -> None:
         right.barh(name, median(order["ms"]), color=BLUE, height=0.7)
         right.plot([min(order["ms"]), max(order["ms"])], [name, name], color=ORANGE, linewidth=1.5)
     left.invert_yaxis()
-    left.legend(["needed", "wasted"])
+    left.legend(["needed", "wasted"], loc="center right", bbox_to_anchor=(1, 0.3))
     left.set_xlabel("GFLOPs a step, counted")
     right.set_xlabel("ms a step: median, smallest to largest")
 
@@ -106,7 +106,7 @@ def draw_ratio(result: dict, figure: Figure) -> None:
             axes.plot([float(ratio) for ratio in row[name]], row[name].values(), line, color=color, label=order)
         axes.set_xscale("log")
         axes.set_title(f"{name}, in multiples of the grey line")
-    axes.legend()
+    figure.axes[0].legend()
     figure.supxlabel("FLOPs of D for each of G, of a forward pass", fontsize=9)
 
 
