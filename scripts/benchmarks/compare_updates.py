@@ -1,4 +1,4 @@
-"""What a step costs: time, arithmetic, and gradients that no optimizer uses. `--what` names a comparison.
+"""What a step costs: time, arithmetic and memory. `--what` names a comparison.
 
     orders      the update orders; "textbook" is an order as it is usually written, with plain `backward()`
     ratio       what some of them cost, counted, over the ratio of D's cost to G's, with `conv` in several widths
