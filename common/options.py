@@ -33,6 +33,7 @@ Weight = Annotated[float, Range(0, 1e9)]
 Decay = Annotated[float, Range(0, 0.999999)]
 
 
+@dataclass(frozen=True)
 class Options:
     """What all options derive from; tyro checks the types of their values, and this the ranges."""
 

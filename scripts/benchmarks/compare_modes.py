@@ -60,33 +60,25 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 class Options(ComparisonOptions):
     """Options of the comparison."""
 
-    dataset: str = "stacked-digits"
-    """stacked-digits, mnist5k, mnist, fashion-mnist, cifar10, or a folder of images."""
-    orders: tuple[Literal[tuple(ORDERS)], ...] = tuple(ORDERS)
-    """The scripts, without gan_."""
+    dataset: str = "stacked-digits"  # stacked-digits, mnist5k, mnist, fashion-mnist, cifar10, or a folder of images.
+    orders: tuple[Literal[tuple(ORDERS)], ...] = tuple(ORDERS)  # The scripts, without gan_.
     seconds: Annotated[float, Range(0.01, 1e6)] | None = 40.0
     """Training time of each run, from its first step on, at rates that never fall. None: whole default runs."""
-    seeds: Count = 3
-    """Runs of each script, with seeds 0, 1, ..."""
-    runs_dir: Path = ROOT / "runs" / "compare_modes"
-    """Where the runs are made."""
+    seeds: Count = 3  # Runs of each script, with seeds 0, 1, ...
+    runs_dir: Path = ROOT / "runs" / "compare_modes"  # Where the runs are made.
     target: Weight | None = None
     """An FID: a column has the seconds of training until a checkpoint first had it, or less."""
-    evaluate_every: Count = 250
-    """Steps between two checkpoints whose FID is measured for `--target`."""
-    jobs: Count = 1
-    """Runs that train at the same time; with OMP_NUM_THREADS=1, as many as there are cores."""
-    output: Path | None = None
-    """New .json file for all figures of all runs, which plot_results.py draws."""
+    evaluate_every: Count = 250  # Steps between two checkpoints whose FID is measured for `--target`.
+    jobs: Count = 1  # Runs that train at the same time; with OMP_NUM_THREADS=1, as many as there are cores.
+    output: Path | None = None  # New .json file for all figures of all runs, which plot_results.py draws.
 
 
-def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
-    """Train with a script for the seconds that all have; return checkpoints, each with the seconds up to it.
+def train(order: str, seed: int, options: Options, runs: Path) -> list[tuple[Path, float]]:
+    """Train with a script in `runs` for the seconds that all have; return checkpoints, each with the seconds up to it.
 
     The last is that of the whole run, the others those of `--evaluate-every`. Raises Stopped where the script ends by
     itself, with its last line.
     """
-    runs = runs_folder(options)
     script, suffix = f"gan_{order}", f"seed-{seed}"
     before = set(runs.glob(f"{script}/*"))
     start = ["-c", WITH_NETWORKS, options.networks, options.model] if options.networks else []
@@ -125,11 +117,6 @@ def train(order: str, seed: int, options: Options) -> list[tuple[Path, float]]:
     (run,) = started
     earlier = [(path, path.stat().st_mtime - start) for path in run.glob("checkpoint-*.pt")]
     return [*sorted(earlier, key=lambda pair: pair[1]), (run / "checkpoint.pt", seconds)]
-
-
-def runs_folder(options: Options) -> Path:
-    """Return the folder of the runs of this data set."""
-    return options.runs_dir / Path(options.dataset).resolve().name
 
 
 def link_checkpoint(checkpoint: Path) -> None:
@@ -171,7 +158,8 @@ def main(options: Options) -> None:
     device = pick_device(options.device)
     evaluate.load_real(options.dataset, options.image_size)  # refused before the training if there are too few
     runs, refusals, floors = {order: [] for order in options.orders}, {}, []
-    turns = [(order, seed, options) for seed in range(options.seeds) for order in options.orders]
+    folder = options.runs_dir / Path(options.dataset).resolve().name
+    turns = [(order, seed, options, folder) for seed in range(options.seeds) for order in options.orders]
     with ThreadPoolExecutor(options.jobs) as pool:  # all train before the first is judged, which would slow the others
         trained = [pool.submit(train, *turn) for turn in turns]
         for done in tqdm(as_completed(trained), "training", len(turns), unit="run"):
@@ -197,7 +185,6 @@ def main(options: Options) -> None:
         raise Stopped(f"--networks {options.networks}: no order trains them; {next(iter(refusals.values()))}")
     runs = {order: seeds for order, seeds in runs.items() if seeds}
     result = write_result(options, device, {"runs": runs, "refusals": refusals, "real images": floors})
-    folder = runs_folder(options)
     length = f"{options.seconds:g} seconds of training" if options.seconds else "whole runs"
     print(
         f"{conditions(result)}: noise of {options.z_dim} values, {length}, medians of {options.seeds} seeds,\n"

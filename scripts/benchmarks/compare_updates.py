@@ -1,28 +1,31 @@
-"""What a step costs: time, arithmetic, and gradients that no optimizer uses. `--what` names a comparison.
+"""What a step costs: time, arithmetic and memory. `--what` names a comparison.
 
     orders      the update orders; "textbook" is an order as it is usually written, with plain `backward()`
+    ratio       what some of them cost, counted, over the ratio of D's cost to G's, with `conv` in several widths
     audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
 
-All contenders of a comparison train copies of the same networks on the same data and noise; they take turns within one
-run. Figures are medians over the turns, with the smallest and the largest in brackets.
+All contenders of a comparison train copies of the same networks on the same data and noise, in turns within one run.
 
     python scripts/benchmarks/compare_updates.py
+    python scripts/benchmarks/compare_updates.py --what ratio
     python scripts/benchmarks/compare_updates.py --what audit --model mlp
     python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
 
 "ms a G step" is the time from one step of G to the next, for which `wgan_gp` steps D five times. FLOPs are those of all
 matrix products and convolutions of a step (`step_cost.py`). "Wasted" is the share that the cheapest order with the same
-update does without.
+update does without. Memory is the peak of a step beyond weights and optimizers' state.
 """
 
 import copy
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from types import ModuleType
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -32,8 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` a
 
 from common.data import batches, load_images
 from common.errors import BadInput, refusing
-from common.losses import discriminator_loss, generator_loss
-from common.models import MODELS
+from common.models import MODELS, conv
 from common.optimizers import fused_adam
 from common.options import BatchSize, Count, GanOptions, launch
 from common.run import pick_device
@@ -48,17 +50,8 @@ from scripts import (
     gan_simultaneous,
     gan_wgan_gp,
 )
-from scripts.benchmarks.harness import (
-    ComparisonOptions,
-    clock,
-    conditions,
-    seconds_in_turns,
-    seconds_per_call,
-    spread,
-    timings,
-    write_result,
-)
-from scripts.benchmarks.step_cost import count_flops
+from scripts.benchmarks import harness
+from scripts.benchmarks.step_cost import StepCost
 from scripts.tools.finished_run import make_own_networks
 from scripts.tools.output import check_new_file, table
 
@@ -68,30 +61,22 @@ LATER_STEPS = 20
 
 
 @dataclass(frozen=True)
-class Options(ComparisonOptions):
+class Options(harness.ComparisonOptions):
     """Options of the comparison."""
 
-    what: Literal["orders", "audit"] = "orders"
-    """The contenders: update orders, or a step under an audit."""
-    batch_size: BatchSize = GanOptions.batch_size
-    """Images per step."""
-    precision: Literal["fp32", "bf16"] = "fp32"
-    """bf16: forward passes in bfloat16; weights and losses in float32."""
-    repeats: Count = 20
-    """Turns of each contender; 3 are a quick look."""
-    output: Path | None = None
-    """New .json file for the figures."""
+    what: Literal["orders", "ratio", "audit"] = "orders"
+    """The contenders: update orders; the same over the ratio of D's cost to G's; or a step under an audit."""
+    batch_size: BatchSize = GanOptions.batch_size  # Images per step.
+    precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
+    repeats: Count = 20  # Turns of each contender; 3 are a quick look.
+    output: Path | None = None  # New .json file for the figures.
 
 
-class Contender(NamedTuple):
-    """A step, called with a batch (real, z), and the networks that it trains."""
+def gan_contender(train_step: Callable, networks: list[nn.Module], precision: str = "fp32") -> tuple[Callable, dict]:
+    """Return a function of a batch, (real, z), that trains copies of the networks with `train_step`, and these by name.
 
-    step: Callable[..., object]
-    networks: dict[str, nn.Module]
-
-
-def gan_contender(train_step: Callable, networks: list[nn.Module], precision: str = "fp32") -> Contender:
-    """Return a contender that trains copies of the networks G and D with `train_step`, under autocast if `bf16`."""
+    precision: with bf16, they train under autocast.
+    """
     networks = copy.deepcopy(networks)
     optimizers = [fused_adam(network.parameters(), 1e-3, (0.5, 0.999)) for network in networks]
 
@@ -99,22 +84,19 @@ def gan_contender(train_step: Callable, networks: list[nn.Module], precision: st
         with torch.autocast(real.device.type, torch.bfloat16, precision == "bf16", cache_enabled=False):
             train_step(*networks, *optimizers, real, z)
 
-    return Contender(step, dict(zip("GD", networks, strict=True)))
+    return step, dict(zip("GD", networks, strict=True))
 
 
-def textbook_detach(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    """`gan_detach.py` as it is usually written: G's loss leaves gradients in D, which the next zero_grad() clears."""
-    fake = generator(z)
-    optimizer_d.zero_grad()
-    d_loss = discriminator_loss(discriminator(real), discriminator(fake.detach()))
-    d_loss.backward()
-    optimizer_d.step()
+def rewritten(script: ModuleType, *edits: tuple[str, str]) -> Callable:
+    """Return the step of a training script with edits of its source."""
+    names = dict(vars(script))
+    exec(harness.edited(inspect.getsource(script.train_step), edits), names)
+    return names["train_step"]
 
-    optimizer_g.zero_grad()
-    g_loss = generator_loss(discriminator(fake))
-    g_loss.backward()
-    optimizer_g.step()
-    return {"d_loss": d_loss.detach(), "g_loss": g_loss.detach()}
+
+def while_frozen(code: str) -> str:
+    """Return a line of a step with D frozen around it."""
+    return f"discriminator.requires_grad_(False)\n    {code}\n    discriminator.requires_grad_(True)"
 
 
 @dataclass(frozen=True)
@@ -143,13 +125,28 @@ PLAIN_CRITIC, PLAIN_BOTH = (partial(step, penalty_weight=0.0) for step in (CRITI
 PLAIN_R3 = partial(gan_r3.train_step, penalty_weight=0.0)
 LAZY_R3 = partial(gan_r3.train_step, penalty_weight=5.0)
 
-BASELINE = "detach, textbook"
+# Edits that make of our steps what people write.
+PLAIN = (harness.G_BACKWARD, "g_loss.backward()")
+FROZEN_LATE = (harness.G_BACKWARD, while_frozen("g_loss.backward()"))
+FROZEN_EARLY = (harness.G_LOSS, while_frozen(harness.G_LOSS))
+D_PLAIN = ("inputs=[p for p in discriminator.parameters() if p.requires_grad], ", "")
+D_LATER = ("    d_loss.backward()\n    optimizer_d.step()\n", "")
+BOTH_CALLS = (harness.G_BACKWARD, "d_loss.backward()\n    g_loss.backward()\n    optimizer_d.step()")
+ONE_SUM = (harness.G_BACKWARD, "(d_loss + g_loss).backward()\n    optimizer_d.step()")
+
+BASELINE, G_FIRST, ONE_PASS = "detach, textbook", "generator_first, textbook", "one pass, textbook"
 ORDERS = {
     "retain_graph": Order(gan_retain_graph.train_step, "D first"),
-    BASELINE: Order(textbook_detach, "D first"),
+    BASELINE: Order(rewritten(gan_detach, PLAIN), "D first"),
+    "D frozen after its pass": Order(rewritten(gan_detach, FROZEN_LATE), "D first"),
+    "D frozen before its pass": Order(rewritten(gan_detach, FROZEN_EARLY, PLAIN), "D first"),
     "detach": Order(gan_detach.train_step, "D first"),
+    G_FIRST: Order(rewritten(gan_generator_first, PLAIN), "simultaneous"),
     "generator_first": Order(gan_generator_first.train_step, "simultaneous"),
     "resample": Order(gan_resample.train_step, "resample"),
+    ONE_PASS: Order(rewritten(gan_simultaneous, D_PLAIN, FROZEN_LATE), "simultaneous"),
+    "both losses, two calls": Order(rewritten(gan_detach, D_LATER, FROZEN_EARLY, BOTH_CALLS), "simultaneous"),
+    "both losses, one sum": Order(rewritten(gan_detach, D_LATER, FROZEN_EARLY, ONE_SUM), "simultaneous"),
     "simultaneous": Order(gan_simultaneous.train_step, "simultaneous"),
     "one_stage": Order(gan_one_stage.train_step, "simultaneous"),
     "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), "critic", 5, 5),
@@ -158,6 +155,10 @@ ORDERS = {
     "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), "r3, every 5th", period=5, is_exact=True),
     "r3": Order(gan_r3.train_step, "r3", is_exact=True),
 }
+
+COLOUR = (3, 64, 64)  # what a folder of pictures is scaled to
+RATIO_ORDERS = ["retain_graph", ONE_PASS, G_FIRST, "generator_first", "simultaneous", "one_stage"]
+WIDTHS = [(48, 16), (32, 16), (24, 16), (16, 16), (16, 24), (16, 32), (16, 40), (16, 48)]  # of G and of D
 
 
 def images_and_networks(
@@ -176,7 +177,7 @@ def images_and_networks(
     stream = ((real, torch.randn(len(real), options.z_dim, device=device)) for real in reals)
     if options.networks:
         with refusing(f"--networks {options.networks}: generator(z) and discriminator(images) cannot be trained"):
-            gan_contender(textbook_detach, networks, options.precision).step(*next(stream))
+            gan_contender(ORDERS[BASELINE].train_step, networks, options.precision)[0](*next(stream))
     return stream, networks
 
 
@@ -184,80 +185,95 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the update orders; `why` has the reason of one that cannot train the networks."""
     stream, networks = images_and_networks(options, device)
     batch = next(stream)
+    is_own = options.networks is not None
+    colour_networks = [] if is_own else [part.to(device) for part in MODELS[options.model](COLOUR, options.z_dim)]
+    pictures = torch.rand(options.batch_size, *COLOUR, device=device)
     counts, refusals = {}, {}
     for name, order in ORDERS.items():
         try:
             counts[name] = count(order, networks, batch, options.precision)
+            if colour_networks:
+                of_colour = count(order, colour_networks, (pictures, batch[1]), options.precision)
+                counts[name]["memory_colour"] = of_colour["memory"]
         except Exception as error:  # networks of one's own may raise anything
-            if not options.networks:
+            if not is_own:
                 raise
             refusals[name] = {"why": (str(error) or type(error).__name__).splitlines()[0]}
     for name, figures in counts.items():
         same = (counts[other]["flops"] for other in counts if ORDERS[other].update == ORDERS[name].update)
         figures["needed"] = None if ORDERS[name].is_exact else min(same)
-    contenders = {name: gan_contender(ORDERS[name].train_step, networks, options.precision) for name in counts}
-    start = clock(device)
-    for contender in tqdm(contenders.values(), "first steps", leave=False):
-        repeat_step(contender, batch, 1 + STEPS_PER_TURN)  # the first ones are slow
-    expected = tqdm.format_interval(options.repeats * (clock(device) - start))
-    print(f"{options.repeats} turns take {expected}; --repeats 3 is a quick look", file=sys.stderr)
+    steps = {name: gan_contender(ORDERS[name].train_step, networks, options.precision)[0] for name in counts}
+    for step in tqdm(steps.values(), "first steps", leave=False):
+        repeat_step(step, batch, 1 + STEPS_PER_TURN)  # the first ones are slow
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
     bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
-    steps = {name: contender.step for name, contender in contenders.items()}
-    rows = timings(seconds_in_turns(steps, bar, device), BASELINE)
+    rows = harness.timings(harness.seconds_in_turns(steps, bar, device), BASELINE)
     return {name: refusals.get(name) or counts[name] | rows[name] for name in ORDERS}
 
 
 def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor], precision: str = "fp32") -> dict:
-    """Return the figures of a step that do not depend on the machine: `flops` and `wasted`.
-
-    The latter names the networks whose gradients no optimizer used, with the code that computed them.
-    """
-    contender = gan_contender(order.train_step, networks, precision)
-    run_period = partial(repeat_step, contender, batch, order.period)
-    with GradientAudit(**contender.networks) as audit:
-        run_period()
-    run_period()  # the next one has none of the steps 1, 2, 4 and 8, at which some orders check D
-    wasted = [
-        f"{name} by `{event['place']['code']}`"
-        for event in audit.data()["events"]
-        for name, cell in event["cells"].items()
-        if cell == "wasted"
-    ]
-    return {"flops": round(sum(count_flops(run_period)) / order.period), "wasted": ", ".join(wasted)}
+    """Return the figures of a step that do not depend on the machine: `flops`, and `memory`, its peak in bytes."""
+    step, trained = gan_contender(order.train_step, networks, precision)
+    repeat_step(step, batch, 2 * order.period)  # the next one is none of those at which some orders check D
+    gradients = (p.grad for network in trained.values() for p in network.parameters())
+    with StepCost(gradient for gradient in gradients if gradient is not None) as cost:
+        repeat_step(step, batch, order.period)
+    return {"flops": round(cost.flops / order.period), "memory": cost.peak}
 
 
-def repeat_step(contender: Contender, batch: tuple[Tensor, Tensor], times: int) -> None:
-    """Do a contender's step on one batch several times."""
+def repeat_step(step: Callable, batch: tuple[Tensor, Tensor], times: int) -> None:
+    """Do a step on one batch several times."""
     for _ in range(times):
-        contender.step(*batch)
+        step(*batch)
+
+
+def compare_ratios(options: Options, device: torch.device) -> dict[str, dict]:
+    """Return the rows of RATIO_ORDERS: FLOPs and memory in multiples of G_FIRST's, by the ratio of D's FLOPs to G's."""
+    if options.networks or options.model != "conv":
+        raise BadInput("--what=ratio: is of conv in several widths; leave out --networks and --model")
+    real, z = batch = next(images_and_networks(options, device)[0])
+    rows = {name: {"flops": {}, "memory": {}} for name in RATIO_ORDERS}
+    for widths in tqdm(WIDTHS, options.what, leave=False):
+        pairs = (conv(tuple(real.shape[1:]), options.z_dim, width=width) for width in widths)
+        generator, discriminator = networks = [pair[number].to(device) for number, pair in enumerate(pairs)]
+        with StepCost() as cost_g:
+            generator(z)
+        with StepCost() as cost_d:
+            discriminator(real)
+        counts = {name: count(ORDERS[name], networks, batch, options.precision) for name in rows}
+        for name, row in rows.items():
+            for figure, values in row.items():
+                values[f"{cost_d.flops / cost_g.flops:.2f}"] = counts[name][figure] / counts[G_FIRST][figure]
+    return rows
 
 
 def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` without an audit, at the beginning of one, and later."""
     stream, networks = images_and_networks(options, device)
-    contender, batch = gan_contender(gan_detach.train_step, networks, options.precision), next(stream)
-    contender.step(*batch)  # the first one is slow
+    (step, trained), batch = gan_contender(gan_detach.train_step, networks, options.precision), next(stream)
+    step(*batch)  # the first one is slow
     plain, first, later = names = "no audit", f"first {DETAILED_STEPS} steps of an audit", "later steps of an audit"
     seconds = {name: [] for name in names}
     for _ in tqdm(range(options.repeats), options.what, unit="turn", leave=False):
-        seconds[plain].append(seconds_per_call(contender.step, [batch] * LATER_STEPS, device))
-        with GradientAudit(**contender.networks):
-            seconds[first].append(seconds_per_call(contender.step, [batch] * DETAILED_STEPS, device))
-            seconds[later].append(seconds_per_call(contender.step, [batch] * LATER_STEPS, device))
-    return timings(seconds, plain)
+        seconds[plain].append(harness.seconds_per_call(step, [batch] * LATER_STEPS, device))
+        with GradientAudit(**trained):
+            seconds[first].append(harness.seconds_per_call(step, [batch] * DETAILED_STEPS, device))
+            seconds[later].append(harness.seconds_per_call(step, [batch] * LATER_STEPS, device))
+    return harness.timings(seconds, plain)
 
 
 COMPARISONS = {
     "orders": (compare_orders, "update order", BASELINE),
+    "ratio": (compare_ratios, "update order", G_FIRST),
     "audit": (compare_audit, "step", "no audit"),
 }
-COLUMNS = {"ms": lambda _, row: spread(row["ms"]), "speed": lambda _, row: spread(row["speed"])}
+COLUMNS = {"ms": lambda _, row: harness.spread(row["ms"]), "speed": lambda _, row: harness.spread(row["speed"])}
 ORDER_COLUMNS = {
-    "ms a G step": lambda name, row: spread([ms * ORDERS[name].critic_steps for ms in row["ms"]]),
+    "ms a G step": lambda name, row: harness.spread([ms * ORDERS[name].critic_steps for ms in row["ms"]]),
     "GFLOPs": lambda _, row: f"{row['flops'] / 1e9:.3f}",
     "wasted": lambda _, row: f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "-",
-    "wasted gradients": lambda _, row: row["wasted"] or "-",
+    "MiB": lambda _, row: f"{row['memory'] / 2**20:.1f}",
+    "MiB, 64x64 colour": lambda _, row: f"{row['memory_colour'] / 2**20:.1f}" if "memory_colour" in row else "-",
 }
 FOOTNOTE = """\
 Wasted is "-" where what is needed cannot be counted: for an exact penalty, whose double backward PyTorch computes with
@@ -268,8 +284,12 @@ def report(result: dict) -> str:
     """Return the table: for each contender the medians over the turns, smallest and largest in brackets."""
     what, lines = result["options"]["what"], []
     columns = COLUMNS | (ORDER_COLUMNS if what == "orders" else {})
+    if what == "ratio":
+        columns = result["rows"][G_FIRST]["flops"]
     for name, row in result["rows"].items():
-        if "why" in row:  # in the last column, which may be wide
+        if what == "ratio":
+            lines.append([name, *(f"{row['flops'][ratio]:.2f}, {row['memory'][ratio]:.2f}" for ratio in columns)])
+        elif "why" in row:  # in the last column, which may be wide
             lines.append([name, *[""] * (len(columns) - 1), row["why"]])
         else:
             lines.append([name, *(text(name, row) for text in columns.values())])
@@ -282,11 +302,12 @@ def main(options: Options) -> None:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
     compare_them, _, baseline = COMPARISONS[options.what]
-    result = write_result(options, device, {"rows": compare_them(options, device)})
+    result = harness.write_result(options, device, {"rows": compare_them(options, device)})
+    counted = "FLOPs, then peak memory, counted,"
+    timed = f"medians over {options.repeats} turns, smallest and largest in brackets. Speed is"
     print(
-        f"{conditions(result)}, batches of {options.batch_size}, {options.precision}: "
-        f"a step, medians over {options.repeats} turns,\n"
-        f'smallest and largest in brackets. Speed is in multiples of "{baseline}".\n\n{report(result)}'
+        f"{harness.conditions(result)}, batches of {options.batch_size}, {options.precision}: a step,\n"
+        f'{counted if options.what == "ratio" else timed} in multiples of "{baseline}".\n\n{report(result)}'
     )
 
 

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.options import Count, GanOptions, Options, launch
+from scripts.benchmarks.harness import G_BACKWARD, G_LOSS, edited
 from scripts.benchmarks.publish_runs import ENVIRONMENT, contact_sheet, make_folder, publish, run_script, sample_grids
 from scripts.tools import evaluate
 from scripts.tools.output import table
@@ -37,10 +38,8 @@ CURVES = {
 }
 REAL = "real_logits, fake_logits = discriminator(real), discriminator(fake.detach())"
 D_LOSS = "d_loss = discriminator_loss(real_logits, fake_logits)"
-G_LOSS = "g_loss = generator_loss(discriminator(fake))"
+D_STEP = "    optimizer_d.step()\n"
 D_ZERO = "    optimizer_d.zero_grad()\n"
-G_ZERO = "    optimizer_g.zero_grad()\n"
-G_BACKWARD = "g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])"
 
 
 @dataclass(frozen=True)
@@ -59,14 +58,6 @@ class Mistake:
         compare = "tick `healthy` and one other run on the left; seed and data are the same in all"
         parts = {"Mistake": self.text, "Sign": self.sign, "Cure": self.cure, "Compare": compare}
         return "\n\n".join(f"**{title}:** {part}." for title, part in parts.items())
-
-    def apply(self, source: str) -> str:
-        """Return the source of gan_detach.py with this mistake; raises ValueError where the text to replace is not."""
-        for old, new in self.edits:
-            if source.count(old) != 1:
-                raise ValueError(f"{self.name}: gan_detach.py has {source.count(old)} times {old!r}")
-            source = source.replace(old, new)
-        return source
 
 
 RATE = GanOptions.lr  # of both
@@ -117,18 +108,14 @@ MISTAKES = (
         "optimizer_d.zero_grad() runs before g_loss.backward(), which fills D's gradients again",
         "D calls real and fake alike real, both at 0.75; D's loss is above 0.8 and flat, G's near 0.3",
         "call zero_grad() right before the backward pass that the step is for",
-        (
-            (D_ZERO, ""),
-            ("    optimizer_d.step()\n", "    optimizer_d.step()\n    optimizer_d.zero_grad()\n"),
-            (G_BACKWARD, "g_loss.backward()"),
-        ),
+        ((D_ZERO, ""), (D_STEP, D_STEP + D_ZERO), (G_BACKWARD, "g_loss.backward()")),
     ),
     Mistake(
         "no-zero-grad",
         "zero_grad() is never called",
         "all curves swing; in the end D's loss is above 2 and D(G(z)) near 0.8; the samples are blots, much alike",
         "call zero_grad() before each backward pass, or at the start of the step",
-        ((D_ZERO, ""), (G_ZERO, "")),
+        ((D_ZERO, ""), ("    optimizer_g.zero_grad()\n", "")),
     ),
     Mistake(
         "detached-fakes",
@@ -181,8 +168,7 @@ class GalleryOptions(Options):
 
     output: Path = ROOT / "runs" / "mistakes"
     """Where each run has its folder. Files published there before are replaced, others stay."""
-    steps: Count = 600
-    """Steps of each run."""
+    steps: Count = 600  # Steps of each run.
 
 
 def audit_findings(mistake: Mistake, script: Path) -> str:
@@ -194,12 +180,6 @@ def audit_findings(mistake: Mistake, script: Path) -> str:
     return ", ".join(dict.fromkeys(finding["kind"] for finding in findings)) or "-"
 
 
-def late_means(run: Path, steps: int) -> list[float]:
-    """Return the mean of each of CURVES over the last 100 steps."""
-    board = EventAccumulator(str(run)).Reload()
-    return [mean(p.value for p in board.Scalars(tag) if p.step > steps - 100) for tag in CURVES.values()]
-
-
 def main(options: GalleryOptions) -> None:
     """Make each mistake, publish its run, and print the table."""
     rows, tiles, steps = [], {}, options.steps
@@ -207,10 +187,11 @@ def main(options: GalleryOptions) -> None:
         make_folder(options.output / mistake.name)
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, f"{mistake.name}.py")
-            script.write_text(mistake.apply((ROOT / "scripts" / "gan_detach.py").read_text()))
+            script.write_text(edited((ROOT / "scripts" / "gan_detach.py").read_text(), mistake.edits))
             arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
             run = run_script(script, [*arguments, *mistake.arguments], folder)
-            means = late_means(run, steps)
+            board = EventAccumulator(str(run)).Reload()
+            means = [mean(p.value for p in board.Scalars(tag) if p.step > steps - 100) for tag in CURVES.values()]
             publish(run, options.output / mistake.name, "mistake", mistake.note())
             tiles[mistake.name] = [*sample_grids(run).values()][-1].copy()
             fid = evaluate.evaluate_run(evaluate.Options(run, count=1000))["samples"]["fid"]

@@ -14,7 +14,6 @@ import math
 import re
 import sys
 import textwrap
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -22,16 +21,10 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.options import Options as BaseOptions
-from common.options import launch
+from common.options import Options, launch
 
 START = {"noise": 1.0, "weight_g": 0.5, "weight_d": 0.7, "lr": 1.0}
 COLUMNS = ("grad_g", "grad_d", "weight_g", "weight_d")
-
-
-@dataclass(frozen=True)
-class Options(BaseOptions):
-    """There are none."""
 
 
 class OneWeightGAN:

@@ -1,12 +1,12 @@
-"""Draw what the comparisons measured as pictures for a page: cost, and quality over seconds of training.
+"""Draw what the comparisons measured as pictures for a page: cost, also by size, and quality over seconds of training.
 
-Each of the two files comes from a command; those that are there are drawn. Needs matplotlib.
+Each of the files comes from a command, the last with the options in `docs/results.md`; those that are there are drawn.
+Needs matplotlib.
 
     mkdir figures
     python scripts/benchmarks/compare_updates.py --output figures/cost.json
-    OMP_NUM_THREADS=1 python scripts/benchmarks/compare_modes.py --dataset fashion-mnist --seconds None --seeds 5 \
-        --target 5 --evaluate-every 400 --jobs 2 --orders detach simultaneous resample one_stage \
-        --output figures/quality.json
+    python scripts/benchmarks/compare_updates.py --what ratio --output figures/ratio.json
+    python scripts/benchmarks/compare_modes.py ... --output figures/quality.json
     python scripts/benchmarks/plot_results.py --folder figures
 
 The measurements take forty minutes on two cores. The pictures are SVG files beside the measured files, without a
@@ -54,7 +54,7 @@ class Options(BaseOptions):
     """Options of the pictures."""
 
     folder: Path = ROOT / "runs" / "figures"
-    """Where cost.json and quality.json are, and where the pictures are written."""
+    """Where the .json files are, and where the pictures are written."""
 
 
 def draw_cost(result: dict, figure: Figure) -> None:
@@ -68,7 +68,7 @@ def draw_cost(result: dict, figure: Figure) -> None:
         right.barh(name, median(order["ms"]), color=BLUE, height=0.7)
         right.plot([min(order["ms"]), max(order["ms"])], [name, name], color=ORANGE, linewidth=1.5)
     left.invert_yaxis()
-    left.legend(["needed", "wasted"])
+    left.legend(["needed", "wasted"], loc="center right", bbox_to_anchor=(1, 0.3))
     left.set_xlabel("GFLOPs a step, counted")
     right.set_xlabel("ms a step: median, smallest to largest")
 
@@ -96,7 +96,21 @@ def draw_quality(result: dict, figure: Figure) -> None:
     figure.supxlabel(f"seconds of training; a line is a seed; orange: FID {target:g}", fontsize=9)
 
 
-PICTURES = {"cost": (draw_cost, (8.6, 3.8)), "quality": (draw_quality, (8.6, 3.2))}
+def draw_ratio(result: dict, figure: Figure) -> None:
+    """Draw FLOPs and memory of a step over the ratio of D's cost to G's, a line for each update order."""
+    colors = [RED, ORANGE, GREY, *[BLUE] * 3]
+    for axes, name in zip(figure.subplots(1, 2), ("flops", "memory"), strict=True):
+        for (order, row), color, line in zip(
+            result["rows"].items(), colors, ["-", "-", "-", "-", "--", ":"], strict=True
+        ):
+            axes.plot([float(ratio) for ratio in row[name]], row[name].values(), line, color=color, label=order)
+        axes.set_xscale("log")
+        axes.set_title(f"{name}, in multiples of the grey line")
+    figure.axes[0].legend()
+    figure.supxlabel("FLOPs of D for each of G, of a forward pass", fontsize=9)
+
+
+PICTURES = {"cost": (draw_cost, (8.6, 4.6)), "quality": (draw_quality, (8.6, 3.2)), "ratio": (draw_ratio, (8.6, 3.2))}
 
 
 def main(options: Options) -> None:

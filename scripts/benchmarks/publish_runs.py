@@ -30,10 +30,7 @@ sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 from common.errors import BadInput, Stopped, refusing
 from common.options import Count, Options, launch
 
-GANS = ["gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage"]
-GANS += ["gan_wgan_gp", "gan_r3"]
-SCRIPTS = [*GANS, "gan_conditional", "cyclegan"]
-LOOK_AT = {  # what TensorBoard shows beside the curves
+LOOK_AT = {  # by script: what TensorBoard shows beside the curves
     "gan_detach": "D's loss stays a little below 0.69, that of guessing, and both probabilities near 0.5: the networks "
     "keep pace. The samples improve while the curves are flat, so judge the samples.",
     "gan_retain_graph": "Every point of every curve, and every sample, is that of gan_detach, to the bit. Only a step "
@@ -62,15 +59,13 @@ FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 class PublishOptions(Options):
     """Options of the publication."""
 
-    scripts: tuple[Literal[tuple(SCRIPTS)], ...] = tuple(SCRIPTS)
-    """Training scripts to run, by name."""
+    scripts: tuple[Literal[tuple(LOOK_AT)], ...] = tuple(LOOK_AT)  # Training scripts to run, by name.
     output: Path = ROOT / "runs" / "reference"
     """Where each GAN has its folder. Files published there before are replaced, others stay.
 
     CycleGAN's curves are others: its folder is in another log folder, of this name and `_cyclegan`.
     """
-    steps: Count | None = None
-    """Steps of each run. None: the scripts' defaults."""
+    steps: Count | None = None  # Steps of each run. None: the scripts' defaults.
 
 
 def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
@@ -133,11 +128,11 @@ def main(options: PublishOptions) -> None:
             run = run_script(ROOT / "scripts" / f"{script}.py", arguments, temporary)
             publish(run, folder, "what to look at", LOOK_AT[script])
             grids = sample_grids(run)
-            if script in GANS:
+            if script == "gan_conditional":
+                [*grids.values()][-1].save(folder / "samples.png")
+            elif script != "cyclegan":
                 strip = {name: grids[name] for name in [*grids][:3] + [*grids][4:5] + [*grids][-1:]}
                 contact_sheet(strip, len(strip)).save(folder / "samples.png")
-            elif script == "gan_conditional":
-                [*grids.values()][-1].save(folder / "samples.png")
     print(f"TensorBoard: tensorboard --logdir {output}")
 
 

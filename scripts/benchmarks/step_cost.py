@@ -1,33 +1,51 @@
-"""What a training step costs in floating-point operations, counted."""
+"""What a training step costs in floating-point operations and in memory, counted: the same in every run."""
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Iterable
 
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 
-class Flops(TorchDispatchMode):
-    """Has in `counts` the FLOPs of each matrix product and convolution inside a `with` block, two a multiplication.
+class StepCost(TorchDispatchMode):
+    """Has in `flops` and `peak` what the code inside a `with` block costs, backward passes included.
 
-    The formulas are those of `torch.utils.flop_counter`: the same count for every run and machine. `FlopCounterMode`
-    itself also hooks the modules, and raises where autograd.grad() differentiates with respect to what a module was
-    called with, as a gradient penalty does.
+    FLOPs are those of matrix products and convolutions, two a multiplication, by the formulas of
+    `torch.utils.flop_counter`. `FlopCounterMode` itself also hooks the modules, and raises where autograd.grad()
+    differentiates with respect to what a module was called with, as a gradient penalty does.
+
+    The peak is that of the bytes of all live tensors that the block makes, and of those in `live`, which it may free.
+    It has what autograd keeps for a backward pass, but no workspace that a kernel takes and gives back.
     """
 
-    def __init__(self):
+    def __init__(self, live: Iterable[Tensor] = ()):
         super().__init__()
-        self.counts: list[int] = []
+        self.flops = self.bytes = self.peak = 0
+        for tensor in live:
+            self.follow(tensor)
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        """Run the operation and count it, if there is a formula for it."""
+        """Run the operation, count it if there is a formula for it, and follow the memory that it takes."""
         result = function(*args, **(kwargs or {}))
         if formula := flop_registry.get(function._overloadpacket):
-            self.counts.append(formula(*args, **(kwargs or {}), out_val=result))
+            self.flops += formula(*args, **(kwargs or {}), out_val=result)
+        known = {x.untyped_storage().data_ptr() for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
+        for tensor in tree_leaves(result):
+            if (
+                isinstance(tensor, Tensor) and tensor.untyped_storage().data_ptr() not in known
+            ):  # neither view nor in place
+                self.follow(tensor)
         return result
 
+    def follow(self, tensor: Tensor) -> None:
+        """Add the bytes of a tensor until the last reference to its memory is gone."""
+        storage = tensor.untyped_storage()
+        self.add(storage.nbytes())
+        weakref.finalize(storage, self.add, -storage.nbytes())
 
-def count_flops(call: Callable[[], object]) -> list[int]:
-    """Return the FLOPs of each matrix product and convolution of `call`, in the order in which they run."""
-    with Flops() as counter:
-        call()
-    return counter.counts
+    def add(self, count: int) -> None:
+        """Add so many bytes to those that are live."""
+        self.bytes += count
+        self.peak = max(self.peak, self.bytes)

@@ -1,7 +1,6 @@
 """The comparison counts what a step costs, measures like with like, and reports it."""
 
 import json
-from functools import partial
 
 import pytest
 import torch
@@ -11,20 +10,23 @@ from common.models import mlp
 from scripts.benchmarks import compare_updates
 from scripts.benchmarks.compare_updates import ORDERS, count, gan_contender, repeat_step
 from scripts.benchmarks.harness import seconds_in_turns, timings
-from scripts.benchmarks.step_cost import count_flops
+from scripts.benchmarks.step_cost import StepCost
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
 
 def networks_and_batch():
     torch.manual_seed(0)
-    return mlp((1, 28, 28), 8), (torch.rand(3, 1, 28, 28) * 2 - 1, torch.randn(3, 8))
+    networks, batch = mlp((1, 28, 28), 8), (torch.rand(3, 1, 28, 28) * 2 - 1, torch.randn(3, 8))
+    return [network.double() for network in networks], [part.double() for part in batch]
 
 
 @pytest.fixture
 def compared(tmp_path, monkeypatch):
     """A function that makes a comparison with one short turn, and returns what it has written."""
     monkeypatch.setattr(compare_updates, "STEPS_PER_TURN", 1)
+    monkeypatch.setattr(compare_updates, "COLOUR", (3, 8, 8))
+    monkeypatch.setattr(compare_updates, "WIDTHS", [(32, 16), (16, 48)])
 
     def compared(*options):
         output = tmp_path / "figures.json"
@@ -34,36 +36,34 @@ def compared(tmp_path, monkeypatch):
     return compared
 
 
-def test_contenders_take_turns_on_the_same_arguments_and_the_first_calls_are_not_timed(monkeypatch):
+def test_contenders_take_turns_the_first_calls_are_not_timed_and_a_speed_is_that_of_the_same_turn(monkeypatch):
     calls, clock = [], iter(range(1000))
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     contenders = {name: lambda value, name=name: calls.append(name + value) for name in "abc"}
     seconds = seconds_in_turns(contenders, [["1", "2", "3"], ["4", "5", "6"]], torch.device("cpu"))
     assert "".join(calls) == "a1a2a3b1b2b3c1c2c3" + "b4b5b6c4c5c6a4a5a6"
     assert seconds == {name: [0.5, 0.5] for name in "abc"}  # the clock ticks once for two timed calls
+    speeds = timings({"baseline": [2.0, 4.0], "contender": [1.0, 2.0]}, "baseline")["contender"]
+    assert speeds == {"ms": [1000, 2000], "speed": [2, 2]}  # the machine is half as fast in the second turn
 
 
-def test_a_speed_is_that_of_the_same_turn():
-    """The machine is half as fast in the second turn, and the contender is twice as fast as the baseline in both."""
-    rows = timings({"baseline": [2.0, 4.0], "contender": [1.0, 2.0]}, "baseline")
-    assert rows == {
-        "baseline": {"ms": [2000, 4000], "speed": [1, 1]},
-        "contender": {"ms": [1000, 2000], "speed": [2, 2]},
-    }
-
-
-def test_an_order_costs_what_is_counted_in_each_later_period():
+def test_an_order_costs_what_is_counted_in_each_later_period_and_makes_the_update_that_it_names():
     networks, batch = networks_and_batch()
+    after = {}
     for order in ORDERS.values():
-        made, g_steps = gan_contender(order.train_step, networks), 0
+        (step, trained), g_steps = gan_contender(order.train_step, networks), 0
+        weights = [weight for network in trained.values() for weight in network.parameters()]
         for _ in range(15):
-            before = made.networks["G"][0].weight.clone()
-            repeat_step(made, batch, 1)
-            g_steps += not before.equal(made.networks["G"][0].weight)
+            before = weights[0].clone()
+            step(*batch)
+            g_steps += not before.equal(weights[0])
         assert g_steps == 15 / order.critic_steps
-        repeat_step(made, batch, 1)  # some orders check D at steps 1, 2, 4, 8 and 16
-        later = sum(count_flops(partial(repeat_step, made, batch, order.period)))
-        assert count(order, networks, batch)["flops"] == round(later / order.period) > 0
+        values = torch.cat([weight.detach().flatten() for weight in weights])
+        torch.testing.assert_close(values, after.setdefault(order.update, values), rtol=0, atol=1e-9)
+        step(*batch)  # some orders check D at steps 1, 2, 4, 8 and 16
+        with StepCost(weight.grad for weight in weights if weight.grad is not None) as cost:
+            repeat_step(step, batch, order.period)
+        assert count(order, networks, batch) == {"flops": round(cost.flops / order.period), "memory": cost.peak}
 
 
 def test_a_step_of_fully_connected_networks_costs_what_one_counts_by_hand():
@@ -75,11 +75,34 @@ def test_a_step_of_fully_connected_networks_costs_what_one_counts_by_hand():
     # network has no use for, once more.
     d_loss = 2 * forward_d + 2 * (2 * forward_d - d_first)  # real and fake
     g_loss = forward_d + forward_d + 2 * forward_g - g_first  # back through D to the fakes, then through G
-    made = gan_contender(ORDERS["detach"].train_step, [generator, discriminator])
-    assert sum(count_flops(lambda: made.step(*batch))) == 2 * 3 * (forward_g + d_loss + g_loss)
+    assert count(ORDERS["detach"], [generator, discriminator], batch)["flops"] == 2 * 3 * (forward_g + d_loss + g_loss)
 
 
-@pytest.mark.parametrize("what", compare_updates.COMPARISONS)
+def test_the_peak_of_a_step_is_what_one_counts_by_hand():
+    x, weight = torch.ones(4, 2), torch.ones(2, 3, requires_grad=True)
+    weight.grad = torch.ones(2, 3)
+    with StepCost([weight.grad]) as cost:
+        y = (x @ weight).tanh()
+        assert (cost.bytes, cost.peak) == (4 * (6 + 12), 4 * (6 + 12 + 12))  # gradient, y; and the product before it
+        loss = y.view(3, 4).sum()
+        weight.grad = None
+        assert cost.bytes == 4 * (12 + 1)  # y, loss
+        loss.backward()  # at its peak: these, the gradients of loss and product, and the new one of the weight
+        assert cost.peak == 4 * (12 + 1 + 1 + 12 + 6)
+        del y, loss
+    assert cost.bytes == 4 * 6
+
+
+def test_one_pass_of_the_fakes_with_two_backward_passes_is_cheaper_where_d_is_expensive(compared, capsys):
+    result = compared("--what", "ratio")
+    assert capsys.readouterr().out.strip().endswith(compare_updates.report(result))
+    flops = {name: [*row["flops"].values()] for name, row in result["rows"].items()}
+    assert flops[compare_updates.G_FIRST] == [1, 1]
+    small, big = flops[compare_updates.ONE_PASS]
+    assert small > 1 > big > flops["simultaneous"][1]
+
+
+@pytest.mark.parametrize("what", ["orders", "audit"])
 def test_every_comparison_prints_its_rows_and_writes_them(what, compared, capsys):
     result = compared("--what", what, "--model", "mlp")
     printed, rows = capsys.readouterr().out, result["rows"]
@@ -87,7 +110,6 @@ def test_every_comparison_prints_its_rows_and_writes_them(what, compared, capsys
     assert "output" not in result["options"]  # a path of this machine
     assert rows[compare_updates.COMPARISONS[what][2]]["speed"] == [1]
     for name, row in rows.items():
-        assert f"| {name} " in printed
         assert row["ms"][0] > 0
         if what == "orders" and ORDERS[name].is_exact:
             assert row["needed"] is None
@@ -96,10 +118,7 @@ def test_every_comparison_prints_its_rows_and_writes_them(what, compared, capsys
             assert row.get("flops", 1) >= row.get("needed", 1) > 0
     if what == "orders":
         assert f"| {5 * rows['wgan_gp']['ms'][0]:.2f} (" in printed  # from one step of G to the next
-        assert {name: row["wasted"] for name, row in rows.items() if row["wasted"]} == {
-            "retain_graph": "G by `d_loss.backward(retain_graph=True)`, D by `g_loss.backward()`",
-            "detach, textbook": "D by `g_loss.backward()`",
-        }
+        assert f"| {rows['detach']['memory'] / 2**20:.1f} " in printed
 
 
 OWN = """
@@ -149,13 +168,13 @@ def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared,
 
     said = {"wrong": "mat1 and mat2 shapes", "functions": "two nn.Modules", "with_labels": "positional argument"}
     for function, words in said.items():
-        for what in compare_updates.COMPARISONS:
+        for what in ("orders", "audit"):
             line = refusal("compare_updates", *options, f"{own}:{function}", "--device", "cpu", "--what", what)
             assert f"own.py:{function}: " in line
             assert words in line
 
 
-@pytest.mark.parametrize("what", compare_updates.COMPARISONS)
+@pytest.mark.parametrize("what", ["orders", "audit"])
 def test_networks_without_a_matrix_product_are_compared_in_bfloat16_and_waste_nothing_that_is_known(
     what, compared, tmp_path, capsys
 ):
@@ -163,11 +182,10 @@ def test_networks_without_a_matrix_product_are_compared_in_bfloat16_and_waste_no
     own.write_text(OWN)
     rows = compared("--what", what, "--networks", f"{own}:without_product", "--precision", "bf16")["rows"]
     assert not [row for row in rows.values() if "why" in row]  # each forward pass is under autocast
-    printed, told = capsys.readouterr()
     if what == "orders":
+        printed = capsys.readouterr().out
         assert printed.count("| 0.000  | -  ") == len(ORDERS)
         assert "without a matrix product" in printed.splitlines()[-1]
-        assert "--repeats 3" in told  # how long all turns take, and a shorter way
 
 
 def test_bad_options_are_refused_before_anything_is_measured(monkeypatch, tmp_path, refusal):
@@ -175,3 +193,4 @@ def test_bad_options_are_refused_before_anything_is_measured(monkeypatch, tmp_pa
     (tmp_path / "mine.json").touch()
     for option in (f"--output {tmp_path / 'mine.json'}", "--output table.md", "--repeats=0"):
         assert option in refusal("compare_updates", *option.split())
+    assert "--what=ratio" in refusal("compare_updates", "--what=ratio", "--model=mlp")

@@ -9,6 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from common.options import GanOptions
 from scripts.benchmarks import gallery
 from scripts.benchmarks.gallery import MISTAKES
+from scripts.benchmarks.harness import edited
 
 SOURCE = (ROOT / "scripts" / "gan_detach.py").read_text()
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
@@ -17,7 +18,7 @@ BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
 def trained(name, folder):
     """Return the checkpoint of gan_detach.py with the mistake `name`, after two steps."""
     script = folder / f"{name.replace('-', '_')}.py"
-    script.write_text(BY_NAME[name].apply(SOURCE))
+    script.write_text(edited(SOURCE, BY_NAME[name].edits))
     small = {"model": "mlp", "image_size": 8, "batch_size": 4, "steps": 2, "device": "cpu"}
     runpy.run_path(str(script))["main"](GanOptions(**small, runs_dir=folder / name))
     return saved(folder / name)
