@@ -241,14 +241,10 @@ def test_the_last_exception_of_a_log_counts(log, name):
     "text",
     [
         "...",
-        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB",
         "RuntimeError: The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0",
-        "RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 4 but got size 3 for tensor 1",
         "RuntimeError: CUDA error: device-side assert triggered",
-        "AttributeError: 'NoneType' object has no attribute 'zero_grad'",
         "AttributeError: 'Generator' object has no attribute 'module'",
         "RuntimeError: Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: copying a param",
-        "KeyError: 'grad'",
     ],
 )
 def test_other_errors_match_nothing(text):
