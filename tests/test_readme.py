@@ -1,17 +1,22 @@
 """What README and docs name exists, their links lead somewhere, and the index of messages is that of the catalogue."""
 
 import re
+import shlex
 
 import pytest
 from helpers import ROOT, call
 from processes import RUN_AUDIT, forked
 
+from gradient_audit.__main__ import parse
 from gradient_audit.mistakes import load, match
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 each = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 INDEX = re.findall(r"^\| (.+?) \| ((?:`[\w-]+`(?:, )?)+) \|$", (ROOT / "docs" / "mistakes.md").read_text(), re.M)
 COMMANDS = re.findall(r"^python (scripts/\S+\.py)((?: [^\n]*)?)$", "\n".join(p.read_text() for p in PAGES), re.M)
+QUESTION = re.compile(r"^### (\d+)\. .*?^```\n(.*?)^```$", re.M | re.S)
+ENGLISH, CHINESE = (dict(QUESTION.findall((ROOT / "docs" / f"questions{of}.md").read_text())) for of in ("", ".zh"))
+KINDS = re.compile(r"^python (?:- <<'END'\n(.*?)^END|-m gradient_audit (.*?)|scripts/.*?)\n", re.M | re.S)
 
 
 def headings(page):
@@ -51,7 +56,23 @@ def test_options_of_the_commands_are_in_the_help(script, capsys):
     text = capsys.readouterr().out
     for other, arguments in COMMANDS:
         for option in re.findall(r" (--[\w-]+)", arguments if other == script else ""):
-            assert option in text
+            assert re.search(rf"{option}(?![\w-])", text), option
+
+
+def test_both_pages_of_questions_have_the_same_numbers_and_commands():
+    assert ENGLISH == CHINESE
+    assert [*ENGLISH] == [str(number) for number in range(1, len(ENGLISH) + 1)]
+
+
+@pytest.mark.parametrize("commands", ENGLISH.values(), ids=ENGLISH)
+def test_the_commands_of_a_question_name_what_exists_and_its_code_runs(commands, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert KINDS.sub("", commands) == ""
+    for code, arguments in KINDS.findall(commands):
+        exec(code, {})
+        options = parse(shlex.split(arguments or "--list"))
+        assert options.mistake is None or load(options.mistake)
+        assert options.error is None or match(options.error)
 
 
 def test_the_example_of_the_audit_is_what_it_prints():

@@ -1,10 +1,9 @@
 """Mistakes made in training loops, one to a file, each with its wrong and its right form.
 
 A file has its title as docstring, the constants WHY and CURE, and two functions, `wrong` and `right`, which run on the
-CPU. What they return is in WRONG_RETURNS and RIGHT_RETURNS, worked by hand; without these it is None. MESSAGES are
-phrases that identify the error or warning, with * for what varies and # for a number. `wrong` raises it, unless there
-is a WRONG_RETURNS. HINTS are phrases that rank a mistake first among those that share a message. NOT_RUN says why there
-are no functions.
+CPU. They return WRONG_RETURNS and RIGHT_RETURNS, worked by hand, or None. MESSAGES are phrases that identify the error
+or warning, with * for what varies and # for a number. `wrong` raises it, unless there is a WRONG_RETURNS. HINTS are
+phrases that rank a mistake first among those that share a message. NOT_RUN says why there are no functions.
 """
 
 import difflib
@@ -21,6 +20,7 @@ from importlib import import_module
 HELPERS = {"one_weight": "one_weight_gan", "one_rank": "one_rank"}  # files that are no mistakes: what they help with
 PARTS = ("WHY", "CURE", "MESSAGES", "HINTS", "NOT_RUN", "wrong", "right", "WRONG_RETURNS", "RIGHT_RETURNS")
 FREQUENT = ("step-between-backwards", "second-backward", "no-graph")  # likeliest of those that share a message
+QUESTIONS = "Questions: docs/questions.md in the repository. 常见问题 (判别器, 计算图, 显存): docs/questions.zh.md"
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 EXCEPTION = re.compile(
     r"^(?:\[rank\d+\]:|E\s|[^\w\n])*(?:\w+\.)*\w*(?:Error|Exception|Failed|Exit|Interrupt|Iteration|Unsupported)(?::|\s*$)",
@@ -185,14 +185,14 @@ def _describe_outcome(code: str, outcome: Outcome) -> str:
 
 
 def listing() -> str:
-    """Return the names and titles of all mistakes, in three groups."""
+    """Return the names and titles of all mistakes, in three groups, and where questions are answered."""
     groups: dict[str, list[str]] = {}
     for mistake in map(load, names()):
         kind = "Silent: a wrong number, at best a warning" if mistake.silent else "Errors"
         if mistake.not_run:
             kind = "Errors that are described, not run here"
         groups.setdefault(kind, []).append(str(mistake))
-    return "\n\n".join("\n".join([kind, *groups[kind]]) for kind in sorted(groups))
+    return "\n\n".join([*("\n".join([kind, *groups[kind]]) for kind in sorted(groups)), QUESTIONS])
 
 
 def _wrap(label: str, text: str, max_lines: int | None = None) -> str:

@@ -4,7 +4,6 @@ import io
 import math
 import re
 import sys
-from dataclasses import replace
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from gradient_audit.__main__ import main
 from gradient_audit.findings import KINDS
-from gradient_audit.mistakes import Outcome, does_as_described, load, match, names, observe
+from gradient_audit.mistakes import does_as_described, load, match, names, observe
 from gradient_audit.mistakes.one_rank import one_rank
 
 ALL = [load(name) for name in names()]
@@ -47,20 +46,6 @@ def test_the_mistakes_that_a_text_names_exist(mistake):
 
 def test_the_mistakes_that_findings_name_exist():
     assert {name for kind in KINDS.values() for name in kind.mistakes} <= set(names())
-
-
-@pytest.mark.parametrize(
-    ("outcome", "expected", "same"),
-    [
-        (Outcome((None, [[0.35]])), (None, [[0.35000001]]), True),
-        (Outcome([0.0, 0.0]), [0.0, 1e-6], False),
-        (Outcome([1.0]), [1.0, 1.0], False),
-        (Outcome(0.5, raised=True), 0.5, False),
-    ],
-)
-def test_a_silent_mistake_is_as_described_only_if_its_numbers_are(outcome, expected, same):
-    mistake = replace(load("data-edit"), wrong_returns=expected, right_returns=None)
-    assert does_as_described(mistake, outcome, Outcome()) is same
 
 
 # Messages.
@@ -256,14 +241,10 @@ def test_the_last_exception_of_a_log_counts(log, name):
     "text",
     [
         "...",
-        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB",
         "RuntimeError: The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0",
-        "RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 4 but got size 3 for tensor 1",
         "RuntimeError: CUDA error: device-side assert triggered",
-        "AttributeError: 'NoneType' object has no attribute 'zero_grad'",
         "AttributeError: 'Generator' object has no attribute 'module'",
         "RuntimeError: Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: copying a param",
-        "KeyError: 'grad'",
     ],
 )
 def test_other_errors_match_nothing(text):
@@ -324,7 +305,8 @@ def test_list_names_every_mistake_under_its_kind(command):
     lines = command("--list")[1].splitlines()
     assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == sorted(names())
     kinds = [line.split(":")[0] for line in lines if line and not line.startswith(" ")]
-    assert kinds == ["Errors", "Errors that are described, not run here", "Silent"]
+    assert kinds == ["Errors", "Errors that are described, not run here", "Silent", "Questions"]
+    assert all(re.search(rf"docs/questions{of}", lines[-1]) for of in (r"\.md", r"\.zh\.md")) and "显存" in lines[-1]
 
 
 @pytest.mark.parametrize(
