@@ -1,4 +1,4 @@
-"""A leaf is assigned to through a slice; PyTorch up to 1.4 raised only in backward().
+"""A leaf is assigned to through a slice; an old PyTorch raised only in backward().
 
 https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
