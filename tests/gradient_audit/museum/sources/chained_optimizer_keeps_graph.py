@@ -1,0 +1,28 @@
+"""The second optimizer holds both models: it runs, as the gradient of a single layer does not need its own weights.
+
+https://oldpan.me/archives/pytorch-retain_graph-work
+https://www.daimajiaoliu.com/daima/479755892900406
+"""
+# expects: question shared at "optimizer2.step()"
+
+import itertools
+
+import torch
+from torch import nn
+
+model1, model2 = nn.Linear(10, 2), nn.Linear(2, 2)
+optimizer1 = torch.optim.Adam(model1.parameters(), lr=0.001, betas=(0.5, 0.999))
+optimizer2 = torch.optim.Adam(itertools.chain(model1.parameters(), model2.parameters()), lr=0.001, betas=(0.5, 0.999))
+loss = nn.CrossEntropyLoss()
+data, label = torch.randn(4, 10), torch.tensor([0, 1, 1, 0])
+
+for _ in range(5):
+    a = model1(data)
+    b = model2(a)
+    l1, l2 = loss(a, label), loss(b, label)
+    optimizer2.zero_grad()
+    l2.backward(retain_graph=True)
+    optimizer2.step()
+    optimizer1.zero_grad()
+    l1.backward()
+    optimizer1.step()

@@ -1,0 +1,36 @@
+"""The same as PyTorch 1.2 ran it, whose steps raised no version: 2 * 0.5 * 0.7 * 0.35, of the old D and the new one.
+
+From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN's two updates; no address is known.
+"""
+# expects: error overwritten at "D_optim.step()"
+# mistake: data-edit
+# today: told as fused-step, and the optimizer is not fused
+
+import torch
+from torch import nn
+
+
+class OldSGD(torch.optim.SGD):
+    def step(self):
+        for parameter in self.param_groups[0]["params"]:
+            parameter.data.add_(parameter.grad, alpha=-1.0)
+
+
+X = torch.ones(1, 1, 1, 1)
+G, D = nn.Conv2d(1, 1, 1, bias=False), nn.Conv2d(1, 1, 1, bias=False)
+nn.init.constant_(G.weight, 0.5)
+nn.init.constant_(D.weight, 0.7)
+G_optim, D_optim = OldSGD(G.parameters(), lr=1.0), OldSGD(D.parameters(), lr=1.0)
+
+Y = G(X)
+D_loss = D(Y.detach()) ** 2
+G_loss = D(Y) ** 2
+
+D_loss.backward()
+D_optim.step()
+
+G_loss.backward()
+G_optim.step()
+assert abs(G.weight.grad.item() - 0.245) < 1e-6
+assert abs(D.weight.grad.item() - 0.7) < 1e-6
+assert abs(G.weight.item() - 0.255) < 1e-6

@@ -1,0 +1,30 @@
+"""D on detached fakes, then the fakes judged again for G's loss: right.
+
+https://www.cnblogs.com/LXP-Never/p/13951578.html
+"""
+# expects: waste wasted at "g_loss.backward()"
+
+import torch
+from torch import nn
+
+generator = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
+discriminator = nn.Sequential(nn.Linear(4, 5), nn.LeakyReLU(0.2), nn.Linear(5, 1))
+optimizer_G = torch.optim.Adam(generator.parameters(), lr=2e-4)
+optimizer_D = torch.optim.Adam(discriminator.parameters(), lr=2e-4)
+adversarial_loss = nn.BCEWithLogitsLoss()
+valid, fake = torch.ones(6, 1), torch.zeros(6, 1)
+
+for _ in range(5):
+    real_imgs, z = torch.randn(6, 4), torch.randn(6, 3)
+
+    gen_imgs = generator(z)
+    pred_gen, pred_real = discriminator(gen_imgs.detach()), discriminator(real_imgs)
+    d_loss = (adversarial_loss(pred_real, valid) + adversarial_loss(pred_gen, fake)) / 2
+    optimizer_D.zero_grad()
+    d_loss.backward()
+    optimizer_D.step()
+
+    g_loss = adversarial_loss(discriminator(gen_imgs), valid)
+    optimizer_G.zero_grad()
+    g_loss.backward()
+    optimizer_G.step()

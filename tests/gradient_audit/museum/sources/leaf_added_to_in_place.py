@@ -1,0 +1,11 @@
+"""A number is added to a leaf, in place.
+
+https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
+"""
+# expects: mistake leaf-in-place at "a.add_(10.0)"
+
+import torch
+
+a = torch.tensor([10.0, 5.0, 2.0, 3.0], requires_grad=True)
+a.add_(10.0)
+(a * a).mean().backward()

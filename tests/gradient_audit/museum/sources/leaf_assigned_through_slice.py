@@ -1,0 +1,11 @@
+"""A leaf is assigned to through a slice; an old PyTorch raised only in backward().
+
+https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
+"""
+# expects: mistake leaf-in-place at "a[:] = 0"
+
+import torch
+
+a = torch.tensor([10.0, 5.0, 2.0, 3.0], requires_grad=True)
+a[:] = 0
+(a * a).mean().backward()

@@ -1,0 +1,15 @@
+"""A leaf is filled through detach() before its use: right.
+
+https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
+"""
+# expects: nothing
+# today: told as dead, without an optimizer or a network
+
+import torch
+
+a = torch.tensor([10.0, 5.0, 2.0, 3.0], requires_grad=True)
+a.detach().fill_(10.0)
+assert a.is_leaf
+loss = (a * a).mean()
+loss.backward()
+assert a.grad.tolist() == [5, 5, 5, 5]

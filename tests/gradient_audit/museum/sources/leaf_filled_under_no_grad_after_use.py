@@ -1,0 +1,15 @@
+"""A leaf is filled under no_grad() after its use.
+
+https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
+"""
+# expects: error overwritten at "a[:] = 10.0"
+# expects: mistake edit-after-use at "loss.backward()"
+# today: told as ddp-batch-norm-twice
+
+import torch
+
+a = torch.tensor([10.0, 5.0, 2.0, 3.0], requires_grad=True)
+loss = (a * a).mean()
+with torch.no_grad():
+    a[:] = 10.0
+loss.backward()

@@ -1,0 +1,16 @@
+"""A result is edited after a square has saved it.
+
+https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
+"""
+# expects: error overwritten at "b[0] = 1000.0"
+# expects: mistake edit-after-use at "loss.backward()"
+
+import torch
+
+a = torch.tensor([1.0, 3.0], requires_grad=True)
+b = a + 2
+assert b._version == 0
+loss = (b * b).mean()
+b[0] = 1000.0
+assert b._version == 1
+loss.backward()

@@ -1,0 +1,15 @@
+"""A result is edited after a sum, whose gradient does not need it: right.
+
+https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
+"""
+# expects: nothing
+# today: told as dead, without an optimizer or a network
+
+import torch
+
+a = torch.tensor([1.0, 3.0], requires_grad=True)
+b = a + 2
+y = b + 1
+b[0] = 1000.0
+y.sum().backward()
+assert a.grad.tolist() == [1, 1]

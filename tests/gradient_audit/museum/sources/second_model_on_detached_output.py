@@ -1,0 +1,26 @@
+"""The same with detach(): right.
+
+https://oldpan.me/archives/pytorch-retain_graph-work
+https://www.daimajiaoliu.com/daima/479755892900406
+"""
+# expects: nothing
+
+import torch
+from torch import nn
+
+model1, model2 = nn.Linear(10, 2), nn.Linear(2, 2)
+optimizer1 = torch.optim.Adam(model1.parameters(), lr=0.001, betas=(0.5, 0.999))
+optimizer2 = torch.optim.Adam(model2.parameters(), lr=0.001, betas=(0.5, 0.999))
+loss = nn.CrossEntropyLoss()
+data, label = torch.randn(4, 10), torch.tensor([0, 1, 1, 0])
+
+for _ in range(5):
+    a = model1(data)
+    b = model2(a.detach())
+    l1, l2 = loss(a, label), loss(b, label)
+    optimizer2.zero_grad()
+    l2.backward()
+    optimizer2.step()
+    optimizer1.zero_grad()
+    l1.backward()
+    optimizer1.step()
