@@ -13,7 +13,7 @@ from gradient_audit.record import Pass, Term
 def dead_passes(facts: Facts) -> Iterator[Finding]:
     """Yield the passes that reached nothing that is trained."""
     lost = []
-    for p in facts.record.passes:
+    for p in facts.record.passes if facts.optimizers or facts.networks else ():  # else nothing was to be trained
         loose = {id(ref()) for ref in p.loose}
         # A gradient of a plain tensor may be read, as FGSM reads that of images.
         serves = p.reached or loose & facts.held or (p.loose and p.read)

@@ -104,7 +104,7 @@ def match(text: str) -> list[Mistake]:
         position = max((_last_position(phrase, letters) for phrase in mistake.messages), default=-1)
         if position >= 0:
             hints = sum(_last_position(hint, _squeeze(text)) >= 0 for hint in mistake.hints)
-            ranked.append((-position, -hints, mistake.name not in FREQUENT, mistake.name))
+            ranked.append((-position, -hints, mistake.name not in FREQUENT, bool(mistake.not_run), mistake.name))
     return [load(name) for *_, name in sorted(ranked)]
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-MESSAGES = ("leaf Variable that requires grad",)
+MESSAGES = ("leaf Variable that requires grad", "moved into the graph interior")  # the second until PyTorch 1.7
 WHY = """A leaf is a tensor that no operation made, such as a weight; gradients are kept in leaves. After a recorded
 edit it would be the result of that edit, and no leaf."""
 CURE = "Change weights under torch.no_grad(), as optimizers do, and before the forward pass that uses them."

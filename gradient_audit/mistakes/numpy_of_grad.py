@@ -2,7 +2,7 @@
 
 import torch
 
-MESSAGES = ("Can't call numpy() on",)
+MESSAGES = ("Can't call numpy() on", "device type tensor to numpy")
 WHY = "An array shares the tensor's memory, but autograd cannot follow what NumPy does to it."
 CURE = "tensor.detach().cpu().numpy(), and .copy() where the array is to be changed. For one number, .item()."
 RIGHT_RETURNS = [0.5, 0.7]

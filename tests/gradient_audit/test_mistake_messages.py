@@ -83,6 +83,8 @@ MESSAGES = [
     ("loss-rebuilt", f"loss = torch.tensor(loss.item())\n{NO_GRAPH}"),
     ("no-graph", "element 0 of variables does not require grad and does not have a grad_fn"),
     ("numpy-of-grad", "Can't call numpy() on Variable that requires grad. Use var.detach().numpy() instead."),
+    ("numpy-of-grad", "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy"),
+    ("leaf-in-place", "RuntimeError: a leaf Variable has been moved into the graph interior"),
     ("numpy-of-grad", "RuntimeError: Can\u2019t call numpy() on Tensor that requires grad."),
     ("penalty-frees-graph", f"(g,) = grad(s, x, create_graph=True, retain_graph=False)\n{SECOND_TIME}"),
     ("penalty-without-graph", f"penalty.backward()\n{NO_GRAPH}"),

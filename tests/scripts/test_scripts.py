@@ -33,6 +33,7 @@ def train(script, folder, *arguments):
     return run
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("script", TRAINING)
 def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     folder = train(script, tmp_path, *(["--penalty-every", 1] if script == "gan_r3" else []))

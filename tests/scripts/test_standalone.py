@@ -93,6 +93,7 @@ def test_its_help_shows_on_a_console_that_knows_ascii_alone(here):
     assert (status, output.isascii(), "--dataset" in output) == (0, True, True)
 
 
+@pytest.mark.smoke
 def test_it_leaves_curves_pictures_and_a_checkpoint(folder, here):
     (folder / "images" / "._0.png").write_bytes(b"what macOS keeps beside an image")
     assert here(f"{ON_IMAGES} --steps 4 --sample-every 2")[0] == 0
