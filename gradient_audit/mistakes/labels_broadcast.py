@@ -1,4 +1,4 @@
-"""MSE: labels of shape (N,), outputs of shape (N, 1)."""
+"""Labels of shape (N,), outputs of shape (N, 1): BCE raises, MSE only warns."""
 
 import torch
 import torch.nn.functional as F

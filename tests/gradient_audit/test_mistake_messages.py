@@ -68,7 +68,7 @@ def in_place(tensor, version):
 # As PyTorch 1.2 to 2.14 print them, on the CPU and on CUDA.
 MESSAGES = [
     ("all-frozen", f"p.requires_grad = False\n{NO_GRAPH}"),
-    ("ddp-batch-norm-twice", in_place("cuda.FloatTensor [64]]", 3)),
+    ("step-between-backwards", in_place("cuda.FloatTensor [64]]", 3)),  # also fits a norm of DDP
     ("ddp-batch-norm-twice", f"net = DistributedDataParallel(net)\n{in_place('cuda.FloatTensor [768]]', 3)}"),
     ("derivative-missing", "NotImplementedError: the derivative for '_cdist_backward' is not implemented."),
     ("edit-after-use", in_place("cuda.FloatTensor [8, 64, 9, 9]], which is output 0 of ReluBackward0", 1)),

@@ -3,7 +3,6 @@
 https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: nothing
-# today: told as dead, without an optimizer or a network
 
 import torch
 

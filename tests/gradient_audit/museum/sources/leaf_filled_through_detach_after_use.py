@@ -4,7 +4,6 @@ https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: error overwritten at "a.detach().fill_(10.0)"
 # expects: mistake edit-after-use at "loss.backward()"
-# today: told as ddp-batch-norm-twice
 
 import torch
 
