@@ -82,7 +82,7 @@ def picture(data: dict) -> Iterable[str]:
     yield '</table></div><div class="legend">'
     for words, shape in EVENTS.values():
         yield f'<span class="here"><svg viewBox="0 0 20 20">{shape}</svg>{words}</span>'
-    for word, meaning in (LEGEND | {"wrong": "named by an error below"}).items():
+    for word, meaning in [*[*LEGEND.items()][:-1], ("wrong", "named by an error below")]:  # "-" has no mark
         yield f'<span class="{word}"><svg viewBox="0 0 20 20">{EVENTS["backward"][1]}</svg>{word}: {meaning}</span>'
     yield "</div>"
 
