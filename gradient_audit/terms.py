@@ -35,8 +35,8 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
         constants = {term.value for _, term in pairs}
         proved = True
         if None not in constants:  # one that changes, and comes from what is trained, was cut off
-            dead = len(constants) > 1 and any(term.sources & moved for _, term in pairs)
-            proved = any(_is_cut_loss(facts, p, term) for p, term in pairs)
+            proved = any(_is_cut_loss(facts, p, term, changes=len(constants) > 1) for p, term in pairs)
+            dead = (proved or len(constants) > 1) and any(term.sources & moved for _, term in pairs)
         else:
             dead = all(
                 term.value is None and not (term.loose or term.reached & (facts.excused | p.used)) for p, term in pairs
@@ -59,11 +59,11 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
             p.terms = []
 
 
-def _is_cut_loss(facts: Facts, p: Pass, term: Term) -> bool:
+def _is_cut_loss(facts: Facts, p: Pass, term: Term, *, changes: bool) -> bool:
     """Whether a constant was computed as a loss is, and without the graph that it needs.
 
-    It is a penalty on a gradient without `create_graph`, or the answer, under no_grad(), of what this pass moved.
+    It is a penalty on a gradient without `create_graph`, or, if it changes, the answer under no_grad() of what moved.
     """
     calls = (facts.record.calls[number] for number in numbers_in(CALL, term.sources))
     blind = p.used & {*numbers_in(BLIND, term.sources)}
-    return bool(blind) or any(call.kind == "grad" and not call.create_graph for call in calls)
+    return (changes and bool(blind)) or any(call.kind == "grad" and not call.create_graph for call in calls)
