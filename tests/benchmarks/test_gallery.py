@@ -42,7 +42,8 @@ def test_the_tool_publishes_curves_samples_and_a_table(tmp_path, capsys, monkeyp
     gallery.main(gallery.GalleryOptions(tmp_path / "out", steps=2))
     table = (tmp_path / "out" / "table.md").read_text()
     assert table in capsys.readouterr().out
-    assert [line.split("|")[1].strip() for line in table.splitlines()[2:]] == ["`no-zero-grad`"]
+    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()[2:]]
+    assert [(row[1], row[-2]) for row in rows] == [("`no-zero-grad`", "stale")]  # the last one is by the audit
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"no-zero-grad", "samples.png", "table.md"}
 
 

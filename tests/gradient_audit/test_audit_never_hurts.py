@@ -138,6 +138,7 @@ def raising(*_):
         (torch._C._functorch, "is_functorch_wrapped_tensor", [private.OPERATIONS]),
         (overwritten, "changed_saved_tensors", [private.OVERWRITTEN]),  # `_raw_saved_*` of the nodes
         (torch.optim.Optimizer, "_patch_step_function", [private.WAITING]),
+        (torch._dynamo.eval_frame.OptimizedModule, "__init__", [private.COMPILED]),  # `_orig_mod`
     ],
 )
 def test_where_pytorch_lacks_a_private_name_the_audit_goes_on_and_says_what_is_missing(
