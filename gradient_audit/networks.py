@@ -118,9 +118,9 @@ class FoundNetworks(Networks):
         # A network outside of the training, as an average of weights is, whose forward passes build graphs.
         modules = [module for event in record.forwards if event.graph and (module := event.module()) is not None]
         concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
-        # What each loss reaches, and each of its terms.
-        losses = [record.keys_of(p.reached) for p in record.passes]
-        terms = [record.keys_of(term.reached) for p in record.passes for term in p.terms]
+        # What the losses reach, and their terms: most passes reach the same as others.
+        losses = [*map(record.keys_of, {frozenset(p.reached) for p in record.passes})]
+        terms = [*map(record.keys_of, {frozenset(term.reached) for p in record.passes for term in p.terms})]
         # By id: a module may be compared by the user's own `==`.
         parts = {id(part): part for top in self.top_modules() for part in _split(top, holders, losses, terms)}
         ids = {key: ids_of(part) for key, part in parts.items()}
@@ -159,8 +159,7 @@ def _split(module: nn.Module, holders: dict[int, set[int]], *losses: list[set[in
     """
     children = [ids_of(child) for child in module.children()]
     owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}
-    reached = ({frozenset(i for i, ids in enumerate(children) if ids & loss) for loss in each} for each in losses)
-    whole, terms = reached
+    whole, terms = ({frozenset(i for i, ids in enumerate(children) if ids & x) for x in each} for each in losses)
     # A term that compares features of the first layers, as a vocoder's, makes no heads: each of these has its own term.
     heads = any(one - other and other - one for one, other in permutations(terms, 2))
     heads |= any(other and one - other for one, other in permutations(whole, 2))

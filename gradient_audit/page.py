@@ -28,7 +28,8 @@ def save(path: Path, data: dict, text: str) -> None:
 
     data: what `page` takes, for .html and .json. text: Markdown, for .md. Raises OSError if it cannot be written.
     """
-    contents = {".html": page(data), ".md": text, ".json": json.dumps(data, indent=2)}[path.suffix]
+    forms = {".html": lambda: page(data), ".md": lambda: text, ".json": lambda: json.dumps(data, indent=2)}
+    contents = forms[path.suffix]()
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_text(f"{contents}\n", encoding="utf-8")
@@ -65,14 +66,13 @@ def picture(data: dict) -> Iterable[str]:
     for network in data["networks"]:
         heads += f'<th class="net">{escape(network["name"])}<br><span class="dim">{network["parameters"]:,}</span></th>'
     yield f'<div class="scroll"><table><tr><th>line</th><th>source</th><th class="what">event</th>{heads}</tr>'
+    errors = [finding for finding in data["findings"] if finding["severity"] == "error"]
     for event in one_step(data["events"]):
+        # A forward pass is wrong only where its tensors were overwritten.
+        told = [error for error in errors if event["kind"] != "forward" or error["kind"] == "overwritten"]
         where = event["place"]["file"], event["place"]["line"]
-        wrong = set()
-        for finding in data["findings"]:
-            # A forward pass is wrong only where its tensors were overwritten.
-            if finding["severity"] == "error" and (event["kind"] != "forward" or finding["kind"] == "overwritten"):
-                for place in finding["places"]:
-                    wrong |= {*finding["networks"]} if where == (place["file"], place["line"]) else set()
+        here = [e for e in told if any(where == (place["file"], place["line"]) for place in e["places"])]
+        wrong = {name for error in here for name in error["networks"]}
         raised, (words, shape) = event.get("raised"), EVENTS[event["kind"]]
         words += ", create_graph" * bool(event.get("create_graph")) + ", raised" * bool(raised)
         yield row("raised" if raised else event["kind"], event["place"], words, shape, event["cells"], wrong)

@@ -163,7 +163,7 @@ def report_of(audit: GradientAudit, ending: str, trace: str) -> str:
         rest = "." if blamed else f": {mistake.title} {mistake.cure}"  # a finding's own cure fits the culprit
         live = f"See it live: python -m gradient_audit --mistake {mistake.name}"
         answer.append(f"This is the mistake `{mistake.name}`{rest}\n{live}")
-    happened = ["What had happened until then:", audit.details] if audit.details else []
+    happened = ["What had happened until then:", details] if (details := audit.details) else []
     return "\n\n".join([*answer, ending, *happened])
 
 

@@ -32,10 +32,8 @@ class StepCost(TorchDispatchMode):
         if formula := flop_registry.get(function._overloadpacket):
             self.flops += formula(*args, **(kwargs or {}), out_val=result)
         known = {x.untyped_storage().data_ptr() for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
-        for tensor in tree_leaves(result):
-            if (
-                isinstance(tensor, Tensor) and tensor.untyped_storage().data_ptr() not in known
-            ):  # neither view nor in place
+        for tensor in (x for x in tree_leaves(result) if isinstance(x, Tensor)):
+            if tensor.untyped_storage().data_ptr() not in known:  # neither a view nor in place
                 self.follow(tensor)
         return result
 
