@@ -51,6 +51,13 @@ KINDS = {
     "unaveraged": Kind("question", "Call the wrapped network itself, not its `module`."),
     "unfrozen": Kind("waste", "If it only judges, `network.requires_grad_(False)`; else give it to an optimizer."),
     "wasted": Kind("waste", f"{LIMIT}, or `detach()` the tensor at which its gradient must stop."),
+    "kept": Kind(
+        "waste",
+        "Keep `loss.item()` or `detach()`; make samples to look at under `torch.no_grad()`.",
+        ("loss-kept-with-graph",),
+    ),
+    "retained": Kind("waste", "Leave `retain_graph` out: `backward()` then frees the graph."),
+    "late": Kind("waste", "Freeze it before its forward pass, or name the other weights in `backward(inputs=...)`."),
     "graph": Kind("waste", "Compute it under `torch.no_grad()`, or delete it if it is not needed."),
 }
 SEVERITIES = ("error", "question", "waste")
@@ -73,7 +80,9 @@ class Finding:
     `shared`: an optimizer holds two networks, of which another one holds one. `renewed`: it was made anew, and its
     state was lost. `unaveraged`: a DistributedDataParallel got gradients without its forward pass.
     Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a network, or of its first layers,
-    without an optimizer. `graph`: a graph was built for nothing; or a parameter was written to with a graph.
+    without an optimizer. `kept`: graphs of earlier iterations are still alive. `retained`: `retain_graph=True` that no
+    later pass needed. `late`: a network frozen after its forward pass. `graph`: a graph was built for nothing; or a
+    parameter was written to with a graph.
     """
 
     kind: str

@@ -12,7 +12,7 @@ from gradient_audit.owners import owners, plain_leaves, shared_networks
 from gradient_audit.players import mixed_players
 from gradient_audit.record import Record
 from gradient_audit.terms import dead_passes, dead_terms
-from gradient_audit.unused import unaveraged_networks, unused_graphs
+from gradient_audit.unused import kept_graphs, late_freezing, retained_graphs, unaveraged_networks, unused_graphs
 from gradient_audit.uses import idle_optimizers, renewed_optimizers, wrong_steps
 
 # In this order: an optimizer that is idle excuses what is dead or wasted because of it, and dead terms are no targets.
@@ -28,6 +28,9 @@ QUESTIONS = (
     renewed_optimizers,
     unaveraged_networks,
     unused_graphs,
+    kept_graphs,
+    retained_graphs,
+    late_freezing,
     overwritten_tensors,
 )
 

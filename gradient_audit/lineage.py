@@ -8,9 +8,10 @@ from types import CodeType, FrameType
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 
 from gradient_audit.graph import leaves_of, storage_of, tensors_in, written_arguments
-from gradient_audit.places import Place, current_callers, expression_place
+from gradient_audit.places import Place, current_callers, expression_place, frames
 from gradient_audit.record import Account, Term, Write
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
@@ -46,6 +47,8 @@ class Memory:
     sources: int = 0
     line: tuple[CodeType, int, int] | None = None  # of a constant: where it was computed
     origins: set["Memory"] = field(default_factory=set)  # likewise: from what
+    reader: weakref.ref = lambda: None  # the tensor that a graph read last
+    raised: bool = False  # the audit has raised its version in place of a write
 
 
 class Lineage:
@@ -74,6 +77,9 @@ class Lineage:
         tensors = _plain_tensors(args)
         others = len(tensors) < len(tensors_in(args))  # a tensor of a subclass may have a graph, and is not asked
         if torch.is_grad_enabled() and (others or any(tensor.requires_grad for tensor in tensors)):
+            for tensor in tensors:
+                if tensor.requires_grad:
+                    self.memory_of(tensor).reader = weakref.ref(tensor)
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
             if node not in self.lines:
                 scalar = isinstance(result, Tensor) and result.ndim == 0  # as the terms of a loss are
@@ -89,7 +95,22 @@ class Lineage:
         for tensor in written:
             place, name = expression_place(*here), function.overloadpacket.__name__
             self.writes.append(Write(self.memory_of(tensor), tensor._version, name, place))
+            self.raise_version(tensor)
         return set(map(self.memory_of, written)), read
+
+    def raise_version(self, written: Tensor) -> None:
+        """Raise the version that autograd compares, where a write through `.data` raises another one."""
+        memory = self.memory_of(written)
+        sharded = (f for f in frames() if "distributed" in f.f_code.co_filename)  # FSDP fills its weights anew
+        if (tensor := memory.reader()) is None or not tensor.is_contiguous() or any(sharded):
+            return
+        version, start = tensor._version, tensor.data_ptr()
+        with torch.autograd._unsafe_preserve_version_counter(written):
+            increment_version(written)
+            apart = tensor._version == version
+        if apart and start <= written.data_ptr() < start + tensor.nbytes:
+            increment_version(tensor)
+            memory.raised = True
 
     def memory_of(self, tensor: Tensor) -> Memory:
         """Return what is known of the tensor's storage; nothing, if it has none."""

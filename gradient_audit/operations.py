@@ -123,8 +123,8 @@ class Details(_python_dispatch.TorchDispatchMode):
         outputs = []
         for node in nodes_of(roots):
             for event in self.outputs.get(node._sequence_nr(), ()):
-                event.in_loss = True  # of a forward pass, whether or not its pass comes through them
                 if isinstance(event, Forward):
+                    event.in_loss = True  # whether or not its pass comes through them
                     outputs.append((event.module, self.lineage.reach([node])[0]))
         return outputs
 

@@ -14,7 +14,7 @@ from gradient_audit.record import Overwritten, Pass
 
 MESSAGE = re.compile(r"modified by an inplace operation.*is at version (\d+); expected version (\d+)", re.DOTALL)
 
-HIDDEN = "; this optimizer raises no version, so PyTorch alone gives a wrong gradient and no error: raised by the audit"
+HIDDEN = "; this write raises no version, so PyTorch alone gives a wrong gradient and no error: raised by the audit"
 
 
 def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) -> Overwritten:
@@ -27,6 +27,7 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
     for node in sorted(nodes_of(roots), key=lambda node: -node._sequence_nr()):
         for tensor in changed_saved_tensors(node, message):
             storage, memory = storage_of(tensor), lineage.memory_of(tensor)
+            blame.hidden |= memory.raised
             of_node = re.sub(r"Backward\d*$", "", node.name())
             blame.storages.setdefault(storage, f"a tensor of shape {list(tensor.shape)} that {of_node} saved")
             blame.readers += filter(None, [lineage.line_of(node)])

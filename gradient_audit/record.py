@@ -70,6 +70,9 @@ class Pass(Built):
 
     raised: bool = False
     create_graph: bool = False
+    retains: bool = False  # whether it keeps its graph for another pass
+    nodes: set[int] = field(default_factory=set, repr=False)  # of its graph, by sequence number
+    late: set[int] = field(default_factory=set, repr=False)  # parameters frozen since the forward pass
     number: int | None = None  # among the passes; of autograd.grad if its result became a .grad
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # optimizer: parameters
     detailed: bool = False  # whether its loss was split into terms

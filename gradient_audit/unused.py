@@ -43,6 +43,44 @@ def unused_graphs(facts: Facts) -> Iterator[Finding]:
         yield finding("graph", (), text, facts.record.grown, cure)
 
 
+def kept_graphs(facts: Facts) -> Iterator[Finding]:
+    """Yield the lines whose graphs are still alive after two more steps of every optimizer that steps."""
+    steps: Counter[int] = Counter(dict.fromkeys(facts.steps, 0))  # after an event, by optimizer
+    alive: dict[tuple[Place, str], list[tuple[int, Built]]] = defaultdict(list)
+    for event in reversed(facts.record.events):
+        if event.kind == "step":
+            steps[event.optimizer] += 1
+        elif event.kind in ("forward", "backward") and event.graph and not (event.gone or getattr(event, "in_loss", 0)):
+            alive[event.place, event.kind].append((min(steps.values(), default=0), event))
+    for (place, kind), events in alive.items():
+        age = max(steps for steps, _ in events)
+        if age > 1 and len(events) > 1:
+            what = "forward passes" if kind == "forward" else "losses"
+            text = f"the graphs of {len(events)} {what} of this line are still alive, the oldest since {age} steps."
+            yield finding("kept", [n for n, cell in events[0][1].cells.items() if cell != "-"], text, [place])
+
+
+def retained_graphs(facts: Facts) -> Iterator[Finding]:
+    """Yield the passes that kept their graphs for another one, which did not come."""
+    calls = facts.record.calls
+    lines: dict[Place, list[bool]] = defaultdict(list)
+    for number, p in enumerate(calls, 1):
+        if p.retains:
+            lines[p.place].append(any(p.nodes & later.nodes for later in calls[number:]))
+    whole = facts.ended and facts.record.passes and facts.record.passes[-1].detailed
+    for place, needed in lines.items():
+        if not any(needed) and (whole or len(needed) > 1):
+            yield finding("retained", (), "`retain_graph` kept a graph that no later pass came through.", [place])
+
+
+def late_freezing(facts: Facts) -> Iterator[Finding]:
+    """Yield the networks that were frozen between the forward and the backward pass."""
+    for p in facts.record.passes:
+        for name in facts.networks_of(p.late):
+            text = "{} was frozen after its forward pass: this pass computed its gradients and dropped them."
+            yield finding("late", (name,), text, [p.place])
+
+
 def unaveraged_networks(facts: Facts) -> Iterator[Finding]:
     """Yield the networks in DistributedDataParallel that got gradients without its forward pass."""
     called = {id(event.module()) for event in facts.record.forwards if event.module}

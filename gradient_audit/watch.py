@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import inspect
 import os
 import threading
 import weakref
@@ -17,7 +18,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, tensors_in
+from gradient_audit.graph import is_zero, leaves_between, leaves_of, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
 from gradient_audit.networks import Networks
@@ -222,6 +223,7 @@ class Watcher:
     def watch_autograd(self, name: str, begin: Callable, end: Callable, limit: Limit | None = None) -> None:
         """Wrap a function of autograd. begin: returns the event and the roots of its graph, or None."""
         original = getattr(torch.autograd, name)
+        bind = inspect.signature(original).bind
 
         def watched(*args, **kwargs):
             # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
@@ -229,13 +231,12 @@ class Watcher:
                 return original(*args, **kwargs)
             if limit:
                 limit(self, None)
-            args = [tuple(x) if isinstance(x, Iterator) else x for x in args]  # read once
-            kwargs = {key: tuple(x) if isinstance(x, Iterator) else x for key, x in kwargs.items()}
+            given = {k: tuple(x) if isinstance(x, Iterator) else x for k, x in bind(*args, **kwargs).arguments.items()}
             with self.details.paused():  # looking at gradients is no operation of the script
-                event, roots = begin(*args, **kwargs) or (None, ())
+                event, roots = begin(**given) or (None, ())
                 self.details.call, gradients = event, None
                 try:
-                    gradients = original(*args, **kwargs)
+                    gradients = original(**given)
                     return gradients
                 except BaseException as error:
                     if event:
@@ -243,13 +244,15 @@ class Watcher:
                     raise
                 finally:
                     self.details.call = None
-                    end(event, gradients, *args, **kwargs)
+                    end(event, gradients, **given)
 
         # A compiled function may call it; `disable` keeps it out of its graph.
         replace(self.hooks, torch.autograd, name, torch.compiler.disable(watched))
 
     @guarded
-    def begin_pass(self, tensors=None, *_, **__) -> tuple[Pass, list] | None:
+    def begin_pass(
+        self, tensors=None, _=None, retain_graph=None, create_graph=False, _variables=None, inputs=None, **__
+    ):
         self.details.thread, self.details.steps = threading.get_ident(), 0
         if len(self.record.passes) == MOST_PASSES:
             self.record.closed = True
@@ -257,10 +260,13 @@ class Watcher:
         losses = tensors_in(tensors)
         roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         self.look_at_parameters()
-        event = Pass("backward", current_place(), number=len(self.record.passes))
+        event = Pass("backward", current_place(), create_graph=create_graph, number=len(self.record.passes))
         if self.details.active:
             event.terms, event.detailed = self.lineage.terms_of(roots, current_frames()[0].f_code), True
             leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf]
+            event.late = self.record.numbers_of(x for x in leaves if not (x.requires_grad or inputs))
+            self.note_graph(event, roots, retain_graph)
+            self.details.follow_graph(event, losses)
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             self.lineage.number_sources = 0
             event.outputs = self.details.outputs_in(roots)
@@ -270,8 +276,12 @@ class Watcher:
         self.record.passes.append(event)
         return event, roots
 
+    def note_graph(self, event: Pass, roots: list, retain_graph: bool | None) -> None:
+        event.retains = bool(retain_graph and not event.create_graph)
+        event.nodes = {node._sequence_nr() for node in nodes_of(roots) if not hasattr(node, "variable")}
+
     @guarded
-    def end_pass(self, event: Pass, *_, **__) -> None:
+    def end_pass(self, event: Pass, *_: object, **__: object) -> None:
         reached = {key: account for key, account in self.record.accounts.items() if account.number in event.reached}
         event.reached = self.shared(event.reached)
         for account in reached.values():
@@ -299,7 +309,7 @@ class Watcher:
             self.reads_gradients = self.writes_gradients
 
     @guarded
-    def begin_grad(self, outputs=None, inputs=None, _weights=None, _retain=None, create_graph=False, *_, **__):
+    def begin_grad(self, outputs, inputs, retain_graph=None, create_graph=False, **_) -> tuple[Pass, list] | None:
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
         if any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors + ends):
@@ -308,11 +318,13 @@ class Watcher:
         event = Pass("grad", current_place(), create_graph=bool(create_graph))
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.record.numbers_of(leaves_between(roots, ends))
+        if self.details.active:
+            self.note_graph(event, roots, retain_graph)
         self.record.events.append(event)
         return event, roots
 
     @guarded
-    def end_grad(self, event: Pass | None, gradients: object, outputs=None, inputs=None, *_, **__) -> None:
+    def end_grad(self, event: Pass | None, gradients: object, inputs, **_) -> None:
         if event and self.details.active:
             self.details.follow_graph(event, gradients)
             sources = self.lineage.sources_of(inputs) | bit(CALL, len(self.record.calls))

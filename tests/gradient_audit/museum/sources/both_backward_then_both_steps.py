@@ -7,7 +7,6 @@ From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN
 """
 # expects: waste retained at "D_loss.backward(retain_graph=True)"
 # expects: waste late at "G_loss.backward()"
-# today: nothing is said of the kept graph and of the late freezing
 
 import torch
 from torch import nn
