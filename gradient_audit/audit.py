@@ -56,7 +56,7 @@ class GradientAudit:
         self.passes: list[Event] = []
         self.findings: list[Finding] = []
         self.unwatched = ""  # why nothing was watched
-        self.failure = ""  # what raised inside the audit
+        self.failure = self.not_run = ""  # what raised inside the audit; what the answer is not about
 
     @classmethod
     def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
@@ -88,6 +88,7 @@ class GradientAudit:
         self._settle(trace)
         self._watcher.stop()
         self._judge(ended=self._limit is None or not (stopped or kind))
+        self.not_run = "" if kind and not stopped else self.record.not_run
         self.failure = self.record.failure
         del self._watcher, self.record  # they hold the optimizers
 
@@ -126,7 +127,7 @@ class GradientAudit:
         if self.saw_nothing:
             return self.unwatched or "No backward pass ran."
         if not self.findings:
-            return "Nothing wrong, nothing wasted."
+            return f"Nothing wrong, nothing wasted. {self.not_run}".rstrip()
         counts = Counter(finding.severity for finding in self.findings)
         amounts = [f"{n} {kind}{'s' * (n > 1 and kind != 'waste')}" for kind, n in counts.items()]
         opening = f"{'Wrong' if counts['error'] else 'Nothing wrong'}. {', '.join(amounts)}:"
@@ -136,7 +137,7 @@ class GradientAudit:
             facts = "".join(f"\n- {label:<{width}}  {fact}" for label, fact in first.facts)
             return f"{opening} a backward pass needs a tensor as it was before it was changed in place.\n{facts}"
         at = "".join(f" ({line})" for line in first.lines[:1] if line not in first.text)
-        return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure}"
+        return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure} {self.not_run}".rstrip()
 
     @property
     def details(self) -> str:

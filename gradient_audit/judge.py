@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from torch import nn
 
+from gradient_audit.coverage import not_run
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.overwritten import overwritten_tensors
@@ -41,6 +42,7 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
     networks: by name. ended: whether nothing is to follow.
     """
     facts = Facts(record, networks, ended)
+    record.not_run = not_run(facts)
     merged: dict[Finding, list[str]] = defaultdict(list)  # the networks of which the same is told
     for finding in (finding for question in QUESTIONS for finding in question(facts)):
         alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)

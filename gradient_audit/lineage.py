@@ -101,8 +101,9 @@ class Lineage:
     def raise_version(self, written: Tensor) -> None:
         """Raise the version that autograd compares, where a write through `.data` raises another one."""
         memory = self.memory_of(written)
-        sharded = (f for f in frames() if "distributed" in f.f_code.co_filename)  # FSDP fills its weights anew
-        if (tensor := memory.reader()) is None or not tensor.is_contiguous() or any(sharded):
+        if (tensor := memory.reader()) is None or not tensor.is_contiguous():
+            return
+        if any("distributed" in frame.f_code.co_filename for frame in frames()):  # FSDP fills its weights anew
             return
         version, start = tensor._version, tensor.data_ptr()
         with torch.autograd._unsafe_preserve_version_counter(written):

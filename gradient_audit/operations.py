@@ -27,7 +27,7 @@ class Details(_python_dispatch.TorchDispatchMode):
         super().__init__()
         self.record, self.open_accounts = record, open_accounts
         self.lineage = Lineage(record.accounts)
-        self.active = False
+        self.active = self.ended = False
         self.thread: int | None = None  # the one that is watched; None: the first that trains
         self.steps = 0  # of optimizers, that run
         self.call: Pass | None = None  # of autograd, that runs
@@ -37,6 +37,8 @@ class Details(_python_dispatch.TorchDispatchMode):
         self.hooks = ExitStack()  # removes those that `start` adds
 
     def start(self) -> None:
+        if self.active or self.ended:
+            return
         _python_dispatch._get_current_dispatch_mode()  # a PyTorch without it raises before the mode is entered
         for kind in (Optimizer, nn.Module):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
@@ -45,7 +47,8 @@ class Details(_python_dispatch.TorchDispatchMode):
         self.active = True
         self.__enter__()
 
-    def stop(self) -> None:
+    def stop(self, *, for_good: bool = False) -> None:
+        self.ended |= for_good
         with self.paused():
             self.active = False
         self.hooks.close()

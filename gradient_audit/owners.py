@@ -21,15 +21,17 @@ def owners(facts: Facts) -> Iterator[Finding]:
             if unused and not p.raised:
                 wasted[p.place][number] = unused
         ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed)  # not stepped by hand, either
-        kind = None
+        told: set[int] = set()
         if ownerless and facts.optimizers:  # without any optimizer, no parameter is expected to have one
             found = _ownerless(facts, network, ownerless, wasted)
-            kind = found.kind
+            told = ownerless if found.kind == "unfrozen" else told
             yield found
-        for place, unused in wasted.items() if kind != "unfrozen" else ():
-            count = facts.count_of(set().union(*unused.values()), network)
-            text = f"{count} of {{}} got gradients that no optimizer used, {len(unused)}x."
-            yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
+        for place, unused in wasted.items():
+            if numbers := set().union(*unused.values()) - told:
+                text = (
+                    f"{facts.count_of(numbers, network)} of {{}} got gradients that no optimizer used, {len(unused)}x."
+                )
+                yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
 
 
 def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict[Place, dict[int, set[int]]]) -> Finding:
@@ -55,11 +57,12 @@ def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict[Pla
 
 
 def _is_backbone(facts: Facts, names: dict[int, str], ownerless: set[int]) -> bool:
-    """Whether these are the first layers of a network, and an optimizer holds later ones, as of a head."""
+    """Whether these are the first layers of a network, and an optimizer holds later ones, not more, as of a head."""
     layers = [(number, name.rpartition(".")[0]) for number, name in names.items()]
     trained = [layer for number, layer in layers if number in facts.owned]
     first = next((index for index, (number, _) in enumerate(layers) if number in facts.owned), 0)
-    return {number for number, layer in layers[:first] if layer not in trained} >= ownerless
+    before = {number: layer for number, layer in layers[:first] if layer not in trained}
+    return before.keys() >= ownerless and len({*before.values()}) >= len({*trained})
 
 
 def _is_led_to(facts: Facts, network: str, passes: list[Pass]) -> bool:

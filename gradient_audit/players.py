@@ -37,15 +37,17 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         text += "of two losses."
         yield finding("mixed", networks, text, places, doubtful=networks not in proved)
     told = {place for places, _ in mixed.values() for place in places}
+    for (made, judge), place in _judges_moved(facts, told).items():
+        same = facts.holders_of(made) == facts.holders_of(judge)
+        text = f"one backward pass moved {made} and {judge}, and another {judge} alone on what {made} computed."
+        told |= set() if same else {place}
+        yield finding("meant?" if same else "mixed", (made, judge), text, [place])
     for p, groups in zip(passes, crossed, strict=True):
         for group in groups if p.place not in told else ():
             meant[tuple(group)].append(p.place)
     for networks, places in meant.items():
         text = "one `backward()` wrote gradients into {}, which have different optimizers, and both stepped on them."
         yield finding("meant?", networks, text, places)
-    for (made, judge), place in _judges_moved(facts).items():
-        text = f"one backward pass moved {made} and {judge}, and another {judge} alone on what {made} computed."
-        yield finding("meant?", (made, judge), text, [place])
 
 
 def _groups_crossed(facts: Facts, p: Pass) -> Iterator[dict[str, set[int]]]:
@@ -83,17 +85,20 @@ def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], othe
     )
 
 
-def _judges_moved(facts: Facts) -> dict[tuple[str, str], Place]:
-    """Return the networks that a pass moved through a judge under the same optimizer, with this judge, and where.
+def _judges_moved(facts: Facts, told: set[Place]) -> dict[tuple[str, str], Place]:
+    """Return the networks that a pass moved through a judge, with this judge, and where, if that is not told already.
 
-    Another pass moved the judge alone, on what the network computed, without a graph.
+    Another pass moved the judge alone, on what the network computed, without a graph. They share all optimizers or
+    none.
     """
     moved = [(p, facts.networks_of(p.used & p.reached)) for p in facts.record.passes]
+    holders = {name: {*facts.holders_of(name)} for name in facts.numbers}
     return {
         (made, judge): p.place
         for made, judge in permutations(facts.numbers, 2)
-        if facts.holders_of(made) == facts.holders_of(judge)
+        if holders[made] == holders[judge] or not holders[made] & holders[judge]
         for p, names in moved
+        if p.place not in told
         if {made, judge} <= {*names} and facts.leads_through(p, judge, made)
         if any(judge in names and facts.is_fed_by(q, made) for q, names in moved)
     }

@@ -155,6 +155,7 @@ class Record:
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
+    not_run: str = ""  # what the answer is not about
 
     def keys_of(self, numbers: Set[int]) -> set[int]:
         return {key for key, account in self.accounts.items() if account.number in numbers}

@@ -24,7 +24,7 @@ from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
-from gradient_audit.places import construction_place, current_frames, current_place
+from gradient_audit.places import Place, construction_place, current_frames, current_place
 from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
 from gradient_audit.record import Account, Built, Pass, Record, Step, Write
 
@@ -32,6 +32,7 @@ Limit = Callable[["Watcher", Optimizer | None], None]
 """Called before each backward pass, with None, and after each step; what it raises ends the script under the audit."""
 MOST_PASSES = 10_000  # that are watched at all: it bounds the memory of an audit
 DETAILED = 12  # backward passes with forward passes, terms and lines of operations: two rounds of WGAN's five and one
+AGAIN = 4  # likewise, after a line has run a pass or a step for the first time
 
 
 class Watcher:
@@ -55,6 +56,7 @@ class Watcher:
         self.reads_gradients = True  # the audit reads their values: at first, and in such scripts
         self.watched_in_detail = 0  # passes; of those of one step's closure, one
         self.closures = 0  # of steps, that run
+        self.lines: set[Place] = set()  # that have run a pass or a step
         self.pauses = ExitStack()  # of the details, while steps run: their operations are no computation of a loss
         self.optimizer_numbers = WeakIdKeyDictionary()
         self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
@@ -77,7 +79,7 @@ class Watcher:
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
         watch_calls(self.hooks, Optimizer, "__init__", self.note_construction)
         # The details' hooks and modes would change what is compiled.
-        watch_calls(self.hooks, torch, "compile", lambda *_: self.details.stop())
+        watch_calls(self.hooks, torch, "compile", lambda *_: self.details.stop(for_good=True))
         for hook in (
             register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)),
             register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)),
@@ -87,18 +89,19 @@ class Watcher:
             self.hooks.callback(hook.remove)
         modules = (part for module in self.networks.modules() for part in module.modules())
         compiled = any(hasattr(module, "_orig_mod") or module._compiled_call_impl for module in modules)
-        if OPERATIONS not in missing_parts() and not compiled:
-            self.details.start()
+        if OPERATIONS in missing_parts() or compiled:
+            self.details.stop(for_good=True)
+        self.details.start()
 
     def stop(self) -> None:
         """Look at the gradients a last time, and remove the hooks."""
-        self.details.stop()
+        self.details.stop(for_good=True)
         self.complete_record()
         self.remove_hooks()
 
     def remove_hooks(self) -> None:
         Watcher.watching, self.details.thread = None, -1  # that of no thread
-        self.details.stop()
+        self.details.stop(for_good=True)
         self.details.node_hooks.close()
         self.hooks.close()
 
@@ -274,6 +277,7 @@ class Watcher:
             self.record.calls.append(event)
         self.record.events.append(event)
         self.record.passes.append(event)
+        self.watch_again(event.place)
         return event, roots
 
     def note_graph(self, event: Pass, roots: list, retain_graph: bool | None) -> None:
@@ -302,6 +306,13 @@ class Watcher:
         self.watched_in_detail += not self.closures
         self.stop_details()
 
+    def watch_again(self, place: Place) -> None:
+        """Watch in detail what follows, if the line has run no pass and no step before."""
+        if place not in self.lines:
+            self.lines.add(place)
+            self.watched_in_detail = min(self.watched_in_detail, DETAILED - AGAIN)
+            self.details.start()
+
     def stop_details(self) -> None:
         """End the details after enough passes, but not in a closure, whose step is still to be seen."""
         if self.watched_in_detail >= DETAILED and not self.closures:
@@ -316,6 +327,7 @@ class Watcher:
             return None
         self.open_accounts()
         event = Pass("grad", current_place(), create_graph=bool(create_graph))
+        self.watch_again(event.place)
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.record.numbers_of(leaves_between(roots, ends))
         if self.details.active:
@@ -378,6 +390,7 @@ class Watcher:
         number, passes = self.number_of(optimizer), self.record.passes
         self.record.optimizers[number] = optimizer
         event = Step("step", current_place(), optimizer=number, inner=self.details.steps > 1)
+        self.watch_again(event.place)
         for parameter in parameters_of(optimizer):
             if (account := self.record.accounts.get(id(parameter))) is None:
                 if type(parameter) is Tensor:
