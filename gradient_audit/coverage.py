@@ -14,7 +14,7 @@ SHOWN = 3
 
 
 def not_run(facts: Facts) -> str:
-    """Say which backward passes and calls of autograd.grad, in files that ran some, and which optimizers did not run."""
+    """Say which passes and calls of autograd.grad, in the files that ran some, and which optimizers did not run."""
     ran: dict[str, set[int]] = defaultdict(set)
     for event in facts.record.events:
         if event.kind in ("backward", "grad"):

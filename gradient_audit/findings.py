@@ -34,6 +34,9 @@ KINDS = {
         "`step()`, and whether the forward pass uses them at all.",
         ("detached-fakes", "optimizer-old-weights"),
     ),
+    "clipped": Kind("error", "Clip between `backward()` and `step()`."),
+    "scaled": Kind("error", "Call `scaler.unscale_(optimizer)` before.", ("clip-before-unscale",)),
+    "nan": Kind("error", "See what the line computes: of 0, of one sample, of what is too large.", ("nan-gradient",)),
     "ownerless": Kind(
         "error",
         "Give them to an optimizer, or freeze them with `requires_grad_(False)` if they must not change.",
@@ -69,12 +72,13 @@ class Finding:
 
     Errors: the weights are, or soon will be, others than those meant.
     `mixed`: an optimizer stepped on the sum of several passes, one of which also moved another player (the networks
-    under other optimizers). `stale`: it stepped again on gradients that it had stepped on. `twice`: two optimizers
-    stepped on one gradient, or one that holds a parameter twice. `idle`: an optimizer never stepped though its
-    parameters got gradients and others stepped (a question where it might step later). `dead`: a term of a loss reaches
-    no parameter that its pass moved. `overwritten`: a backward pass needed a tensor that had been changed since its
-    forward pass. `unreached`: the optimizer of a parameter never found a gradient for it. `ownerless`: no optimizer
-    holds a parameter.
+    under other optimizers), or on that one alone. `stale`: it stepped again on gradients that it had stepped on.
+    `twice`: two optimizers stepped on one gradient, or one that holds a parameter twice. `idle`: an optimizer never
+    stepped though its parameters got gradients and others stepped (a question where it might step later). `dead`: a
+    term of a loss reaches no parameter that its pass moved. `overwritten`: a backward pass needed a tensor that had
+    been changed since its forward pass. `unreached`: the optimizer of a parameter never found a gradient for it.
+    `clipped`: no step used what was clipped. `scaled`: it was clipped before GradScaler unscaled it. `nan`: a step used
+    a gradient that is NaN. `ownerless`: no optimizer holds a parameter.
     Questions: `meant?`: one pass moved networks of two players. `unused`: a number was computed with a graph that no
     backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand, and on another.
     `shared`: an optimizer holds two networks, of which another one holds one. `renewed`: it was made anew, and its

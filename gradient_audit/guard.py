@@ -39,13 +39,13 @@ def replace(hooks: ExitStack, owner: object, name: str, function: Callable) -> N
 
 
 def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable) -> None:
-    """Have `note` called after each call of a function, with its first argument, until `hooks` is closed."""
+    """Have `note` called after each call of a function, with its arguments, until `hooks` is closed."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
     def watched(*args, **kwargs):
         result = original(*args, **kwargs)
-        note(*args[:1])
+        note(*args, **kwargs)
         return result
 
     replace(hooks, owner, name, watched)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from torch import nn
 
 from gradient_audit.coverage import not_run
+from gradient_audit.edits import edited_gradients
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.overwritten import overwritten_tensors
@@ -21,6 +22,7 @@ QUESTIONS = (
     idle_optimizers,
     mixed_players,
     wrong_steps,
+    edited_gradients,
     dead_passes,
     dead_terms,
     owners,

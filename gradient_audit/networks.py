@@ -67,7 +67,7 @@ class FoundNetworks(Networks):
         watch_calls(recorder.hooks, nn.Module, "__setstate__", self.add)
 
     @guarded
-    def add(self, module: nn.Module, name: str = "", _part: object = None) -> None:
+    def add(self, module: nn.Module, name: object = "", _part: object = None) -> None:
         # A compiled module is not a parent but the same network.
         if module not in self.known and name != "_orig_mod":
             self.known[module] = None

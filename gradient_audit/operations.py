@@ -13,10 +13,11 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch
 
+from gradient_audit.edits import has_nan
 from gradient_audit.graph import nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, watch_calls
 from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
-from gradient_audit.places import current_callers, current_frames, current_place
+from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place
 from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 
 
@@ -74,7 +75,7 @@ class Details(_python_dispatch.TorchDispatchMode):
         return not (self.call or torch.compiler.is_compiling() or self.is_elsewhere())
 
     @guarded
-    def note_zero_grad(self, of: Optimizer | nn.Module) -> None:
+    def note_zero_grad(self, of: Optimizer | nn.Module, *_: object, **__: object) -> None:
         if self.is_watching():
             parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
             reached = self.record.numbers_of(parameters)
@@ -116,6 +117,17 @@ class Details(_python_dispatch.TorchDispatchMode):
             event.graph.append(weakref.ref(hook))
             self.outputs[node._sequence_nr()].append(event)  # of a module, and of the one around it
 
+    def watch_nan(self, roots: list) -> None:
+        """Have the lines watched whose gradient is NaN first."""
+        for node in nodes_of(roots) if self.record.nan is None else ():
+            if (place := self.lineage.line_of(node)) and not hasattr(node, "variable"):
+                self.node_hooks.callback(node.register_hook(functools.partial(self.note_nan, place)).remove)
+
+    @guarded
+    def note_nan(self, place: Place, results: object, given: object) -> None:
+        if self.record.nan is None and has_nan(results) and not has_nan(given):
+            self.record.nan = place
+
     @guarded
     def note_need(self, event: Built, _gradients: tuple) -> None:
         """Note that a pass has come through the graph of an event."""
@@ -152,7 +164,10 @@ class Details(_python_dispatch.TorchDispatchMode):
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
         if self.steps or not self.is_watching():
             return
-        written, read = self.lineage.note(function, args, result, current_frames()[0])
+        frame = current_frames()[0]
+        written, read = self.lineage.note(function, args, result, frame)
+        if tensors_in(args) and "empty" not in function.overloadpacket.__name__:  # which has no numbers yet
+            self.note_nan(expression_place(frame.f_code, frame.f_lasti, frame.f_lineno), result, args)
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
         for call in calls:
             call.read = True

@@ -86,6 +86,11 @@ class Pass(Built):
     def used(self) -> set[int]:
         return set().union(*self.users.values())
 
+    @property
+    def for_inputs(self) -> bool:
+        """Whether it was made for the gradient of what is no parameter, from which the script computed on."""
+        return self.kind == "backward" and self.create_graph and bool(self.loose) and self.read
+
 
 @dataclass
 class Step(Event):
@@ -94,6 +99,15 @@ class Step(Event):
     optimizer: int = HAND  # its number
     taken: dict[frozenset, Set] = field(default_factory=lambda: defaultdict(set), repr=False)  # parameters, by passes
     inner: bool = False  # whether it runs inside another one
+    nan: set[int] = field(default_factory=set, repr=False)  # parameters whose gradients were NaN
+
+
+@dataclass
+class Clip:
+    """A line that clips gradients."""
+
+    used: bool = False  # whether a step used one of them
+    scaled: bool = False  # whether GradScaler unscaled one later
 
 
 @dataclass
@@ -110,6 +124,8 @@ class Account:
     fresh: bool = False  # a pass has added to it since the last step
     version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
     raised: bool = False  # the audit has raised the version in place of an optimizer
+    clip: Clip | None = None  # the last one
+    clipped: Set[int] = frozenset()  # the passes whose gradient it changed
     hook: object = None  # what removes it
 
 
@@ -155,6 +171,8 @@ class Record:
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
+    clips: dict[Place, Clip] = field(default_factory=dict)
+    nan: Place | None = None  # the line whose result, or gradient, was the first NaN
     not_run: str = ""  # what the answer is not about
 
     def keys_of(self, numbers: Set[int]) -> set[int]:

@@ -61,6 +61,6 @@ def _add(steps: Steps, event: Step, first: dict, passes: list[Pass]) -> None:
                     steps.faults["stale", passes[p].place, event.place].add(number)
         if len(taken) > 1:
             steps.sums.setdefault(taken, (set(), event.place))[0].update(numbers)
-            climbed = [p for p in sorted(taken) if passes[p].users.get(CLIMB, set()) & numbers]
+            climbed = [p for p in sorted(taken) if passes[p].users.get(CLIMB, set()) & numbers or passes[p].for_inputs]
             if climbed and len(climbed) < len(taken):
                 steps.faults["reused", event.place, passes[climbed[0]].place] |= numbers

@@ -18,6 +18,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
+from gradient_audit.edits import has_nan, watch_clipping
 from gradient_audit.graph import is_zero, leaves_between, leaves_of, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
@@ -26,7 +27,7 @@ from gradient_audit.operations import Details
 from gradient_audit.overwritten import MESSAGE, trace_overwritten
 from gradient_audit.places import Place, construction_place, current_frames, current_place
 from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
-from gradient_audit.record import Account, Built, Pass, Record, Step, Write
+from gradient_audit.record import Account, Built, Clip, Pass, Record, Step, Write
 
 Limit = Callable[["Watcher", Optimizer | None], None]
 """Called before each backward pass, with None, and after each step; what it raises ends the script under the audit."""
@@ -78,6 +79,8 @@ class Watcher:
         self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
         watch_calls(self.hooks, Optimizer, "__init__", self.note_construction)
+        watch_clipping(self.hooks, self.note_clipping)
+        watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", self.note_unscaling)
         # The details' hooks and modes would change what is compiled.
         watch_calls(self.hooks, torch, "compile", lambda *_: self.details.stop(for_good=True))
         for hook in (
@@ -134,7 +137,7 @@ class Watcher:
         return self.optimizer_numbers[optimizer]
 
     @guarded
-    def note_construction(self, optimizer: Optimizer) -> None:
+    def note_construction(self, optimizer: Optimizer, *_: object, **__: object) -> None:
         """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""
         self.record.made[optimizer] = place = construction_place(optimizer)
         self.open_accounts()
@@ -221,6 +224,21 @@ class Watcher:
                 call.reached.add(account.number)
         return {call.number for call in calls}
 
+    @guarded
+    def note_clipping(self, parameters: list[Tensor]) -> None:
+        clip = self.record.clips.setdefault(current_place(), Clip())
+        for parameter in parameters:
+            if account := self.record.accounts.get(id(parameter)):
+                self.detect_cleared_gradient(account, parameter)
+                account.clip, account.clipped = clip, frozenset(account.passes)
+
+    @guarded
+    def note_unscaling(self, scaler: torch.amp.GradScaler, optimizer: Optimizer) -> None:
+        for parameter in parameters_of(optimizer) if scaler.is_enabled() else ():
+            account = self.record.accounts.get(id(parameter))
+            if account and account.clipped & account.passes:
+                account.clip.scaled = True
+
     # Backward passes.
 
     def watch_autograd(self, name: str, begin: Callable, end: Callable, limit: Limit | None = None) -> None:
@@ -270,6 +288,7 @@ class Watcher:
             event.late = self.record.numbers_of(x for x in leaves if not (x.requires_grad or inputs))
             self.note_graph(event, roots, retain_graph)
             self.details.follow_graph(event, losses)
+            self.details.watch_nan(roots)
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             self.lineage.number_sources = 0
             event.outputs = self.details.outputs_in(roots)
@@ -408,6 +427,10 @@ class Watcher:
             event.reached.add(account.number)
             # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
             sources = account.passes | ({len(passes) - 1} if self.details.call else set())
+            if account.clipped & sources:
+                account.clip.used = True
+            if self.details.active and has_nan(parameter.grad):
+                event.nan.add(account.number)
             if sources or not is_zero(parameter.grad):
                 event.taken[frozenset(sources)].add(account.number)
         event.reached = self.shared(event.reached)

@@ -1,0 +1,52 @@
+"""What is done to gradients between a pass and a step: clipping that no step reads, or of scaled gradients; and NaN."""
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+
+import torch
+from torch import Tensor
+
+from gradient_audit.facts import Facts, finding
+from gradient_audit.findings import Finding
+from gradient_audit.graph import tensors_in
+from gradient_audit.guard import replace
+from gradient_audit.places import Place
+
+
+def watch_clipping(hooks: ExitStack, note: Callable[[list[Tensor]], None]) -> None:
+    """Have `note` called with the parameters whose gradients are clipped; a limit of inf only asks for their norm."""
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
+        original = getattr(torch.nn.utils, name)
+
+        @functools.wraps(original)
+        def watched(parameters, *args, original=original, **kwargs):
+            parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+            if math.isfinite(float([*args, *kwargs.values()][0])):
+                note(parameters)
+            return original(parameters, *args, **kwargs)
+
+        replace(hooks, torch.nn.utils, name, watched)
+
+
+def has_nan(value: object) -> bool:
+    """Whether a tensor among the values has a NaN."""
+    with suppress(RuntimeError, NotImplementedError):  # of tensors without numbers, or of a kind that cannot say
+        return any(tensor.is_floating_point() and bool(tensor.isnan().any()) for tensor in tensors_in(value))
+    return False
+
+
+def edited_gradients(facts: Facts) -> Iterator[Finding]:
+    """Yield the lines that clip in vain, and where the first NaN came from if a step used it."""
+    for place, clip in facts.record.clips.items():
+        if clip.scaled:
+            yield finding("scaled", (), "gradients were clipped while they were multiplied by the loss scale.", [place])
+        elif not clip.used and facts.steps:
+            yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
+    steps = [event for event in facts.record.events if event.kind == "step" and event.nan]
+    if steps:
+        numbers = set().union(*(event.nan for event in steps))
+        begin: list[Place] = [place for place in (facts.record.nan,) if place]
+        text = "a step used gradients of {} that are NaN."
+        yield finding("nan", facts.networks_of(numbers), text, [*begin, steps[0].place])
