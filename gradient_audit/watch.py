@@ -82,7 +82,7 @@ class Watcher:
         watch_clipping(self.hooks, self.note_clipping)
         watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", self.note_unscaling)
         # The details' hooks and modes would change what is compiled.
-        watch_calls(self.hooks, torch, "compile", lambda *_: self.details.stop(for_good=True))
+        watch_calls(self.hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
         for hook in (
             register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)),
             register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)),
