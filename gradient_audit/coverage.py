@@ -20,9 +20,9 @@ def not_run(facts: Facts) -> str:
         if event.kind in ("backward", "grad"):
             ran[event.place.file].add(event.place.number)
     lines = [f"`{Path(file).name}:{number}`" for file in ran for number in _lines_not_run(file, ran[file])]
-    idle = [optimizer for key, optimizer in facts.optimizers.items() if key not in facts.steps]
+    idle = set().union(*(held for key, held in facts.accounts_of.items() if key not in facts.steps))
     parts = [f"{joined(lines[:SHOWN])}{' and more' * (len(lines) > SHOWN)}"] * bool(lines)
-    parts += [f"a step of {joined(type(optimizer).__name__ for optimizer in idle)}"] * bool(idle and facts.steps)
+    parts += [f"a step on {joined(facts.networks_of(idle))}"] * bool(idle and facts.steps)
     return f"Not run, so not judged: {joined(parts)}." * bool(parts)
 
 

@@ -21,6 +21,11 @@ KINDS = {
     "mixed": Kind("error", f"{LIMIT}, or clear the gradients that are not for the step.", ("d-steps-on-g-loss",)),
     "twice": Kind("error", "Call `zero_grad()` between the steps, or let one optimizer hold it.", ("parameter-twice",)),
     "idle": Kind("error", "Call its `step()`, or give its parameters to an optimizer that steps."),
+    "ownerless": Kind(
+        "error",
+        "Give them to an optimizer, or freeze them with `requires_grad_(False)` if they must not change.",
+        ("optimizer-old-weights",),
+    ),
     "dead": Kind(
         "error",
         "See whether `detach()`, `no_grad()`, `.item()`, or a penalty without `create_graph=True` cuts it off, and "
@@ -37,11 +42,6 @@ KINDS = {
     "clipped": Kind("error", "Clip between `backward()` and `step()`."),
     "scaled": Kind("error", "Call `scaler.unscale_(optimizer)` before.", ("clip-before-unscale",)),
     "nan": Kind("error", "See what the line computes: of 0, of one sample, of what is too large.", ("nan-gradient",)),
-    "ownerless": Kind(
-        "error",
-        "Give them to an optimizer, or freeze them with `requires_grad_(False)` if they must not change.",
-        ("optimizer-old-weights",),
-    ),
     "meant?": Kind(
         "question",
         f"If this loss is for all of them, as an autoencoder's is, this is right. If not: {LIMIT}.",

@@ -164,7 +164,9 @@ def _split(module: nn.Module, holders: dict[int, set[int]], *losses: list[set[in
     heads = any(one - other and other - one for one, other in permutations(terms, 2))
     heads |= any(other and one - other for one, other in permutations(whole, 2))
     heads &= len(set().union(*whole)) <= HEADS
-    heads &= all(holders[key] for ids in children for loss in losses[0] for key in ids & loss)
+    # Without an optimizer, only a judge is a head: a loss, or a term, reaches it and nothing else here.
+    held = (ids for i, ids in enumerate(children) if {i} not in (*whole, *terms))
+    heads &= all(holders[key] for ids in held for loss in losses[0] for key in ids & loss)
     if list(nn.Module.parameters(module, recurse=False)) or not (heads or len(owners) > 1):
         return [module]
     return [part for child in module.children() for part in _split(child, holders, *losses)]

@@ -18,13 +18,15 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
     """Yield the steps on gradients that are too old, another optimizer's, counted twice, or that never come."""
     for key, steps in facts.steps.items():
         for (kind, *places), numbers in steps.faults.items():
+            cure = ""
             if kind == "stale" and places[1] in steps.repeated:  # it is the step that is too many
                 places.reverse()
-            yield finding(kind, facts.networks_of(numbers), FAULTS[kind], places)
+                cure = "Remove this step, or call `zero_grad()` and `backward()` before it."
+            yield finding(kind, facts.networks_of(numbers), FAULTS[kind], places, cure)
         times = Counter(facts.accounts_of.get(key, ()))
         if numbers := {number for number in times if times[number] > 1}:
             text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
-            cure = "Give each parameter to the optimizer once: `list(dict.fromkeys(parameters))`."
+            cure = "See whether another network was meant; if not, `list(dict.fromkeys(parameters))` has each once."
             yield finding("twice", facts.networks_of(numbers), text, [[*steps.places][-1]], cure)
         for shape in (shape for number, shape, _, never in facts.record.bare.values() if never and number == key):
             text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
