@@ -1,12 +1,11 @@
 """The audit on the museum: published bugs, each named with its line, and right loops without a false alarm.
 
-The code of write-ups about a GAN's gradients, right and wrong, is in `museum/sources`.
-
-A file says what the audit finds in it: `# expects: error mixed at "g_loss.backward()"` is the severity, the kind, and a
-part of the line that the finding names first. `# expects: nothing` is a right loop. `# expects: mistake second-backward
-at "..."` is an error that PyTorch raises in that line, and the mistake that explains it. `# mistake: no-zero-grad` is
-the mistake of the catalogue that the loop makes, and that a finding names. `# networks: encoder` are the columns of the
-table, where they are in question. `# today: ...` is what the audit says in place of it.
+`museum/sources` has the code of write-ups about a GAN's gradients, right and wrong. A file says what the audit finds in
+it: `# expects: error mixed at "g_loss.backward()"` is the severity, the kind, and a part of the line that the finding
+names first. `# expects: nothing` is a right loop. `# expects: mistake second-backward at "..."` is an error that is
+raised in that line, and the mistake that explains it. `# mistake: no-zero-grad` is one that a finding names.
+`# networks: encoder` are the columns of the table. `# says: Not reached: "slope"` is a part of the report, with the
+file and the line for the quoted code. `# today: ...` is what the audit says in place of all this.
 """
 
 import re
@@ -16,20 +15,25 @@ import pytest
 from processes import RUN_AUDIT, forked
 
 MUSEUM = Path(__file__).parent / "museum"
-EXPECTED = re.compile(r'# expects: (error|question|waste|mistake) (\S+?)(?: at "(.+)")?')
-MISTAKE = re.compile("^# mistake: (.+)$", re.MULTILINE)
 SHOWN = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):(?:.* \[(\w+\.py:\d+)|)", re.MULTILINE)
+
+
+def headers(script, name):
+    """What the lines `# name:` of a file say."""
+    return re.findall(f"^# {name}: (.+)$", script.read_text(), re.MULTILINE)
+
+
+def place(script, code):
+    """The line of the file with the code, as "file:line"."""
+    (number,) = (n for n, line in enumerate(script.read_text().splitlines(), 1) if code in line and line[0] != "#")
+    return f"{script.name}:{number}"
 
 
 def expected(script):
     """The lines `# expects:` of a file, as (severity, kind, "file:line" or "")."""
-    lines = script.read_text().splitlines()
-    for line in lines:
-        if line.startswith("# expects:") and line != "# expects: nothing":
-            severity, kind, code = EXPECTED.fullmatch(line).groups()
-            places = [n for n, line in enumerate(lines, 1) if code and code in line and line[0] != "#"]
-            assert len(places) == bool(code), f"{script.name}: {code} is in lines {places}"
-            yield severity, kind, f"{script.name}:{places[0]}" if code else ""
+    for line in {*headers(script, "expects")} - {"nothing"}:
+        severity, kind, code = re.fullmatch(r'(\S+) (\S+)(?: at "(.+)")?', line).groups()
+        yield severity, kind, place(script, code) if code else ""
 
 
 def found(done):
@@ -57,45 +61,42 @@ def columns(done):
 
 def audit(script):
     """Check that the audit of the script finds what the file says and nothing else; return it, and the severities."""
-    assert "# expects:" in script.read_text()
+    assert headers(script, "expects")
     done, wanted = forked(RUN_AUDIT, script), set(expected(script))
     assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
-    if networks := re.search("^# networks: (.+)$", script.read_text(), re.MULTILINE):
-        assert columns(done) == networks[1].split(", ")
-    alike = re.findall("Mistakes like it: (.+)[.]$", done.stdout, re.MULTILINE)
-    assert {f"`{name}`" for name in MISTAKE.findall(script.read_text())} <= {*", ".join(alike).split(", ")}
+    assert all(columns(done) == networks.split(", ") for networks in headers(script, "networks")), done.stdout
+    says = [re.sub('"(.+)"', lambda code: place(script, code[1]), said) for said in headers(script, "says")]
+    assert [said for said in says if said not in done.stdout] == [], done.stdout
+    assert all(re.search(f"Mistakes like it: .*`{name}`", done.stdout) for name in headers(script, "mistake"))
     return done, {severity for severity, *_ in wanted}
 
 
-@pytest.mark.parametrize("script", sorted(MUSEUM.glob("bugs/*.py")), ids=lambda script: script.stem)
+def files(folder):
+    """The files of a folder, as parameters; those with a line `# today:` are expected to fail."""
+    for script in sorted(MUSEUM.glob(f"{folder}/*.py")):
+        fails = [pytest.mark.xfail(reason=r, raises=AssertionError, strict=True) for r in headers(script, "today")]
+        yield pytest.param(script, id=script.stem, marks=fails)
+
+
+@pytest.mark.parametrize("script", [*files("bugs")])
 def test_a_bug_is_named_with_its_line(script):
     done, severities = audit(script)
-    assert severities
-    assert done.returncode == bool(severities & {"error", "mistake"})
+    assert severities and done.returncode == bool(severities & {"error", "mistake"})
 
 
-@pytest.mark.parametrize("script", sorted(MUSEUM.glob("clean/*.py")), ids=lambda script: script.stem)
+@pytest.mark.parametrize("script", [*files("clean")])
 def test_a_right_loop_is_not_wrong_and_ends_after_the_steps_that_were_to_be_watched(script):
-    done, severities = audit(script)
-    assert not severities & {"error", "mistake"}
+    done, _ = audit(script)
     assert done.returncode == 0
     if "optim." in script.read_text() and "question idle" not in script.read_text():
         assert "Stopped after 3 steps of every optimizer." in done.stdout
 
 
-def marked(script):
-    """The file as a parameter, expected to fail where it has a line `# today:`."""
-    told = re.findall("^# today: (.+)$", script.read_text(), re.MULTILINE)
-    marks = [pytest.mark.xfail(reason=reason, raises=AssertionError, strict=True) for reason in told]
-    return pytest.param(script, id=script.stem, marks=marks)
-
-
-@pytest.mark.parametrize("script", [*map(marked, sorted(MUSEUM.glob("sources/*.py")))])
+@pytest.mark.parametrize("script", [*files("sources")])
 def test_the_code_of_the_write_ups_runs_and_is_told_right_or_wrong_as_it_is(script):
     assert forked(script).returncode == ("# expects: mistake" in script.read_text())
     done, severities = audit(script)
-    unwatched = "No backward pass ran." in done.stdout
-    assert done.returncode == bool(unwatched or severities & {"error", "mistake"})
+    assert done.returncode == bool("No backward pass ran." in done.stdout or severities & {"error", "mistake"})
 
 
 @pytest.mark.parametrize(("head", "features"), [("Reverse.apply(features)", "used"), ("features.detach()", "-")])
@@ -103,9 +104,8 @@ def test_the_terms_show_whether_a_head_gives_the_features_a_gradient(tmp_path, h
     script = tmp_path / "heads.py"
     script.write_text((MUSEUM / "clean" / "domain_heads.py").read_text().replace("Reverse.apply(features)", head))
     done = forked(RUN_AUDIT, script)
-    (cells,) = re.findall(
-        r"^\|   \+ .*cross_entropy\(domains, .*\|  +\| (\S+) +\| (\S+) +\| (\S+) +\|$", done.stdout, re.M
-    )
+    row = r"^\|   \+ .*cross_entropy\(domains, .*\|  +\| (\S+) +\| (\S+) +\| (\S+) +\|$"
+    (cells,) = re.findall(row, done.stdout, re.MULTILINE)
     assert cells == (features, "-", "used")
 
 

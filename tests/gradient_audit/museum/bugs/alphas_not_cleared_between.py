@@ -1,0 +1,30 @@
+"""The optimizer of the architecture's weights steps on the training loss, too: nothing clears them in between."""
+# expects: error mixed at "    loss.backward()"
+# expects: waste wasted at "held_out.backward()"
+# networks: operations, alphas
+# today: only the waste; the alphas have no column
+
+import torch
+from torch import nn
+
+operations = nn.ModuleList(nn.Linear(4, 3) for _ in range(2))
+alphas = torch.zeros(2, requires_grad=True)
+optimizer_w = torch.optim.SGD(operations.parameters(), lr=0.1)
+optimizer_a = torch.optim.Adam([alphas], lr=0.01)
+
+
+def loss_of(x, labels):
+    logits = sum(weight * operation(x) for weight, operation in zip(alphas.softmax(0), operations, strict=True))
+    return nn.functional.cross_entropy(logits, labels)
+
+
+for _ in range(5):
+    optimizer_w.zero_grad()
+    optimizer_a.zero_grad()
+    loss = loss_of(torch.randn(5, 4), torch.randint(3, (5,)))
+    loss.backward()
+    optimizer_w.step()
+
+    held_out = loss_of(torch.randn(5, 4), torch.randint(3, (5,)))
+    held_out.backward()
+    optimizer_a.step()

@@ -1,0 +1,19 @@
+"""Free adversarial training: each pass serves a step of the network and one, by hand, of the perturbation."""
+# expects: nothing
+
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
+delta = torch.zeros(5, 4, requires_grad=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for _ in range(3):
+    images, labels = torch.randn(5, 4), torch.randint(3, (5,))
+    for _ in range(4):
+        loss = nn.functional.cross_entropy(model(images + delta), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        delta.data = (delta.data + 0.1 * delta.grad.sign()).clamp(-0.3, 0.3)
+        delta.grad.zero_()
+        optimizer.step()
