@@ -14,7 +14,7 @@ SHOWN = 3
 
 
 def not_run(facts: Facts) -> str:
-    """Say which passes and calls of autograd.grad, in the files that ran some, and which optimizers did not run."""
+    """Say which passes and calls of autograd.grad, of the files that ran some, and which steps were not reached."""
     ran: dict[str, set[int]] = defaultdict(set)
     for event in facts.record.events:
         if event.kind in ("backward", "grad"):
@@ -23,7 +23,7 @@ def not_run(facts: Facts) -> str:
     idle = set().union(*(held for key, held in facts.accounts_of.items() if key not in facts.steps))
     parts = [f"{joined(lines[:SHOWN])}{' and more' * (len(lines) > SHOWN)}"] * bool(lines)
     parts += [f"a step on {joined(facts.networks_of(idle))}"] * bool(idle and facts.steps)
-    return f"Not run, so not judged: {joined(parts)}." * bool(parts)
+    return f"Not reached: {joined(parts)}." * bool(parts)
 
 
 def _lines_not_run(file: str, ran: set[int]) -> Iterator[int]:

@@ -16,7 +16,7 @@ from torch.utils import _python_dispatch
 from gradient_audit.edits import has_nan
 from gradient_audit.graph import nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, watch_calls
-from gradient_audit.lineage import CALL, FORWARD, Lineage, bit, numbers_in
+from gradient_audit.lineage import CALL, FORWARD, PARAMETER, Lineage, bit, numbers_in
 from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place
 from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 
@@ -100,6 +100,7 @@ class Details(_python_dispatch.TorchDispatchMode):
             event = Forward("forward", current_place(), module=weakref.ref(module), parts=parts)
             self.follow_graph(event, output)
             self.record.events.append(event)
+            event.values = {*numbers_in(PARAMETER, self.lineage.sources_of(output))}
             self.lineage.derive(output, bit(FORWARD, len(self.record.forwards)))
             self.record.forwards.append(event)
             parts = [*parts, event]
@@ -129,9 +130,13 @@ class Details(_python_dispatch.TorchDispatchMode):
             self.record.nan = place
 
     @guarded
-    def note_need(self, event: Built, _gradients: tuple) -> None:
-        """Note that a pass has come through the graph of an event."""
+    def note_need(self, event: Built, gradients: tuple) -> None:
+        """Note that a pass has come through the graph of an event, and in which direction it moves the output."""
         event.needed = True
+        if self.call and self.call.number is not None and isinstance(event, Forward):
+            moved = [gradient.detach() for gradient in gradients if gradient is not None]
+            size = sum(float(gradient.abs().sum()) for gradient in moved)
+            event.directions[self.call.number] = sum(float(gradient.sum()) for gradient in moved) / (size or 1)
 
     def outputs_in(self, roots: list) -> list[tuple[weakref.ref, set[int]]]:
         """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""

@@ -96,9 +96,19 @@ def _judges_moved(facts: Facts, told: set[Place]) -> dict[tuple[str, str], Place
     return {
         (made, judge): p.place
         for made, judge in permutations(facts.numbers, 2)
-        if holders[made] == holders[judge] or not holders[made] & holders[judge]
         for p, names in moved
         if p.place not in told
         if {made, judge} <= {*names} and facts.leads_through(p, judge, made)
-        if any(judge in names and facts.is_fed_by(q, made) for q, names in moved)
+        for alone in [[q for q, names in moved if judge in names and facts.is_fed_by(q, made)]]
+        if (alone and holders[made] == holders[judge])
+        or (not holders[made] & holders[judge] and _are_opposed(facts, p, alone, made, judge))
     }
+
+
+def _are_opposed(facts: Facts, p: Pass, alone: list[Pass], made: str, judge: str) -> bool:
+    """Whether a pass moves what the judge says of another network's output up, and those of the judge alone down."""
+    calls = [event for event in facts.record.forwards if event.module() is facts.networks[judge]]
+    calls = [event for event in calls if event.values & facts.numbers[made].keys()]
+    up = [event.directions[p.number] for event in calls if p.number in event.directions]
+    down = [event.directions[q.number] for q in alone for event in calls if q.number in event.directions]
+    return bool(up and down) and all(one * other < -0.25 for one in up for other in down)

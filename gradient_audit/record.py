@@ -61,6 +61,8 @@ class Forward(Built):
     module: weakref.ref | None = field(default=None, repr=False)
     parts: list["Forward"] = field(default_factory=list, repr=False)  # those inside of it
     scalar: bool = False  # whether a number with a graph was computed from its output
+    values: set[int] = field(default_factory=set, repr=False)  # parameters behind its output, with a graph or without
+    directions: dict[int, float] = field(default_factory=dict, repr=False)  # by pass: of the gradient of the output
     in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass
 
 

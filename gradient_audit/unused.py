@@ -44,20 +44,27 @@ def unused_graphs(facts: Facts) -> Iterator[Finding]:
 
 
 def kept_graphs(facts: Facts) -> Iterator[Finding]:
-    """Yield the lines whose graphs are still alive after two more steps of every optimizer that steps."""
+    """Yield the lines whose graphs are still alive after every optimizer that steps has stepped twice more.
+
+    Of a line behind the steps of its iteration, the audit may end before it has run a third time: once more, then.
+    """
     steps: Counter[int] = Counter(dict.fromkeys(facts.steps, 0))  # after an event, by optimizer
-    alive: dict[tuple[Place, str], list[tuple[int, Built]]] = defaultdict(list)
+    lines: dict[tuple[Place, str], list[tuple[int, Built]]] = defaultdict(list)  # the newest event first
     for event in reversed(facts.record.events):
         if event.kind == "step":
             steps[event.optimizer] += 1
-        elif event.kind in ("forward", "backward") and event.graph and not (event.gone or getattr(event, "in_loss", 0)):
-            alive[event.place, event.kind].append((min(steps.values(), default=0), event))
-    for (place, kind), events in alive.items():
-        age = max(steps for steps, _ in events)
-        if age > 1 and len(events) > 1:
-            what = "forward passes" if kind == "forward" else "losses"
-            text = f"the graphs of {len(events)} {what} of this line are still alive, the oldest since {age} steps."
-            yield finding("kept", [n for n, cell in events[0][1].cells.items() if cell != "-"], text, [place])
+        elif event.kind in ("forward", "backward"):
+            lines[event.place, event.kind].append((min(steps.values(), default=0), event))
+    for (place, kind), events in lines.items():
+        newest, oldest = events[0][0], events[-1][0]
+        least = newest + (1 if oldest < min(steps.values(), default=0) else 2)
+        old = [event for age, event in events if age >= least and event.graph and not event.gone]
+        if kind == "forward":  # that of a loss is told with its loss
+            old = [event for event in old if not event.in_loss]
+        if old:
+            networks = [name for name, cell in old[0].cells.items() if cell != "-"]
+            text = f"a graph that this line built is still alive after later steps, {len(old)}x."
+            yield finding("kept", networks, text, [place])
 
 
 def retained_graphs(facts: Facts) -> Iterator[Finding]:

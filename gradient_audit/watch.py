@@ -287,7 +287,8 @@ class Watcher:
             leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf]
             event.late = self.record.numbers_of(x for x in leaves if not (x.requires_grad or inputs))
             self.note_graph(event, roots, retain_graph)
-            self.details.follow_graph(event, losses)
+            if not self.closures:  # LBFGS keeps the first loss until its step ends
+                self.details.follow_graph(event, losses)
             self.details.watch_nan(roots)
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             self.lineage.number_sources = 0

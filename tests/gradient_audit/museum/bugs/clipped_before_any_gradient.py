@@ -1,6 +1,5 @@
 """Clipping comes between zero_grad() and backward(), where there is no gradient to clip."""
 # expects: error clipped at "clip_grad_norm_(critic.parameters(), 0.5)"
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

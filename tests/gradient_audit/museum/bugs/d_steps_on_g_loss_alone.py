@@ -5,7 +5,6 @@ A form that people write, and where "call zero_grad()" leads who was told that D
 # expects: error mixed at "g_loss.backward()"
 # expects: waste wasted at "g_loss.backward()"
 # mistake: d-steps-on-g-loss
-# today: told as meant?, a question
 
 import torch
 from torch import nn

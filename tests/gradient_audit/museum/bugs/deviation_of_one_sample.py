@@ -1,6 +1,5 @@
 """D sees the deviation within the batch; the last batch is one sample, whose std() is NaN: all weights are lost."""
 # expects: error nan at "spread = features.std(dim=0)"
-# today: nothing wrong, nothing wasted
 
 import warnings
 

@@ -1,6 +1,5 @@
 """A helper clears and steps all optimizers for each of the two losses: D steps on G's loss alone."""
 # expects: error mixed at "g_loss.backward()"
-# today: told as meant?, a question
 
 import torch
 from torch import nn

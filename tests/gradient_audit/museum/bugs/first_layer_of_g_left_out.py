@@ -1,7 +1,6 @@
 """G's optimizer was given the synthesis alone: the mapping from noise keeps its first weights."""
 # expects: error ownerless at "generator = Generator()"
 # expects: waste wasted at "g_loss.backward(inputs"
-# today: told as unfrozen, a waste
 
 import torch
 from torch import nn

@@ -1,6 +1,5 @@
 """D's gradients are unscaled before they are clipped; in the step of G that line was forgotten."""
 # expects: error scaled at "clip_grad_norm_(generator.parameters(), 5.0)"
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

@@ -4,7 +4,6 @@ https://pytorch.org/docs/stable/notes/faq.html
 """
 # expects: waste kept at "loss.backward()"
 # mistake: loss-kept-with-graph
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

@@ -2,7 +2,6 @@
 # expects: waste kept at "err_d.backward()"
 # expects: waste kept at "err_g.backward(inputs"
 # mistake: loss-kept-with-graph
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

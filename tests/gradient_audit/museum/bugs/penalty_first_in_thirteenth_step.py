@@ -1,7 +1,6 @@
 """The critic's penalty of every thirteenth step lacks create_graph, and comes after many passes for the first time."""
 # expects: error dead at "d_loss.backward()"
 # mistake: penalty-without-graph
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

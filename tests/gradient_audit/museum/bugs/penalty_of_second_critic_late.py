@@ -1,6 +1,5 @@
 """Two critics; after a warm-up of four iterations the second one gets a penalty, and it lacks create_graph."""
 # expects: error dead at "loss_2.backward()"
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

@@ -1,7 +1,6 @@
 """where() hides the NaN of a root in the forward pass; in the backward pass, NaN times zero is NaN."""
 # expects: error nan at "energy = "
 # mistake: nan-gradient
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

@@ -1,6 +1,5 @@
 """Pictures of fixed noise are kept for a film of the training, each with G's graph: no_grad() is missing."""
 # expects: waste kept at "images.append(generator(fixed))"
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

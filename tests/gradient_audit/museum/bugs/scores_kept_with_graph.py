@@ -1,6 +1,5 @@
 """D's mean score of new fakes is kept for a curve, each with the graph of both networks."""
 # expects: waste kept at "scores.append("
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

@@ -1,6 +1,5 @@
 """backward(create_graph=True) is for the slope at the images, and D steps on what it added to D's gradients."""
 # expects: question reused at "optimizer_d.step()"
-# today: nothing wrong, nothing wasted
 
 import warnings
 

@@ -1,7 +1,6 @@
 """One class holds D and features that judge, which nobody froze; G's loss also fills D's gradients: waste of both."""
 # expects: waste unfrozen at "g_loss.backward()"
 # expects: waste wasted at "g_loss.backward()"
-# today: told as ownerless, an error
 
 import torch
 from torch import nn
