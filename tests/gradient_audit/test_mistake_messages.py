@@ -1,25 +1,30 @@
 """The catalogue of mistakes: each does what its file says, its message finds it and no other first, and it is shown."""
 
+import inspect
 import io
 import math
 import re
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
+from gradient_audit import GradientAudit
 from gradient_audit.__main__ import main
 from gradient_audit.findings import KINDS
 from gradient_audit.mistakes import does_as_described, load, match, names, observe
 from gradient_audit.mistakes.one_rank import one_rank
 
 ALL = [load(name) for name in names()]
+PAGE = (ROOT / "docs" / "mistakes.md").read_text()
 
 
 @pytest.mark.parametrize("mistake", [m for m in ALL if not m.not_run], ids=lambda mistake: mistake.name)
@@ -46,6 +51,20 @@ def test_the_mistakes_that_a_text_names_exist(mistake):
 
 def test_the_mistakes_that_findings_name_exist():
     assert {name for kind in KINDS.values() for name in kind.mistakes} <= set(names())
+
+
+@pytest.mark.parametrize("mistake", ALL, ids=lambda mistake: mistake.name)
+def test_a_silent_mistake_is_seen_in_an_exhibit_or_it_and_the_page_say_what_to_look_at(mistake):
+    exhibits = (path.read_text() for path in (Path(__file__).parent / "museum" / "bugs").glob("*.py"))
+    shown = any(f"\n# mistake: {mistake.name}\n" in exhibit for exhibit in exhibits)
+    assert bool(mistake.unseen) == (mistake.silent and not shown)
+    assert not shown or mistake.audit.startswith("[")
+    assert (f"| `{mistake.name}` | {mistake.unseen} |" in PAGE) == bool(mistake.unseen)
+    if mistake.unseen:
+        module = inspect.getsource(sys.modules[mistake.wrong.__module__])
+        with GradientAudit() as audit:
+            exec(compile(f"{module}\nwrong()", "loop.py", "exec"), {})
+        assert audit.severity in ("", "waste")
 
 
 # Messages.
@@ -95,6 +114,22 @@ MESSAGES = [
     ("step-between-backwards", in_place("cuda.FloatTensor [64]]", 2)),
     ("step-between-backwards", in_place("cuda.FloatTensor [512, 64]]", 3)),
     ("step-function", f"loss = scores.argmax(1).float().mean()\n{NO_GRAPH}"),
+    ("ddp-unused-parameters", "your LightningModule has parameters that were not used in producing the loss returned"),
+    ("no-main-guard", "a new process before the current process has finished its bootstrapping phase."),
+    ("loss-kept-with-graph", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"),
+    ("loss-kept-with-graph", "RuntimeError: CUDA error: out of memory"),
+    # Quotations without a beginning.
+    ("step-between-backwards", "by an inplace operation: [torch.FloatTensor [64, 1]], which is output 0 of"),
+    ("step-between-backwards", "is output 0 of AsStridedBackward0, is at version 2; expected version 1"),
+    ("edit-after-use", "expected version 0 instead. Hint: the operation that failed to compute its gradient"),
+    ("second-backward", "a second time (or directly access saved tensors after they have already been freed)"),
+    ("no-graph", "does not have a grad_fn"),
+    # As people put them into a search box.
+    *(("second-backward", text) for text in ("第二次反向传播计算图", "尝试第二次向后遍历图", "计算图已经被释放")),
+    *(("step-between-backwards", text) for text in ("被原地操作修改", "所需的变量之一已被就地操作修改")),
+    *(("no-graph", text) for text in ("不需要梯度且没有grad_fn", "张量的元素 0 不需要 grad 并且没有 grad_fn")),
+    *(("non-scalar-loss", text) for text in ("梯度只能对标量输出隐式创建", "只能为标量输出隐式创建 grad")),
+    *(("leaf-in-place", text) for text in ("叶子变量 原地操作", "需要梯度的叶变量正被用于就地操作")),
 ]
 
 
@@ -132,6 +167,7 @@ def attribute_of_ddp():
 
 
 LIVE = [
+    ("nan-gradient", lambda: leaf()[:1].std().backward()),
     ("backward-one", lambda: torch.autograd.grad(leaf() * 2, leaf(), torch.ones(3))),
     ("backward-one", lambda: (leaf() * 2).backward(torch.FloatTensor([1]))),
     ("derivative-missing", lambda: torch.igamma(leaf(), torch.ones(2)).sum().backward()),
@@ -193,18 +229,18 @@ def traceback(error, line="g_loss.backward()"):
 
 
 STEP = in_place("FloatTensor [512, 1]]", 2)
-CUDA_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"
+UNKNOWN = "ValueError: Expected more than 1 value per channel when training"
 BAR = "  3%|\u258e         | 12/400 [00:05<02:40,  2.41it/s]"
 CHILD = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n===\ntrain.py FAILED\n===\n"
 LOGS = {
     "an earlier warning": (BROADCAST + traceback(STEP), "step-between-backwards"),
-    "an earlier warning, and an error not known": (BROADCAST + traceback(CUDA_MEMORY), None),
-    "an earlier warning, and an error without a traceback": (BROADCAST + CUDA_MEMORY, None),
+    "an earlier warning, and an error not known": (BROADCAST + traceback(UNKNOWN), None),
+    "an earlier warning, and an error without a traceback": (BROADCAST + UNKNOWN, None),
     "an earlier warning, and an exception of another name": (BROADCAST + traceback("_queue.Empty"), None),
     "a warning alone, among other lines": (f"epoch 1\n{BROADCAST}epoch 2", "labels-broadcast"),
     "progress bars around": (f"{BAR}\r{BAR}{traceback(STEP)}{BAR}\nwandb: Run summary:", "step-between-backwards"),
-    "a warning behind an error not known": (traceback(CUDA_MEMORY) + BROADCAST, None),
-    "an error that was caught before": (traceback(NO_GRAPH) + "retrying\n" + traceback(CUDA_MEMORY), None),
+    "a warning behind an error not known": (traceback(UNKNOWN) + BROADCAST, None),
+    "an error that was caught before": (traceback(NO_GRAPH) + "retrying\n" + traceback(UNKNOWN), None),
     "chained": (
         traceback(SECOND_TIME) + "\nThe above exception was the direct cause of the following exception:\n\n"
         f"{traceback('ValueError: training failed')}",
@@ -215,7 +251,7 @@ LOGS = {
         None,
     ),
     "torchrun": (traceback(f"[rank0]: {NO_GRAPH}") + traceback(CHILD), "no-graph"),
-    "torchrun, of an error not known": (BROADCAST + traceback(f"[rank0]: {CUDA_MEMORY}") + traceback(CHILD), None),
+    "torchrun, of an error not known": (BROADCAST + traceback(f"[rank0]: {UNKNOWN}") + traceback(CHILD), None),
     "torch.compile": (
         traceback(f"torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\n{NO_GRAPH}"),
         "no-graph",
@@ -225,7 +261,7 @@ LOGS = {
         "no-graph",
     ),
     "a hint in the code": (traceback(NO_GRAPH, "penalty.backward()"), "penalty-without-graph"),
-    "line ends of Windows": ((BROADCAST + traceback(CUDA_MEMORY)).replace("\n", "\r\n"), None),
+    "line ends of Windows": ((BROADCAST + traceback(UNKNOWN)).replace("\n", "\r\n"), None),
     "pytest": (f">       loss.backward()\nE       {NO_GRAPH}\n\ntest_train.py:5: RuntimeError", "no-graph"),
     "rich": (
         f"\u256d\u2500 Traceback (most recent call last) \u2500\u256e\n\u2502 loss.backward() \u2502\n{STEP}",
@@ -235,8 +271,9 @@ LOGS = {
 
 
 @pytest.mark.parametrize(("log", "name"), LOGS.values(), ids=LOGS)
-def test_the_last_exception_of_a_log_counts(log, name):
-    assert [mistake.name for mistake in match(log)][:1] == [name] * bool(name)
+def test_the_last_exception_of_a_log_counts_also_if_it_is_pasted_as_one_line(log, name):
+    for text in [log, *[" ".join(log.split())] * ("Traceback" in log)]:
+        assert [mistake.name for mistake in match(text)][:1] == [name] * bool(name)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +284,10 @@ def test_the_last_exception_of_a_log_counts(log, name):
         "RuntimeError: CUDA error: device-side assert triggered",
         "AttributeError: 'Generator' object has no attribute 'module'",
         "RuntimeError: Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: copying a param",
+        "[88.2] Out of memory: Killed process 1234 (python) total-vm:99kB, oom_score_adj:0",
+        "epoch 1: loss 0.69, second time 0.3 s, schema is at version 2; expected version 1",
+        "判别器的损失降到零 生成器不再学习",
+        "秋天的叶子落在原地 第二次训练图像时梯度为零",
     ],
 )
 def test_other_errors_match_nothing(text):
@@ -285,7 +326,8 @@ def command(monkeypatch, capsys):
             0,
             ["not run here: ", "... modified by an inplace operation ...", "  why   ", "  cure  "],
         ),
-        (["--error", "CUDA out of memory"], 1, ["No mistake"]),
+        (["--mistake", "data-edit"], 0, ["  audit look at: each .data"]),
+        (["--error", UNKNOWN], 1, ["No mistake"]),
     ],
 )
 def test_a_mistake_is_shown_with_both_forms_what_they_did_why_and_the_cure(command, arguments, status, parts):
@@ -305,9 +347,10 @@ def test_an_error_names_the_mistakes_that_fit_and_shows_the_likeliest_with_the_m
 
 def test_list_names_every_mistake_under_its_kind(command):
     lines = command("--list")[1].splitlines()
-    assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == sorted(names())
+    assert sorted(re.findall(r"^  (\S+)", "\n".join(lines), re.M)) == sorted(names())
     kinds = [line.split(":")[0] for line in lines if line and not line.startswith(" ")]
-    assert kinds == ["Errors", "Errors that are described, not run here", "Silent", "Questions"]
+    errors, silent = ["Errors of PyTorch", "Errors that are described, not run here"], ["Silent, not seen by the audit"]
+    assert kinds == [*errors, *silent, "Silent, seen by the audit", "Questions"]
     assert all(re.search(rf"docs/questions{of}", lines[-1]) for of in (r"\.md", r"\.zh\.md")) and "显存" in lines[-1]
 
 
