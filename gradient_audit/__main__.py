@@ -55,6 +55,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         options.script, *options.arguments = options.module
     if sum((options.script is not None, options.error is not None, options.mistake is not None, options.list)) != 1:
         refuse("give one of SCRIPT, -m MODULE, --error, --mistake and --list (see --help)")
+    if options.mistake is not None:
+        try:
+            mistakes.load(options.mistake)
+        except ValueError as error:
+            refuse(f"--mistake {options.mistake}: {error}")
     if options.script is None:
         return options
     if own := {"--iterations", "--limit", "--strict", "--output"} & {word.split("=")[0] for word in options.arguments}:
@@ -93,25 +98,6 @@ def audit(options: argparse.Namespace) -> int:
     return audit_script(options.script, options.arguments, (options.iterations, options.limit), finish)
 
 
-def explain(options: argparse.Namespace) -> int:
-    """Print all mistakes, one, or those behind an error message or a log, the first in full; return the exit status."""
-    if options.list:
-        print(mistakes.listing())
-        return 0
-    if options.mistake is None:
-        matches = mistakes.match(sys.stdin.read() if options.error == "-" else options.error)
-    else:
-        try:
-            matches = [mistakes.load(options.mistake)]
-        except ValueError as error:
-            refuse(f"--mistake {options.mistake}: {error}")
-    if len(matches) > 1:
-        print("Likeliest first:", *matches, sep="\n", end="\n\n")
-    nothing = "No mistake in the catalogue has this message. --list also names those that give no error.\n"
-    print(mistakes.describe(matches[0]) if matches else nothing, end="")
-    return int(not matches)
-
-
 def main() -> int:
     """Do what the command line asks for, and return the exit status."""
     options = parse(sys.argv[1:])
@@ -119,7 +105,8 @@ def main() -> int:
         if options.script is not None:
             return audit(options)
         _accept_all_letters()
-        return explain(options)
+        text = sys.stdin.read() if options.error == "-" else options.error
+        return int(not mistakes.explain(options.mistake, text))
     except BrokenPipeError:  # the reader of stdout has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
         return 128 + 13

@@ -2,8 +2,9 @@
 
 A file has its title as docstring, the constants WHY and CURE, and two functions, `wrong` and `right`, which run on the
 CPU. They return WRONG_RETURNS and RIGHT_RETURNS, worked by hand, or None. MESSAGES are phrases that identify the error
-or warning, with * for what varies and # for a number. `wrong` raises it, unless there is a WRONG_RETURNS. HINTS are
-phrases that rank a mistake first among those that share a message. NOT_RUN says why there are no functions.
+or warning, with * for what varies and # for a number; ALIKE has others for some. `wrong` raises it, unless there is a
+WRONG_RETURNS. HINTS are phrases that rank a mistake first among those that share a message. NOT_RUN says why there are
+no functions. UNSEEN says what to look at where the audit finds nothing; what it finds is in `findings.KINDS`.
 """
 
 import difflib
@@ -17,20 +18,40 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
+from gradient_audit.findings import KINDS
+
 HELPERS = {"one_weight": "one_weight_gan", "one_rank": "one_rank"}  # files that are no mistakes: what they help with
-PARTS = ("WHY", "CURE", "MESSAGES", "HINTS", "NOT_RUN", "wrong", "right", "WRONG_RETURNS", "RIGHT_RETURNS")
-FREQUENT = ("step-between-backwards", "second-backward", "no-graph")  # likeliest of those that share a message
+PARTS = ("WHY", "CURE", "MESSAGES", "HINTS", "NOT_RUN", "UNSEEN", "wrong", "right", "WRONG_RETURNS", "RIGHT_RETURNS")
+FREQUENT = ("step-between-backwards", "second-backward", "loss-kept-with-graph")
+FREQUENT += ("no-graph", "all-frozen", "loss-rebuilt", "step-function")
+"""The likeliest of those that share a message, in this order."""
+ALIKE = {
+    "backward through the graph a second time": "saved tensors after they have already been freed"
+    "| Specify retain_graph=True | buffers have already been freed | intermediate values of the graph are freed"
+    "| 第二次…反向传播 | 第二次…计算图 | 反向传播第二次 | 第二次…遍历图 | 计算图…已…释放 | 缓冲区…已…释放",
+    "modified by an inplace operation": "by an inplace operation | Backward*is at version #; expected version #"
+    "| that failed to compute its gradient | 原地操作…修改 | 就地操作…修改 | inplace…修改 | 被原地修改",
+    "does not require grad and does not have a grad_fn": "element 0 of tensors does not require grad"
+    "| does not have a grad_fn | 不需要…grad_fn | 不要求…grad_fn",
+    "grad can be implicitly created only for scalar outputs": "标量…隐式 | 隐式…标量",
+    "leaf Variable that requires grad": "叶…原地操作 | 叶…就地操作 | 叶…inplace | 原地操作…叶",
+}
+"""Other parts of a message, and how it is put in Chinese; … is up to 12 letters."""
 QUESTIONS = "Questions: docs/questions.md in the repository. 常见问题 (判别器, 计算图, 显存): docs/questions.zh.md"
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-EXCEPTION = re.compile(
-    r"^(?:\[rank\d+\]:|E\s|[^\w\n])*(?:\w+\.)*\w*(?:Error|Exception|Failed|Exit|Interrupt|Iteration|Unsupported)(?::|\s*$)",
-    re.MULTILINE,
-)
+RAISED = r"(?:\w+\.)*\w*(?:Error|Exception|Failed|Exit|Interrupt|Iteration|Unsupported)"
+EXCEPTION = re.compile(rf"^(?:\[rank\d+\]:|E\s|[^\w\n])*{RAISED}(?::|\s*$)", re.MULTILINE)
 """The line with which the message of an exception begins, also in the log of a rank, of pytest, or in a frame."""
 TRACEBACK = re.compile(r"Traceback \(most recent call last\).*\n(?:(?:\[rank\d+\]: )?(?:[ \t].*)?\n)*")
 """A traceback with its frames; the line behind them names the exception, whatever its name."""
 WRAPPER = re.compile(r"ChildFailedError|BackendCompilerFailed|Caught \w+ in (?:DataLoader worker|replica)")
 """An exception that only says that there was another one."""
+FLAT = re.compile(r"^.*Traceback \(most recent call last\):?[ \t]+\S.*$", re.MULTILINE)
+"""A traceback that was pasted as one line."""
+BREAK = re.compile(
+    rf'[ \t]+(?=(File ")|Traceback \(most|During handling of|The above exception|(?:\S+:\d+: )?\w*Warning: |{RAISED}: )'
+)
+"""Where it had a new line; that of a frame was indented."""
 AFTER = re.compile(r"^.*(?:\b\w*Warning:|Traceback \(most|During handling of|The above exception)", re.M)
 """A line that belongs to the message of an exception no more."""
 
@@ -46,6 +67,7 @@ class Mistake:
     messages: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     not_run: str = ""
+    unseen: str = ""
     wrong: Callable[[], object] | None = None
     right: Callable[[], object] | None = None
     wrong_returns: object = None
@@ -59,6 +81,12 @@ class Mistake:
     def silent(self) -> bool:
         """Whether the wrong form runs without an error."""
         return not self.messages or self.wrong_returns is not None
+
+    @property
+    def audit(self) -> str:
+        """What the audit says of it."""
+        kinds = [kind for kind, about in KINDS.items() if self.name in about.mistakes]
+        return f"[{', '.join(kinds)}]" if kinds else f"look at: {self.unseen}" if self.unseen else ""
 
 
 @dataclass(frozen=True)
@@ -98,13 +126,16 @@ def match(text: str) -> list[Mistake]:
     mistakes with the same message rank by the number of their hints in the text, then by FREQUENT.
     """
     text = ANSI.sub("", text).replace("\r", "\n")
+    text = FLAT.sub(lambda flat: BREAK.sub(lambda gap: "\n  " if gap[1] else "\n", flat[0]), text)
     letters = _squeeze(_last_message(text))
     ranked = []
     for mistake in map(load, names()):
-        position = max((_last_position(phrase, letters) for phrase in mistake.messages), default=-1)
+        phrases = [form for phrase in mistake.messages for form in (phrase, *ALIKE.get(phrase, phrase).split("|"))]
+        position = max((_last_position(phrase, letters) for phrase in phrases), default=-1)
         if position >= 0:
             hints = sum(_last_position(hint, _squeeze(text)) >= 0 for hint in mistake.hints)
-            ranked.append((-position, -hints, mistake.name not in FREQUENT, bool(mistake.not_run), mistake.name))
+            place = [*FREQUENT, mistake.name].index(mistake.name)
+            ranked.append((-position, -hints, place, bool(mistake.not_run), mistake.name))
     return [load(name) for *_, name in sorted(ranked)]
 
 
@@ -123,17 +154,19 @@ def _last_message(text: str) -> str:
 
 def _last_position(phrase: str, letters: str) -> int:
     """Return where the phrase starts that comes last, or -1; a * is up to 80 letters, a # a number."""
-    parts = re.split("([*#])", phrase)
-    pattern = "".join({"*": "[a-z0-9]{0,80}?", "#": "[0-9]+"}.get(part) or _squeeze(part) for part in parts)
+    parts = re.split("([*#…])", phrase)
+    pattern = "".join(
+        {"*": "[a-z0-9]{0,80}?", "…": ".{0,12}?", "#": "[0-9]+"}.get(part) or _squeeze(part) for part in parts
+    )
     return max((found.start() for found in re.finditer(pattern, letters)), default=-1)
 
 
 def _squeeze(text: str) -> str:
-    """Return the lower-case letters and digits only: neither line breaks, frames nor "in-place" for "inplace" matter.
+    """Return lower-case letters, digits and Chinese only: neither line breaks nor "in-place" for "inplace" matter.
 
     The sizes of a shape keep a letter between them: [512, 1] becomes 512x1.
     """
-    return re.sub(r"[^a-z0-9]", "", re.sub(r"(\d)\W*,\W*(?=\d)", r"\1x", text.lower()))
+    return re.sub(r"[^a-z0-9\u4e00-\u9fff]", "", re.sub(r"(\d)\W*,\W*(?=\d)", r"\1x", text.lower()))
 
 
 def observe(function: Callable[[], object]) -> Outcome:
@@ -172,6 +205,8 @@ def describe(mistake: Mistake) -> str:
         if not does_as_described(mistake, *outcomes):
             parts.append("  note   This PyTorch does something else here than is described.")
     parts += [_wrap("  why   ", mistake.why), _wrap("  cure  ", mistake.cure)]
+    if mistake.audit:
+        parts.append(_wrap("  audit ", mistake.audit))
     return "\n\n".join(parts) + "\n"
 
 
@@ -184,14 +219,32 @@ def _describe_outcome(code: str, outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
+def explain(name: str | None, text: str | None) -> bool:
+    """Print one mistake, those behind a message or a log, the first in full, or all; return whether there is any."""
+    if name is None and text is None:
+        print(listing())
+        return True
+    matches = match(text) if name is None else [load(name)]
+    if len(matches) > 1:
+        print("Likeliest first:", *matches, sep="\n", end="\n\n")
+    nothing = "No mistake in the catalogue has this message. --list also names those that give no error.\n"
+    print(describe(matches[0]) if matches else nothing, end="")
+    return bool(matches)
+
+
 def listing() -> str:
-    """Return the names and titles of all mistakes, in three groups, and where questions are answered."""
+    """Return all mistakes, in groups, with what the audit says of each, and where questions are answered."""
     groups: dict[str, list[str]] = {}
     for mistake in map(load, names()):
-        kind = "Silent: a wrong number, at best a warning" if mistake.silent else "Errors"
+        kind = "Errors of PyTorch: the audit names the line, and [what else it finds]"
         if mistake.not_run:
             kind = "Errors that are described, not run here"
-        groups.setdefault(kind, []).append(str(mistake))
+        elif mistake.unseen:
+            kind = "Silent, not seen by the audit: a wrong number, at best a warning"
+        elif mistake.silent:
+            kind = "Silent, seen by the audit: as [what it finds]"
+        gap = "\n      " if mistake.unseen else " "
+        groups.setdefault(kind, []).append(f"{mistake}{gap}{mistake.audit}".rstrip())
     return "\n\n".join([*("\n".join([kind, *groups[kind]]) for kind in sorted(groups)), QUESTIONS])
 
 

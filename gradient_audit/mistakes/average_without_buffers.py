@@ -6,6 +6,7 @@ from torch import nn
 WHY = """parameters() has no buffers: the running mean and variance of a BatchNorm in the average stay at 0 and 1. In
 eval() the average normalises with them, and its samples are wrong, although its weights are right."""
 CURE = "Copy the buffers after each step, as here and as torch.optim.swa_utils.AveragedModel does."
+UNSEEN = "running_mean and running_var of the average: still 0 and 1."
 WRONG_RETURNS = ([0.0], [1.0])
 RIGHT_RETURNS = ([5.0], [2.0])
 

@@ -9,6 +9,7 @@ WHY = """A checkpoint saves no weights and runs D again in backward(), with its 
 step-between-backwards gives no error, but a mixed gradient, with any optimizer. saved_tensors_hooks, such as
 save_on_cpu(), bypass the check as well."""
 CURE = "After D's step, run D again on the same fakes."
+UNSEEN = "whether D steps between a checkpointed forward pass and its last backward()."
 WRONG_RETURNS = [[0.245]]
 RIGHT_RETURNS = [[0.1225]]
 

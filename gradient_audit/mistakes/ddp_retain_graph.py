@@ -11,6 +11,7 @@ retain_graph=True that is D's loss, whose gradient is cleared, and G steps on on
 diverge without an error. The first number is what DDP averages, the second what G steps on."""
 CURE = """D's loss on fake.detach(), as in gan_detach.py. Or all-reduce the gradients in a pre-hook of
 optimizer.step(), as common/ranks.py does."""
+UNSEEN = "G's weights in two processes after a step: they differ."
 WRONG_RETURNS = ([[0.49]], [[-0.91]])
 RIGHT_RETURNS = ([[-0.91]], [[-0.91]])
 

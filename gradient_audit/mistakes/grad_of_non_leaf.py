@@ -6,6 +6,7 @@ MESSAGES = ("attribute of a Tensor that is not a leaf Tensor is being accessed",
 WHY = """To save memory a backward pass drops the gradients of results on its way; only leaves that require grad, such
 as the weight, keep theirs."""
 CURE = "retain_grad() on the tensor before backward(). is_leaf tells which kind a tensor is."
+UNSEEN = "PyTorch's warning; is_leaf of the tensor."
 WRONG_RETURNS = (24.0, None)
 RIGHT_RETURNS = (24.0, 12.0)
 

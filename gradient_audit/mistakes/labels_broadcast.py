@@ -7,6 +7,7 @@ MESSAGES = ("is different to the input size", "must be the same as input size")
 WHY = """(N, 1) against (N,) broadcasts to a table of N x N differences, every score against every label. A perfect D
 gets the loss 0.5, with only a warning."""
 CURE = "label.view_as(score) or torch.ones_like(score). In tests, warnings.simplefilter('error')."
+UNSEEN = "PyTorch's warning; the shapes of scores and labels."
 WRONG_RETURNS = 0.5
 RIGHT_RETURNS = 0.0
 

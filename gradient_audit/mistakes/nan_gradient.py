@@ -1,11 +1,13 @@
-"""A gradient is NaN: the root of zero."""
+"""A gradient is NaN: the root of zero, or std() of one sample."""
 
 import torch
 
-MESSAGES = ("returned nan values in its",)
+MESSAGES = ("returned nan values in its", "degrees of freedom is <= 0")
 WHY = """The derivative of a root at 0 is infinite, and times 0 it is NaN. The norm of a gradient penalty is such a
-root. Under torch.autograd.set_detect_anomaly(True) backward() names the operation; without, all weights become NaN."""
-CURE = "torch.linalg.vector_norm(), whose gradient at 0 is 0, or add 1e-12 under the root."
+root. Under torch.autograd.set_detect_anomaly(True) backward() names the operation; without, all weights become NaN.
+std() and var() of one sample are NaN, too, as of a last batch of one: they divide by N - 1 = 0, and only warn."""
+CURE = """torch.linalg.vector_norm(), whose gradient at 0 is 0, or add 1e-12 under the root. For std():
+drop_last=True in the DataLoader, or correction=0."""
 RIGHT_RETURNS = [0.0, 0.0]
 
 

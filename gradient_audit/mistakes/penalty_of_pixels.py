@@ -6,6 +6,7 @@ WHY = """norm(2, dim=1) of a slope of shape (N, C, H, W) is the norm over the ch
 then asks for a slope of 1 at every pixel, which for an image is sqrt(H W). The code comes from networks that take flat
 images, for which dim=1 is right."""
 CURE = "slope.flatten(1).norm(2, dim=1): one norm for each image."
+UNSEEN = "the shape of the norm: it must be (N,)."
 WRONG_RETURNS = [[[1.0, 1.0], [1.0, 1.0]]]
 RIGHT_RETURNS = [2.0]
 
