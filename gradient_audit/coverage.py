@@ -19,7 +19,7 @@ def not_run(facts: Facts) -> str:
     for event in facts.record.events:
         if event.kind in ("backward", "grad"):
             ran[event.place.file].add(event.place.number)
-    lines = [f"`{Path(file).name}:{number}`" for file in ran for number in _lines_not_run(file, ran[file])]
+    lines = [f"{Path(file).name}:{number}" for file in ran for number in _lines_not_run(file, ran[file])]
     idle = set().union(*(held for key, held in facts.accounts_of.items() if key not in facts.steps))
     parts = [f"{joined(lines[:SHOWN])}{' and more' * (len(lines) > SHOWN)}"] * bool(lines)
     parts += [f"a step on {joined(facts.networks_of(idle))}"] * bool(idle and facts.steps)

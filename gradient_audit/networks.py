@@ -10,6 +10,7 @@ from types import FrameType, FunctionType, ModuleType, TracebackType
 
 from torch import Tensor, nn
 from torch.nn.modules import module as registration
+from torch.optim.optimizer import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import ids_of, parameters_of
@@ -35,6 +36,9 @@ class Networks:
         """Return the modules whose parameters are watched."""
         return self.networks.values()
 
+    def add_leaves(self, optimizer: Optimizer) -> None:
+        """Note the plain tensors of an optimizer that is constructed."""
+
     def hold(self, parameters: Set[int]) -> None:
         """Note that a pass has reached these parameters, given by id, or that an optimizer has stepped on them."""
 
@@ -54,6 +58,7 @@ class FoundNetworks(Networks):
         super().__init__()
         # Every module, in order of construction: weakly, for what the script drops is no network.
         self.known = WeakIdKeyDictionary()
+        self.leaves = WeakIdKeyDictionary()  # by optimizer: a module for each plain tensor that it holds
         self.names = WeakIdKeyDictionary()
         self.trained: dict[int, nn.Module] = {}  # by id, those reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
@@ -74,6 +79,15 @@ class FoundNetworks(Networks):
             self.recorder.expect_parameters()
             self.record.made[module] = construction_place(module)
 
+    def add_leaves(self, optimizer: Optimizer) -> None:
+        """Take the plain tensors that an optimizer holds for networks, of one parameter each."""
+        for tensor in parameters_of(optimizer):
+            if type(tensor) is Tensor and tensor.requires_grad:
+                module = nn.Module()
+                module._parameters["itself"] = tensor
+                self.leaves.setdefault(optimizer, []).append(module)
+                self.recorder.open_account(tensor)
+
     def modules(self) -> list[nn.Module]:
         return list(self.known)
 
@@ -89,7 +103,8 @@ class FoundNetworks(Networks):
         """Return the modules that are part of no other, in order of construction."""
         known = list(self.known)
         inner = {id(part) for module in known for part in module.children()}
-        return [module for module in known if id(module) not in inner]
+        top = [module for module in known if id(module) not in inner]
+        return top + [module for modules in self.leaves.values() for module in modules]
 
     def name_modules(self, outer: list[FrameType]) -> None:
         """Name modules by the variables of these frames, outermost first, and by the contents of those variables."""
@@ -102,6 +117,8 @@ class FoundNetworks(Networks):
                     if issubclass(type(value), nn.Module) and name != "self":
                         self.names.setdefault(value, name)
                         self.names.setdefault(getattr(value, "_orig_mod", value), name)
+                    elif type(value) is Tensor and value.requires_grad and value.is_leaf:
+                        self.names.setdefault(value, name)
                 level = [inside for name, value in level for inside in _contents(name, value)]
 
     def settle(self, trace: TracebackType | None = None) -> dict[str, nn.Module]:
@@ -131,11 +148,16 @@ class FoundNetworks(Networks):
                 covered |= new
                 chosen.add(key)
         for part in (parts[key] for key in parts if key in chosen):
-            name = self.names.get(part, type(part).__name__)
+            name = self.names.get(part._parameters["itself"] if is_leaf(part) else part, type(part).__name__)
             while name in self.networks:
                 name += "'"
             self.networks[name] = part
         return self.networks
+
+
+def is_leaf(module: nn.Module) -> bool:
+    """Whether the module stands for a plain tensor."""
+    return type(module) is nn.Module
 
 
 def _contents(name: str, value: object) -> list[tuple[str, object]]:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import KINDS, LIMIT, Finding, joined
+from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
 from gradient_audit.record import Pass
 
@@ -79,6 +80,9 @@ def _cure_of_waste(facts: Facts, network: str, unused: dict[int, set[int]]) -> s
     cure = KINDS["wasted"].cure
     if any(facts.leads_on(facts.record.passes[number], network) for number in unused):
         cure = LIMIT + "."  # `detach()` there would cut off those whom the loss is for
+    moved = [n for number in unused for n in facts.networks_of(facts.record.passes[number].used)]
+    if moved and all(is_leaf(facts.networks[name]) for name in moved):
+        cure = cure.replace("list(network.parameters())", f"[{', '.join(dict.fromkeys(moved))}]")
     if all(n in facts.by_number[k].passes for n, numbers in unused.items() for k in numbers):
         cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
     return cure

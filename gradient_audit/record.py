@@ -82,6 +82,7 @@ class Pass(Built):
     values: set[int] = field(default_factory=set, repr=False)  # parameters behind its loss, with a graph or without
     outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # leaves in no network that got a gradient
+    added: bool = False  # whether it added to the gradient of such a leaf from which the script had computed
     read: bool = False  # whether the script computed something from the gradients
 
     @property

@@ -31,6 +31,9 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
         for shape in (shape for number, shape, _, never in facts.record.bare.values() if never and number == key):
             text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
             yield finding("unreached", (), text, steps.places)
+    for p in (p for p in facts.record.passes if p.added):
+        text = "this pass added to the gradient of a plain tensor that had been used by hand."
+        yield finding("stale", (), text, [p.place], "Clear it after its use: `x.grad = None`.", doubtful=True)
     for network, ids in facts.numbers.items():
         missing = {n for n in ids if facts.by_number[n].stepped and n not in facts.fed}
         if missing:

@@ -140,6 +140,7 @@ class Watcher:
     def note_construction(self, optimizer: Optimizer, *_: object, **__: object) -> None:
         """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""
         self.record.made[optimizer] = place = construction_place(optimizer)
+        self.networks.add_leaves(optimizer)
         self.open_accounts()
         alike = place, self.shared(self.record.numbers_of(parameters_of(optimizer)))
         if alike in self.constructed and alike[1]:
@@ -291,6 +292,7 @@ class Watcher:
                 self.details.follow_graph(event, losses)
             self.details.watch_nan(roots)
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
+            event.added = any(map(self.is_left_over, event.loose))
             self.lineage.number_sources = 0
             event.outputs = self.details.outputs_in(roots)
             event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))
@@ -299,6 +301,12 @@ class Watcher:
         self.record.passes.append(event)
         self.watch_again(event.place)
         return event, roots
+
+    def is_left_over(self, leaf: weakref.ref) -> bool:
+        """Whether a leaf has a gradient from which the script has computed, as a step by hand does."""
+        grad = leaf().grad
+        sources = 0 if grad is None else self.lineage.sources_of([grad])
+        return any(self.record.calls[n].read for n in numbers_in(CALL, sources)) and not is_zero(grad)
 
     def note_graph(self, event: Pass, roots: list, retain_graph: bool | None) -> None:
         event.retains = bool(retain_graph and not event.create_graph)

@@ -1,8 +1,7 @@
 """The architecture's weights are also in the optimizer of the network: the training loss moves them, too."""
-# expects: error twice at "optimizer_w.step()"
+# expects: question shared at "optimizer_w.step()"
 # expects: waste wasted at "held_out.backward()"
 # networks: operations, alphas
-# today: only the waste; the alphas have no column
 
 import torch
 from torch import nn

@@ -2,7 +2,6 @@
 # expects: error mixed at "    loss.backward()"
 # expects: waste wasted at "held_out.backward()"
 # networks: operations, alphas
-# today: only the waste; the alphas have no column
 
 import torch
 from torch import nn

@@ -1,6 +1,5 @@
 """Free adversarial training: the perturbation steps by hand, and its gradient adds up over all steps."""
-# expects: error stale at "delta.data = "
-# today: nothing wrong, nothing wasted
+# expects: question stale at "loss.backward()"
 
 import torch
 from torch import nn

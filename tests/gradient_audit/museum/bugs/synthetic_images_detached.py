@@ -1,7 +1,6 @@
 """Dataset condensation that matches the gradient of detached images: their optimizer steps, and they never move."""
 # expects: error unreached at "optimizer_img.step()"
 # networks: net, image_syn
-# today: the error is told, of "a tensor of shape [3, 4]"; it has no column
 
 import torch
 from torch import nn

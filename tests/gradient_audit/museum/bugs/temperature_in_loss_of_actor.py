@@ -1,7 +1,6 @@
 """Soft actor-critic without detach(): the actor's loss moves the temperature, whose step is on the sum of both."""
 # expects: error mixed at "actor_loss.backward()"
 # networks: actor, log_alpha
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

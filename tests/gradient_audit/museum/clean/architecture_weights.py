@@ -6,7 +6,6 @@ Each loss also computes the gradients of the other, which are for nothing.
 # expects: waste wasted at "held_out.backward()"
 # networks: operations, alphas
 # says: inputs=[alphas]
-# today: only the waste of the network, and no column for the alphas
 
 import torch
 from torch import nn

@@ -1,7 +1,6 @@
 """From the fifth epoch on there is a second loss with a pass of its own, which three steps do not reach."""
 # expects: nothing
 # says: Not reached: "pull.backward()"
-# today: nothing is said of what was not reached
 
 import torch
 from torch import nn

@@ -1,7 +1,6 @@
 """The R1 penalty of every sixteenth step is right, and three steps do not show it: said beside the verdict."""
 # expects: nothing
 # says: Not reached: "torch.autograd.grad("
-# today: nothing is said of what was not reached
 
 import torch
 from torch import nn

@@ -5,7 +5,6 @@ The pass also computes gradients of the network, which are for nothing.
 # expects: waste wasted at "    loss.backward()"
 # networks: net, image_syn
 # says: inputs=[image_syn]
-# today: the images have no column, and the cure is inputs=list(network.parameters())
 
 import torch
 from torch import nn

@@ -1,7 +1,6 @@
 """Dataset condensation whose pass is limited to the images: inputs=[image_syn]."""
 # expects: nothing
 # networks: net, image_syn
-# today: the images have no column
 
 import torch
 from torch import nn

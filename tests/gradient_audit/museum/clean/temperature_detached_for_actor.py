@@ -1,7 +1,6 @@
 """Soft actor-critic: the temperature has a loss and an optimizer of its own, and the actor's loss gets its value."""
 # expects: nothing
 # networks: actor, critic, log_alpha
-# today: log_alpha has no column
 
 import torch
 from torch import nn
