@@ -28,6 +28,7 @@ KINDS = {
         ("penalty-without-graph", "penalty-on-frozen", "loss-made-leaf"),
     ),
     "overwritten": Kind("error", "", ("step-between-backwards", "fused-step", "edit-after-use", "inplace-activation")),
+    "freed": Kind("error", "", ("second-backward", "detached-fakes", "loss-kept-with-graph", "penalty-frees-graph")),
     "unreached": Kind(
         "error",
         "See whether `detach()` or `no_grad()` cuts them off, whether `zero_grad()` comes between `backward()` and "
@@ -66,8 +67,8 @@ class Finding:
     stepped on one gradient, or one that holds a parameter twice. `idle`: an optimizer never stepped though its
     parameters got gradients and others stepped (a question where it might step later). `dead`: a term of a loss reaches
     no parameter that its pass moved. `overwritten`: a backward pass needed a tensor that had been changed since its
-    forward pass. `unreached`: the optimizer of a parameter never found a gradient for it. `ownerless`: no optimizer
-    holds a parameter.
+    forward pass. `freed`: one needed a graph that an earlier pass had freed. `unreached`: the optimizer of a parameter
+    never found a gradient for it. `ownerless`: no optimizer holds a parameter.
     Questions: `meant?`: one pass moved networks of two players. `unused`: a number was computed with a graph that no
     backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand, and on another.
     `shared`: an optimizer holds two networks, of which another one holds one. `renewed`: it was made anew, and its
@@ -81,7 +82,9 @@ class Finding:
     text: str
     places: tuple[Place, ...]
     cure: str
-    facts: tuple[tuple[str, str], ...] = ()  # of `overwritten`: what is wanted, who wrote it, and so on
+    facts: tuple[tuple[str, str], ...] = ()  # of what the script raised: what is wanted, who wrote it, and so on
+    headline: str = ""  # of those facts
+    mistake: str = ""  # likewise: which it is, if more is known than the message tells
     silent: bool = False  # of `overwritten`: PyTorch alone gives no error
     doubtful: bool = False  # a question, though its kind is an error
 
@@ -103,7 +106,7 @@ class Finding:
 
     def __str__(self) -> str:
         at = f" [{', '.join(self.lines)}]" if self.lines else ""
-        names = ", ".join(f"`{name}`" for name in KINDS[self.kind].mistakes)
+        names = ", ".join(f"`{name}`" for name in ([self.mistake] if self.mistake else KINDS[self.kind].mistakes))
         alike = f" Mistakes like it: {names}." if names else ""
         return f"**{self.kind}** ({self.severity}): {self.text}{at} {self.cure}{alike}"
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
-from gradient_audit.overwritten import overwritten_tensors
+from gradient_audit.mistakes.raised import raised_errors
 from gradient_audit.owners import owners, plain_leaves, shared_networks
 from gradient_audit.players import mixed_players
 from gradient_audit.record import Record
@@ -28,7 +28,7 @@ QUESTIONS = (
     renewed_optimizers,
     unaveraged_networks,
     unused_graphs,
-    overwritten_tensors,
+    raised_errors,
 )
 
 
@@ -43,4 +43,5 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
         alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
-    return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind)))
+    # First what the script raised.
+    return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), not f.facts, [*KINDS].index(f.kind)))

@@ -1,7 +1,7 @@
 """The record of what happened under an audit: plain data, filled by `watch`, read by `judge`."""
 
 import weakref
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
@@ -62,6 +62,8 @@ class Forward(Built):
     parts: list["Forward"] = field(default_factory=list, repr=False)  # those inside of it
     scalar: bool = False  # whether a number with a graph was computed from its output
     in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass
+    blind: bool = False  # whether it ran under no_grad()
+    frozen: bool = False  # whether no parameter of the module required a gradient
 
 
 @dataclass
@@ -121,21 +123,6 @@ class Write:
 
 
 @dataclass
-class Overwritten:
-    """What is known of an error "modified by an inplace operation"."""
-
-    event: Pass
-    storages: dict[object, str] = field(default_factory=dict)  # of the tensors that fit, each with a description
-    accounts: set[int] = field(default_factory=set)  # of the parameters among them
-    readers: list[Place] = field(default_factory=list)
-    writers: list[Place] = field(default_factory=list)
-    operations: set[str] = field(default_factory=set)  # in place; none if optimizers alone have written
-    behind: set[int] = field(default_factory=set)  # the parameters to which the gradient goes through these tensors
-    ahead: set[int] = field(default_factory=set)  # all that the pass reaches
-    hidden: bool = False  # whether PyTorch alone gives no error
-
-
-@dataclass
 class Record:
     """Everything that happened."""
 
@@ -147,7 +134,11 @@ class Record:
     optimizers: dict[int, Optimizer] = field(default_factory=dict)  # by number: the newest that was known by it
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
     bare: dict[int, list] = field(default_factory=dict)  # plain leaf: optimizer, shape, sum of values, never changed
-    overwritten: list[Overwritten] = field(default_factory=list)
+    errors: list = field(default_factory=list)  # of autograd: what `mistakes.raised` knows of each
+    walks: deque = field(
+        default_factory=lambda: deque(maxlen=12)
+    )  # the last graphs that calls of autograd went through
+    frozen: dict[int, Place | None] = field(default_factory=dict)  # by account: the `requires_grad_(False)` of a module
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
     closed: bool = False  # whether the hooks record nothing more

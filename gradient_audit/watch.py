@@ -20,9 +20,9 @@ from torch.utils.weak import WeakIdKeyDictionary
 from gradient_audit.graph import is_zero, leaves_between, leaves_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
+from gradient_audit.mistakes.raised import trace_error, walk_of
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
-from gradient_audit.overwritten import MESSAGE, trace_overwritten
 from gradient_audit.places import construction_place, current_frames, current_place
 from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
 from gradient_audit.record import Account, Built, Pass, Record, Step, Write
@@ -75,6 +75,7 @@ class Watcher:
         self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
         watch_calls(self.hooks, Optimizer, "__init__", self.note_construction)
+        watch_calls(self.hooks, nn.Module, "requires_grad_", self.note_freezing)
         # The details' hooks and modes would change what is compiled.
         watch_calls(self.hooks, torch, "compile", lambda *_: self.details.stop())
         for hook in (
@@ -140,6 +141,13 @@ class Watcher:
             self.record.renewed[number] += 1
             self.record.optimizers[number] = optimizer
         self.constructed[alike] = self.number_of(optimizer)
+
+    @guarded
+    def note_freezing(self, module: nn.Module) -> None:
+        self.open_accounts()
+        frozen = not any(parameter.requires_grad for parameter in nn.Module.parameters(module))
+        numbers = self.record.numbers_of(nn.Module.parameters(module))
+        self.record.frozen |= dict.fromkeys(numbers, current_place() if frozen else None)
 
     def shared(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the set of these numbers that other events have, too: a long training has few."""
@@ -239,7 +247,8 @@ class Watcher:
                     return gradients
                 except BaseException as error:
                     if event:
-                        self.note_error(event, roots, str(error))
+                        losses = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
+                        self.note_error(event, roots, tensors_in(losses), str(error))
                     raise
                 finally:
                     self.details.call = None
@@ -249,7 +258,7 @@ class Watcher:
         replace(self.hooks, torch.autograd, name, torch.compiler.disable(watched))
 
     @guarded
-    def begin_pass(self, tensors=None, *_, **__) -> tuple[Pass, list] | None:
+    def begin_pass(self, tensors=None, _=None, retain_graph=None, create_graph=False, __=None, inputs=None, **___):
         self.details.thread, self.details.steps = threading.get_ident(), 0
         if len(self.record.passes) == MOST_PASSES:
             self.record.closed = True
@@ -268,6 +277,7 @@ class Watcher:
             self.record.calls.append(event)
         self.record.events.append(event)
         self.record.passes.append(event)
+        self.record.walks.append(walk_of(event, roots, tensors_in(inputs), retain_graph, create_graph))
         return event, roots
 
     @guarded
@@ -299,7 +309,7 @@ class Watcher:
             self.reads_gradients = self.writes_gradients
 
     @guarded
-    def begin_grad(self, outputs=None, inputs=None, _weights=None, _retain=None, create_graph=False, *_, **__):
+    def begin_grad(self, outputs=None, inputs=None, _weights=None, retain_graph=None, create_graph=False, *_, **__):
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
         if any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors + ends):
@@ -309,6 +319,7 @@ class Watcher:
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.record.numbers_of(leaves_between(roots, ends))
         self.record.events.append(event)
+        self.record.walks.append(walk_of(event, roots, ends, retain_graph, create_graph))
         return event, roots
 
     @guarded
@@ -317,15 +328,15 @@ class Watcher:
             self.details.follow_graph(event, gradients)
             sources = self.lineage.sources_of(inputs) | bit(CALL, len(self.record.calls))
             self.lineage.derive(gradients, sources | sum(bit(PARAMETER, number) for number in event.reached))
+            self.lineage.pass_on(gradients, event)
             self.record.calls.append(event)
 
     @guarded
-    def note_error(self, event: Pass, roots: list, message: str) -> None:
-        """If a tensor that autograd needs was changed in place, trace by whom."""
+    def note_error(self, event: Pass, roots: list, losses: list[Tensor], message: str) -> None:
         event.raised = True
-        if OVERWRITTEN not in missing_parts() and MESSAGE.search(message):
+        if OVERWRITTEN not in missing_parts():
             with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
-                self.record.overwritten.append(trace_overwritten(event, roots, message, self.lineage))
+                self.record.errors += trace_error(event, roots, losses, message, self.record, self.lineage)
 
     # Steps.
 
