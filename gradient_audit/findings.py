@@ -83,7 +83,6 @@ class Finding:
     places: tuple[Place, ...]
     cure: str
     facts: tuple[tuple[str, str], ...] = ()  # of what the script raised: what is wanted, who wrote it, and so on
-    headline: str = ""  # of those facts
     mistake: str = ""  # likewise: which it is, if more is known than the message tells
     silent: bool = False  # of `overwritten`: PyTorch alone gives no error
     doubtful: bool = False  # a question, though its kind is an error

@@ -33,7 +33,7 @@ QUESTIONS = (
 
 
 def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True) -> list[Finding]:
-    """Fill in the cells of the record's events and terms, and return the findings, errors first.
+    """Fill in the cells of the record's events and terms, and return the findings: what raised, errors, the others.
 
     networks: by name. ended: whether nothing is to follow.
     """
@@ -43,5 +43,4 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
         alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
-    # First what the script raised.
     return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), not f.facts, [*KINDS].index(f.kind)))

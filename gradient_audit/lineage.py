@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gradient_audit.graph import leaves_of, storage_of, tensors_in, written_arguments
 from gradient_audit.places import Place, current_callers, expression_place
-from gradient_audit.record import Account, Event, Term, Write
+from gradient_audit.record import Account, Term, Write
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
@@ -46,9 +46,7 @@ class Memory:
     sources: int = 0
     line: tuple[CodeType, int, int] | None = None  # of a constant: where it was computed
     origins: set["Memory"] = field(default_factory=set)  # likewise: from what
-    past: dict = field(
-        default_factory=dict
-    )  # events, and (what cut a graph off, line), that it was computed by; by key
+    past: dict = field(default_factory=dict)  # behind it: forward passes, by number, and (mistake that cut, place)
 
 
 class Lineage:
@@ -88,11 +86,10 @@ class Lineage:
         elif sources and type(result) in PLAIN:
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
             memory.line, memory.origins = here, origins.union(*(origin.origins for origin in origins))
-        past = {key: thing for tensor in tensors for key, thing in self.memory_of(tensor).past.items()}
+        past = {thing: None for tensor in tensors for thing in self.memory_of(tensor).past}
         if cut := self.cut(function, tensors, result, here):
-            past[cut, here] = cut, here
-        for tensor in _plain_tensors(result):
-            self.memory_of(tensor).past |= past
+            past[cut, expression_place(*here)] = None
+        self.pass_on(result, past)
         written = [tensor for tensor in _plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             place, name = expression_place(*here), function.overloadpacket.__name__
@@ -100,17 +97,18 @@ class Lineage:
         return set(map(self.memory_of, written)), read
 
     def cut(self, function: object, tensors: list[Tensor], result: object, here: tuple) -> str:
-        """Return what cuts the result of an operation off the graph, if something does."""
+        """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""
         if not any(tensor.requires_grad for tensor in tensors):
-            return "numbers" if function is torch.ops.aten.lift_fresh.default else ""  # torch.tensor(), from_numpy()
+            return (
+                "loss-rebuilt" if function is torch.ops.aten.lift_fresh.default else ""
+            )  # torch.tensor(), from_numpy()
         if not torch.is_grad_enabled():
-            return "`no_grad()`"
+            return "no-graph"
         if function is torch.ops.aten.detach.default:  # autograd itself detaches the result that an operation saves
             made = tensors[0].grad_fn and self.line(tensors[0].grad_fn)
-            return "" if made == here else "`detach()`"
-        outputs = _plain_tensors(result)
-        whole = outputs and not any(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs)
-        return "an operation without a derivative" if whole else ""
+            return "" if made == here else "detached-fakes"
+        smooth = any(tensor.is_floating_point() or tensor.is_complex() for tensor in _plain_tensors(result))
+        return "" if smooth else "step-function"
 
     def memory_of(self, tensor: Tensor) -> Memory:
         """Return what is known of the tensor's storage; nothing, if it has none."""
@@ -149,10 +147,9 @@ class Lineage:
                 sources |= own
         return sources
 
-    def pass_on(self, value: object, event: Event) -> None:
-        """Note that tensors were computed by an event."""
-        for tensor in _plain_tensors(value):
-            self.memory_of(tensor).past[id(event)] = event
+    def pass_on(self, value: object, past: dict) -> None:
+        for tensor in _plain_tensors(value) if past else ():
+            self.memory_of(tensor).past |= past
 
     def derive(self, value: object, sources: int) -> None:
         for tensor in _plain_tensors(value) if sources else ():

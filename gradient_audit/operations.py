@@ -98,7 +98,7 @@ class Details(_python_dispatch.TorchDispatchMode):
             event.frozen = not any(parameter.requires_grad for parameter in nn.Module.parameters(module))
             self.follow_graph(event, output)
             self.record.events.append(event)
-            self.lineage.pass_on(output, event)
+            self.lineage.pass_on(output, {len(self.record.forwards): None})
             self.lineage.derive(output, bit(FORWARD, len(self.record.forwards)))
             self.record.forwards.append(event)
             parts = [*parts, event]

@@ -135,9 +135,7 @@ class Record:
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
     bare: dict[int, list] = field(default_factory=dict)  # plain leaf: optimizer, shape, sum of values, never changed
     errors: list = field(default_factory=list)  # of autograd: what `mistakes.raised` knows of each
-    walks: deque = field(
-        default_factory=lambda: deque(maxlen=12)
-    )  # the last graphs that calls of autograd went through
+    walks: deque = field(default_factory=lambda: deque(maxlen=12))  # the last graphs that autograd went through
     frozen: dict[int, Place | None] = field(default_factory=dict)  # by account: the `requires_grad_(False)` of a module
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places

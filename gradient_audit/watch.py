@@ -145,9 +145,9 @@ class Watcher:
     @guarded
     def note_freezing(self, module: nn.Module) -> None:
         self.open_accounts()
-        frozen = not any(parameter.requires_grad for parameter in nn.Module.parameters(module))
-        numbers = self.record.numbers_of(nn.Module.parameters(module))
-        self.record.frozen |= dict.fromkeys(numbers, current_place() if frozen else None)
+        parameters = [*nn.Module.parameters(module)]
+        place = None if any(parameter.requires_grad for parameter in parameters) else current_place()
+        self.record.frozen |= dict.fromkeys(self.record.numbers_of(parameters), place)
 
     def shared(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the set of these numbers that other events have, too: a long training has few."""
@@ -247,8 +247,7 @@ class Watcher:
                     return gradients
                 except BaseException as error:
                     if event:
-                        losses = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
-                        self.note_error(event, roots, tensors_in(losses), str(error))
+                        self.note_error(event, roots, tensors_in([*args[:1]] or [*kwargs.values()]), str(error))
                     raise
                 finally:
                     self.details.call = None
@@ -328,7 +327,8 @@ class Watcher:
             self.details.follow_graph(event, gradients)
             sources = self.lineage.sources_of(inputs) | bit(CALL, len(self.record.calls))
             self.lineage.derive(gradients, sources | sum(bit(PARAMETER, number) for number in event.reached))
-            self.lineage.pass_on(gradients, event)
+            if not event.create_graph:
+                self.lineage.pass_on(gradients, {("penalty-without-graph", event.place): None})
             self.record.calls.append(event)
 
     @guarded

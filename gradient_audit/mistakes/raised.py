@@ -1,41 +1,27 @@
-"""Of a script that raised: which mistake it is, and the line that is its cause.
-
-`trace_error` looks at the graph while the pass raises; `raised_errors` tells, at the end, what is known of it.
-"""
+"""Of a script that raised: which mistake it is, and the line that is its cause."""
 
 import re
 import runpy
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Finding, joined
-from gradient_audit.graph import changed_saved_tensors, ids_of, nodes_between, nodes_of, storage_of
+from gradient_audit.graph import changed_saved_tensors, nodes_between, nodes_of, storage_of
 from gradient_audit.lineage import Lineage
 from gradient_audit.mistakes import load, match
-from gradient_audit.places import PACKAGE, Place, current_callers, expression_place, user_frames
+from gradient_audit.places import PACKAGE, Place, current_callers, user_frames
 from gradient_audit.record import Forward, Pass, Record
 
 IN_PLACE = re.compile(r"modified by an inplace operation.*is at version (\d+); expected version (\d+)", re.DOTALL)
 SECOND_TIME = "backward through the graph a second time"
 NO_GRAPH = "does not require grad and does not have a grad_fn"
-
+TWICE, KEPT, DETACHED = "second-backward", "loss-kept-with-graph", "detached-fakes"
 HIDDEN = "; this optimizer raises no version, so PyTorch alone gives a wrong gradient and no error: raised by the audit"
-ONCE = "`backward()` once, on the sum of both losses"
-DETACH = "`detach()`"
-CUTS = {"`no_grad()`": "no-graph", DETACH: "detached-fakes", "an operation without a derivative": "step-function"}
-HEADLINES = {
-    "overwritten": "a backward pass needs a tensor as it was before it was changed in place.",
-    "freed": "a backward pass needs a graph that an earlier pass has freed.",
-    "dead": "a backward pass was called on a loss without a graph.",
-}
-
-
-# What is said of the script.
+ONCE = "`backward()` once, on the sum of the losses"
 
 
 def traceback_of_script(raised: BaseException) -> str:
@@ -62,9 +48,7 @@ def raised_errors(facts: Facts) -> Iterator[Finding]:
         yield from error.findings(facts)
 
 
-def trace_error(
-    event: Pass, roots: list, losses: list[Tensor], message: str, record: Record, lineage: Lineage
-) -> Iterator:
+def trace_error(event: Pass, roots: list, losses: list, message: str, record: Record, lineage: Lineage) -> Iterator:
     """Yield what can be known of an error only while the pass raises."""
     if IN_PLACE.search(message):
         yield trace_overwritten(event, roots, message, lineage)
@@ -74,20 +58,15 @@ def trace_error(
         yield trace_lost(event, losses, record, lineage)
 
 
-def _finding(kind: str, networks: tuple, told: dict, text: str, places: list, mistake: str, **more) -> Finding:
-    facts, places = tuple(told.items()), tuple(dict.fromkeys(places))
-    return Finding(kind, networks, text, places, told["cure"], facts, HEADLINES[kind], mistake, **more)
+def _finding(kind, networks, told: dict, text, places: list, mistake: str, why="", cure="", silent=False) -> Finding:
+    """Return a finding with the facts that are told, why it is so and the cure: those of the mistake, if not given."""
+    told |= {"why": why or load(mistake).why, "cure": cure or load(mistake).cure}
+    places = tuple(dict.fromkeys(place for place in places if place))
+    return Finding(kind, networks, text, places, told["cure"], tuple(told.items()), mistake, silent)
 
 
-def _seen(places: list[Place | None]) -> list[Place]:
-    return [place for place in places if place]
-
-
-def _lines(places: list[Place], other: str = "a line that was not seen") -> str:
-    return joined([*dict.fromkeys(map(str, places))][:3] or [other])
-
-
-# A tensor was changed in place.
+def _lines(places: list[Place | None], other: str = "a line that was not seen") -> str:
+    return joined([*dict.fromkeys(str(place) for place in places if place)][:3] or [other])
 
 
 @dataclass
@@ -117,16 +96,15 @@ class Overwritten:
             "tensor": joined([*dict.fromkeys(names or ["a tensor of its graph"])][:5]),
             "read by": _lines(self.readers, "the forward pass"),
             "written by": joined([*dict.fromkeys(map(str, self.writers))] or ["a line that was not seen"]),
-            "why": "the gradient is computed from the tensor as it was in the forward pass" + HIDDEN * self.hidden,
-            "cure": self.cure(facts),
         }
+        why = "the gradient is computed from the tensor as it was in the forward pass" + HIDDEN * self.hidden
         text = "{wanted by} needs {tensor} as {read by} found it; {written by} has changed it since.".format(**told)
         places = [*self.writers, *self.readers, self.event.place]
         accused = facts.networks_of(self.accounts or self.ahead)
         holders = [facts.optimizers[number] for number, held in facts.accounts_of.items() if self.accounts & {*held}]
         fused = any(group.get("fused") for holder in holders for group in holder.param_groups)
         mistake = ("fused-step" if fused else "data-edit") if self.hidden else ""
-        yield _finding("overwritten", accused, told, text, places, mistake, silent=self.hidden)
+        yield _finding("overwritten", accused, told, text, places, mistake, why, self.cure(facts), self.hidden)
 
     def cure(self, facts: Facts) -> str:
         """Return the cure that fits the culprit."""
@@ -168,24 +146,12 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
     return blame
 
 
-# A graph was freed.
-
-
-class Walk(NamedTuple):
-    """What a call of autograd goes through: its callers, the newest node of the graph, the nodes that it frees."""
-
-    event: Pass
-    callers: tuple
-    newest: int
-    frees: frozenset[int]
-
-
-def walk_of(event: Pass, roots: list, ends: list[Tensor], retain_graph: bool | None, create_graph: bool) -> Walk:
-    """Return what a call of autograd is about to go through."""
+def walk_of(event: Pass, roots: list, ends: list[Tensor], retain_graph: bool | None, create_graph: bool) -> tuple:
+    """Return of a call of autograd: itself, its callers, the newest node of its graph, and the nodes that it frees."""
     keeps = create_graph if retain_graph is None else retain_graph
     nodes = [] if keeps else nodes_between(roots, ends) if ends else nodes_of(roots)
     frees = frozenset(node._sequence_nr() for node in nodes if not hasattr(node, "variable"))
-    return Walk(event, current_callers(), max((node._sequence_nr() for node in roots), default=0), frees)
+    return event, current_callers(), max((node._sequence_nr() for node in roots), default=0), frees
 
 
 @dataclass
@@ -194,10 +160,9 @@ class Freed:
 
     event: Pass
     by: Pass
-    built: list[Place]  # where the newest node of the freed part was made
-    joined: list[Place]  # where a tensor of the freed part was used for the loss that raised
+    built: Place | None  # where the newest node of the freed part was made
+    used: list[Place | None]  # where a tensor of the freed part was used for the loss that raised
     cut: list[Place]  # where a `detach()` was on the way to that loss
-    again: bool  # whether all of that loss has gone backward before
     kept: bool  # whether the freed part is of an earlier iteration
     behind: set[int]  # the parameters behind the freed part
     ahead: set[int]  # all that either pass reaches
@@ -205,14 +170,13 @@ class Freed:
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield the finding, with the mistake that fits."""
         mistake, why, cure = self.explanation(facts)
-        told = {"wanted by": str(self.event.place), "built by": _lines(self.built), "freed by": str(self.by.place)}
-        extra = {"loss-kept-with-graph": ("used by", self.joined), "detached-fakes": ("cut off by", self.cut)}
+        told = {"wanted by": str(self.event.place), "built by": _lines([self.built]), "freed by": str(self.by.place)}
+        extra = {KEPT: ("used by", self.used), DETACHED: ("cut off by", self.cut)}
         label, lines = extra.get(mistake, ("", []))
         told |= {label: _lines(lines)} if lines else {}
-        told |= {"why": why or load(mistake).why, "cure": cure or load(mistake).cure}
         text = "{wanted by} needs the graph that {built by} built; {freed by} has freed it.".format(**told)
-        places = [*lines, self.by.place, *self.built, self.event.place]
-        yield _finding("freed", facts.networks_of(self.behind), told, text, places, mistake)
+        places = [*lines, self.by.place, self.built, self.event.place]
+        yield _finding("freed", facts.networks_of(self.behind), told, text, places, mistake, why, cure)
 
     def explanation(self, facts: Facts) -> tuple[str, str, str]:
         """Return the mistake, and why the graph is gone and the cure, if these are not the mistake's own."""
@@ -220,51 +184,46 @@ class Freed:
             return "penalty-frees-graph", "", ""
         if self.by.kind == "grad":
             cure = "`create_graph=True` in that call if its result goes into a loss; else `retain_graph=True`."
-            return "second-backward", "`autograd.grad()` frees the graph that it goes through", cure
-        if self.kept and not self.again:
-            return "loss-kept-with-graph", "", ""
+            return TWICE, "`autograd.grad()` frees the graph that it goes through", cure
+        if self.kept:
+            return KEPT, "", ""
         why = "`backward()` frees the graph that it goes through"
         here, moved = facts.networks_of(self.behind), set().union(*(p.reached for p in facts.record.passes))
-        ends = [
-            name
-            for name, numbers in facts.numbers.items()
-            if facts.is_fed_by(self.event, name) and facts.holders_of(name) and not numbers.keys() & moved
-        ]
+        unmoved = [name for name, numbers in facts.numbers.items() if not numbers.keys() & moved]
+        ends = [name for name in unmoved if facts.is_fed_by(self.event, name) and facts.holders_of(name)]
         if ends and here:
             why += f", and this one ends at what {joined(ends)} computed, which has no graph here"
             cure = f"If this loss is for {joined(ends)}, run {joined(here)} again on that output, without `detach()`"
-            return "detached-fakes", why, f"{cure}; if it is for {joined(here)}, {ONCE}."
-        if self.again:
-            cure = "Compute the loss anew before each `backward()`, or call that once."
-            return "second-backward", f"{why}, and all of this loss has gone backward before", cure
-        why += f": that of both losses, to {joined(here) or 'the same tensors'}"
+            return DETACHED, why, f"{cure}; if it is for {joined(here)}, {ONCE}."
+        why += f": that of both passes, to {joined(here) or 'the same tensors'}"
         holders = [number for number, held in facts.accounts_of.items() if self.ahead & {*held}]
         if len(holders) < 2 or not here:
-            return "second-backward", why, f"{ONCE}; or `retain_graph=True` in the first pass."
-        judges = [a for a in here for b in here if a != b and facts.leads_through(self.event, a, b)]
+            return TWICE, why, f"{ONCE}; or `retain_graph=True` in the first pass."
+        judges = [a for a in here if any(a != b and facts.leads_through(self.event, a, b) for b in here)]
         first = joined([name for name in here if name not in judges] or here)
         cure = f"`detach()` what {first} computed, in the loss that is not for {first}"
-        cure += f", and run {joined([*dict.fromkeys(judges)])} once for each loss" if judges else ""
-        return "second-backward", why, f"{cure}; if both are for {first}, {ONCE}."
+        cure += f", and run {joined(judges)} once for each loss" if judges else ""
+        return TWICE, why, f"{cure}; if both are for {first}, {ONCE}."
 
 
-def trace_freed(event: Pass, roots: list, losses: list[Tensor], record: Record, lineage: Lineage) -> Iterator[Freed]:
+def trace_freed(event: Pass, roots: list, losses: list, record: Record, lineage: Lineage) -> Iterator[Freed]:
     """Yield what is known of the pass that freed a graph, if it was seen."""
-    *before, this = record.walks
+    *before, (_, callers, *_) = record.walks
     nodes = {node._sequence_nr(): node for node in nodes_of(roots)}
-    for walk in reversed(before):
-        freed = [number for number in walk.frees & nodes.keys() if _is_freed(nodes[number])]
-        if freed:
-            below = {n: {child._sequence_nr() for child, _ in nodes[n].next_functions if child} for n in nodes}
-            joints = [number for number in nodes if number not in walk.frees and below[number] & walk.frees]
-            built, *used = [lineage.line_of(nodes[number]) for number in (max(freed), *sorted(joints))]
-            cut = [place for how, place in _cuts(losses, lineage) if how == DETACH]
-            again = all(node._sequence_nr() in walk.frees for node in roots)
-            kept = any(old.callers == this.callers and max(freed) <= old.newest for old in before)
-            behind = lineage.reach([nodes[number] for number in freed])[0]
-            ahead = lineage.reach(roots)[0] | walk.event.reached
-            yield Freed(event, walk.event, _seen([built]), _seen(used), cut, again, kept, behind, ahead)
-            return
+    for earlier, _, newest, frees in reversed(before):
+        if not (freed := [number for number in frees & nodes.keys() if _is_freed(nodes[number])]):
+            continue
+        new = [nodes[number] for number in sorted(nodes.keys() - frees)]
+        used = [node for node in new if any(n and n._sequence_nr() in frees for n, _ in node.next_functions)]
+        built, line = lineage.line_of(nodes[max(freed)]), lineage.line(nodes[max(freed)])
+        # The freed part is older than an earlier pass of this line, and its own line has run again since.
+        kept = any(max(freed) <= old_newest for _, old, old_newest, _ in before if old == callers)
+        kept &= any(number > newest and lines[0] == line for number, lines in lineage.lines.items())
+        kept &= not all(node._sequence_nr() in frees for node in roots)  # else it is this very loss
+        cut = [place for mistake, place in _past(losses, lineage)[1] if mistake == DETACHED]
+        behind, ahead = lineage.reach([nodes[number] for number in freed])[0], lineage.reach(roots)[0] | earlier.reached
+        yield Freed(event, earlier, built, [*map(lineage.line_of, used)], cut, kept, behind, ahead)
+        return
 
 
 def _is_freed(node) -> bool:
@@ -278,80 +237,59 @@ def _is_freed(node) -> bool:
     return False
 
 
-# A loss has no graph.
-
-
 @dataclass
 class Lost:
     """What is known of an error "does not require grad and does not have a grad_fn"."""
 
     event: Pass
     forwards: list[Forward]  # that the loss was computed by, without their parts
-    gradients: list[Place]  # of autograd.grad, without a graph, likewise
-    cuts: list[tuple[str, Place]]  # what cut something that it was computed from off its graph, and where
+    cuts: list[tuple[str, Place]]  # what cut something behind it off its graph: the mistake, the place
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield the finding, if a cause was seen."""
-        forwards = [forward for forward in self.forwards if ids_of(forward.module()) & facts.held] or self.forwards
-        last = forwards[-1] if forwards else None  # the network next to the loss
-        cuts = [cut for cut in self.cuts if cut[0] in CUTS]
-        if last and last.frozen and not (last.blind or last.graph):
-            mistake, places, told = self.frozen(facts, forwards)
-        elif last and last.blind:
-            mistake, places = "no-graph", [forward.place for forward in forwards if forward.blind]
-            told = {"run blind by": _lines(places)}
-        elif self.gradients:
-            mistake, places = "penalty-without-graph", self.gradients
-            told = {"taken by": _lines(places)}
+        forwards = [forward for forward in self.forwards if forward.reached & facts.owned] or self.forwards
+        blind = [forward.place for forward in forwards if forward.blind]
+        frozen = [forward for forward in forwards if forward.frozen and not (forward.blind or forward.graph)]
+        cuts = [cut for cut in self.cuts if cut[0] != "loss-rebuilt"] or ([] if forwards else self.cuts)
+        told, why, cure = {"wanted by": str(self.event.place)}, "", ""
+        if frozen and frozen[-1] is forwards[-1]:  # the network next to the loss
+            numbers = set().union(*(forward.reached for forward in frozen))
+            lines = [facts.record.frozen.get(number) for number in sorted(numbers)]
+            used, names = [forward.place for forward in frozen], joined(facts.networks_of(numbers))
+            mistake, places = "all-frozen", [*lines, *used]
+            told |= {"frozen by": _lines(lines), "used by": _lines(used)}
+            why = f"no parameter of {names} required a gradient when it was used"
+            cure = f"If this loss is for {names}, call `requires_grad_(True)` before that."
+            others = set().union(*(forward.reached for forward in forwards if not forward.frozen))
+            if rest := joined(facts.networks_of(others)):
+                told["cut off by"] = _lines([place for name, place in cuts if name == DETACHED] or blind)
+                why += f", and what {rest} computed came without its graph"
+                cure += f" If it is for {rest}, take away what cuts it off."
+        elif forwards and forwards[-1].blind:
+            mistake, places = "no-graph", blind[::-1]
+            told["under no_grad"] = _lines(blind)
         elif cuts:
-            mistake, places = CUTS[cuts[-1][0]], [place for how, place in cuts if how == cuts[-1][0]]
-            told = {"cut off by": f"{cuts[-1][0]} at {_lines(places)}"}
-        elif self.cuts and not forwards:
-            mistake, places = "loss-rebuilt", [place for _, place in self.cuts]
-            told = {"made anew by": _lines(places)}
+            mistake, places = cuts[-1][0], [place for name, place in cuts if name == cuts[-1][0]]
+            told["cut off by"] = _lines(places)
         else:
             return
-        told = {"wanted by": str(self.event.place)} | told
-        told |= {"why": told.get("why") or load(mistake).why, "cure": told.get("cure") or load(mistake).cure}
-        text = f"{self.event.place} has no graph to go through. {told['why']}"
-        yield _finding("dead", (), told, text, [*places, self.event.place], mistake)
-
-    def frozen(self, facts: Facts, forwards: list[Forward]) -> tuple[str, list[Place], dict[str, str]]:
-        """Return what is told of networks that were frozen when they ran."""
-        frozen = [forward for forward in forwards if forward.frozen and not (forward.blind or forward.graph)]
-        names, lines = _names(facts, frozen), []
-        for forward in frozen:
-            numbers = facts.record.numbers_of(nn.Module.parameters(forward.module()))
-            lines += _seen([facts.record.frozen.get(number) for number in sorted(numbers)])
-        places = [forward.place for forward in frozen]
-        told = {"frozen by": _lines(lines), "run frozen by": _lines(places)}
-        why = f"no parameter of {names} required a gradient"
-        cure = f"If this loss is for {names}, call `requires_grad_(True)` before that forward pass"
-        if others := _names(facts, [forward for forward in forwards if not forward.frozen]):
-            cuts = [place for how, place in self.cuts if how == DETACH]
-            told["cut off by"] = _lines(cuts or [forward.place for forward in forwards if forward.blind])
-            why += f", and what {others} computed had no graph"
-            cure += f"; if it is for {others}, take away what cuts it off"
-        return "all-frozen", [*lines, *places], told | {"why": f"{why}.", "cure": f"{cure}."}
+        text = f"the loss of {self.event.place} has no graph."
+        yield _finding("dead", (), told, text, [*places, self.event.place], mistake, why, cure)
 
 
-def _names(facts: Facts, forwards: list[Forward]) -> str:
-    modules = [forward.module() for forward in forwards]
-    known = [facts.networks_of(facts.record.numbers_of(nn.Module.parameters(module))) for module in modules]
-    pairs = zip(known, modules, strict=True)
-    return joined([*dict.fromkeys(name for names, module in pairs for name in names or [type(module).__name__])])
-
-
-def trace_lost(event: Pass, losses: list[Tensor], record: Record, lineage: Lineage) -> Lost:
+def trace_lost(event: Pass, losses: list, record: Record, lineage: Lineage) -> Lost:
     """Return what is known of how a loss without a graph was computed."""
-    past = [thing for loss in losses for thing in lineage.memory_of(loss).past.values()]
-    forwards = [forward for forward in record.forwards if any(forward is thing for thing in past)]
-    forwards = [forward for forward in forwards if (module := forward.module()) is not None and ids_of(module)]
+    numbers, cuts = _past(losses, lineage)
+    forwards = [record.forwards[number] for number in numbers]
+    for forward in forwards:
+        forward.reached = (
+            set() if (module := forward.module()) is None else record.numbers_of(nn.Module.parameters(module))
+        )
     parts = {id(part) for forward in forwards for part in forward.parts}
-    gradients = [thing.place for thing in past if isinstance(thing, Pass) and not thing.create_graph]
-    return Lost(event, [f for f in forwards if id(f) not in parts], gradients, _cuts(losses, lineage))
+    return Lost(event, [f for f in forwards if f.reached and id(f) not in parts], cuts)
 
 
-def _cuts(losses: list[Tensor], lineage: Lineage) -> list[tuple[str, Place]]:
-    past = (thing for loss in losses for thing in lineage.memory_of(loss).past.values())
-    return [(thing[0], expression_place(*thing[1])) for thing in past if isinstance(thing, tuple)]
+def _past(losses: list[Tensor], lineage: Lineage) -> tuple[list[int], list[tuple[str, Place]]]:
+    """Return the forward passes behind losses, by number, and what cut something off its graph: mistake and place."""
+    past = [thing for loss in losses for thing in lineage.memory_of(loss).past]
+    return sorted(thing for thing in past if type(thing) is int), [thing for thing in past if type(thing) is tuple]

@@ -2,6 +2,7 @@
 
 No public report of it was found."""
 # expects: error dead at "d_loss = torch.tensor("
+# expects: question unused at "losses = ["
 # expects: mistake loss-rebuilt at "d_loss.backward()"
 
 import torch

@@ -2,7 +2,7 @@
 
 No public report of it was found."""
 # expects: error freed at "slope = torch.autograd.grad("
-# expects: mistake second-backward at "g_loss.backward()"
+# expects: mistake second-backward at "g_loss.backward("
 
 import torch
 from torch import nn
