@@ -17,11 +17,6 @@ from gradient_audit.private import missing_parts
 from gradient_audit.record import Event, Term
 from gradient_audit.watch import MOST_PASSES, Limit, Watcher
 
-HEADLINES = {  # of what raised
-    "overwritten": "a backward pass needs a tensor as it was before it was changed in place.",
-    "freed": "a backward pass needs a graph that an earlier pass has freed.",
-    "dead": "a backward pass was called on a loss without a graph.",
-}
 LEGEND = {
     "used": "an optimizer stepped on the gradient",
     "wasted": "the gradient was cleared, or left over without a step",
@@ -139,7 +134,7 @@ class GradientAudit:
         if first.facts:
             width = max(len(label) for label, _ in first.facts)
             facts = "".join(f"\n- {label:<{width}}  {fact}" for label, fact in first.facts)
-            return f"{opening} {HEADLINES[first.kind]}\n{facts}"
+            return f"{opening} {first.text}\n{facts}"
         at = "".join(f" ({line})" for line in first.lines[:1] if line not in first.text)
         return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure}"
 

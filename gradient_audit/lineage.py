@@ -86,10 +86,12 @@ class Lineage:
         elif sources and type(result) in PLAIN:
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
             memory.line, memory.origins = here, origins.union(*(origin.origins for origin in origins))
-        past = {thing: None for tensor in tensors for thing in self.memory_of(tensor).past}
+        past = {thing: None for tensor in tensors if type(tensor) is Tensor for thing in self.memory_of(tensor).past}
         if cut := self.cut(function, tensors, result, here):
             past[cut, expression_place(*here)] = None
-        self.pass_on(result, past)
+        weights = {self.memory_of(tensor) for tensor in tensors if type(tensor) is nn.Parameter}  # not their views
+        for memory in {*map(self.memory_of, _plain_tensors(result))} - weights if past else ():
+            memory.past |= past
         written = [tensor for tensor in _plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             place, name = expression_place(*here), function.overloadpacket.__name__

@@ -98,7 +98,7 @@ class Overwritten:
             "written by": joined([*dict.fromkeys(map(str, self.writers))] or ["a line that was not seen"]),
         }
         why = "the gradient is computed from the tensor as it was in the forward pass" + HIDDEN * self.hidden
-        text = "{wanted by} needs {tensor} as {read by} found it; {written by} has changed it since.".format(**told)
+        text = "a backward pass needs a tensor as it was before it was changed in place."
         places = [*self.writers, *self.readers, self.event.place]
         accused = facts.networks_of(self.accounts or self.ahead)
         holders = [facts.optimizers[number] for number, held in facts.accounts_of.items() if self.accounts & {*held}]
@@ -123,7 +123,7 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
     Raises AttributeError for nodes that keep tensors elsewhere.
     """
     now, expected = map(int, IN_PLACE.search(message).groups())
-    blame = Overwritten(event)
+    blame = Overwritten(event, ahead=lineage.reach(roots)[0])
     for node in sorted(nodes_of(roots), key=lambda node: -node._sequence_nr()):
         for tensor in changed_saved_tensors(node, message):
             storage, memory = storage_of(tensor), lineage.memory_of(tensor)
@@ -142,7 +142,6 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
             writes = [w for w in lineage.writes if w.memory is memory and expected <= w.version < now]
             blame.writers += [write.place for write in writes]
             blame.operations |= {write.name for write in writes} - {""}
-    blame.ahead = lineage.reach(roots)[0]
     return blame
 
 
@@ -171,23 +170,20 @@ class Freed:
         """Yield the finding, with the mistake that fits."""
         mistake, why, cure = self.explanation(facts)
         told = {"wanted by": str(self.event.place), "built by": _lines([self.built]), "freed by": str(self.by.place)}
-        extra = {KEPT: ("used by", self.used), DETACHED: ("cut off by", self.cut)}
-        label, lines = extra.get(mistake, ("", []))
-        told |= {label: _lines(lines)} if lines else {}
-        text = "{wanted by} needs the graph that {built by} built; {freed by} has freed it.".format(**told)
+        lines = self.used if mistake == KEPT else self.cut if mistake == DETACHED else []
+        told |= {"used by" if mistake == KEPT else "cut off by": _lines(lines)} if lines else {}
+        text = "a backward pass needs a graph that an earlier pass has freed."
         places = [*lines, self.by.place, self.built, self.event.place]
         yield _finding("freed", facts.networks_of(self.behind), told, text, places, mistake, why, cure)
 
     def explanation(self, facts: Facts) -> tuple[str, str, str]:
         """Return the mistake, and why the graph is gone and the cure, if these are not the mistake's own."""
-        if self.by.kind == "grad" and self.by.create_graph:
-            return "penalty-frees-graph", "", ""
+        why = f"`{'autograd.grad' if self.by.kind == 'grad' else 'backward'}()` frees the graph that it goes through"
         if self.by.kind == "grad":
             cure = "`create_graph=True` in that call if its result goes into a loss; else `retain_graph=True`."
-            return TWICE, "`autograd.grad()` frees the graph that it goes through", cure
+            return ("penalty-frees-graph", "", "") if self.by.create_graph else (TWICE, why, cure)
         if self.kept:
             return KEPT, "", ""
-        why = "`backward()` frees the graph that it goes through"
         here, moved = facts.networks_of(self.behind), set().union(*(p.reached for p in facts.record.passes))
         unmoved = [name for name, numbers in facts.numbers.items() if not numbers.keys() & moved]
         ends = [name for name in unmoved if facts.is_fed_by(self.event, name) and facts.holders_of(name)]
@@ -198,7 +194,7 @@ class Freed:
         why += f": that of both passes, to {joined(here) or 'the same tensors'}"
         holders = [number for number, held in facts.accounts_of.items() if self.ahead & {*held}]
         if len(holders) < 2 or not here:
-            return TWICE, why, f"{ONCE}; or `retain_graph=True` in the first pass."
+            return TWICE, why, f"{ONCE}; or compute it anew for each pass, or `retain_graph=True` in the first."
         judges = [a for a in here if any(a != b and facts.leads_through(self.event, a, b) for b in here)]
         first = joined([name for name in here if name not in judges] or here)
         cure = f"`detach()` what {first} computed, in the loss that is not for {first}"
@@ -215,7 +211,8 @@ def trace_freed(event: Pass, roots: list, losses: list, record: Record, lineage:
             continue
         new = [nodes[number] for number in sorted(nodes.keys() - frees)]
         used = [node for node in new if any(n and n._sequence_nr() in frees for n, _ in node.next_functions)]
-        built, line = lineage.line_of(nodes[max(freed)]), lineage.line(nodes[max(freed)])
+        node = next((nodes[n] for n in sorted(freed, reverse=True) if lineage.line(nodes[n])), nodes[max(freed)])
+        built, line = lineage.line_of(node), lineage.line(node)
         # The freed part is older than an earlier pass of this line, and its own line has run again since.
         kept = any(max(freed) <= old_newest for _, old, old_newest, _ in before if old == callers)
         kept &= any(number > newest and lines[0] == line for number, lines in lineage.lines.items())
@@ -244,6 +241,7 @@ class Lost:
     event: Pass
     forwards: list[Forward]  # that the loss was computed by, without their parts
     cuts: list[tuple[str, Place]]  # what cut something behind it off its graph: the mistake, the place
+    frozen: set[int]  # parameters, now
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield the finding, if a cause was seen."""
@@ -252,28 +250,28 @@ class Lost:
         frozen = [forward for forward in forwards if forward.frozen and not (forward.blind or forward.graph)]
         cuts = [cut for cut in self.cuts if cut[0] != "loss-rebuilt"] or ([] if forwards else self.cuts)
         told, why, cure = {"wanted by": str(self.event.place)}, "", ""
-        if frozen and frozen[-1] is forwards[-1]:  # the network next to the loss
-            numbers = set().union(*(forward.reached for forward in frozen))
+        numbers = set().union(*(forward.reached for forward in frozen))
+        if not (forwards or cuts):  # nothing was seen: what is trained and frozen now
+            numbers = {n for ids in facts.numbers.values() if ids.keys() <= self.frozen & facts.owned for n in ids}
+        if numbers and (not forwards or forwards[-1] in frozen):  # the network next to the loss
             lines = [facts.record.frozen.get(number) for number in sorted(numbers)]
             used, names = [forward.place for forward in frozen], joined(facts.networks_of(numbers))
             mistake, places = "all-frozen", [*lines, *used]
             told |= {"frozen by": _lines(lines), "used by": _lines(used)}
-            why = f"no parameter of {names} required a gradient when it was used"
+            why = f"no parameter of {names} required a gradient"
             cure = f"If this loss is for {names}, call `requires_grad_(True)` before that."
-            others = set().union(*(forward.reached for forward in forwards if not forward.frozen))
-            if rest := joined(facts.networks_of(others)):
+            if rest := joined(facts.networks_of(set().union(*(f.reached for f in forwards if not f.frozen)))):
                 told["cut off by"] = _lines([place for name, place in cuts if name == DETACHED] or blind)
                 why += f", and what {rest} computed came without its graph"
                 cure += f" If it is for {rest}, take away what cuts it off."
         elif forwards and forwards[-1].blind:
-            mistake, places = "no-graph", blind[::-1]
-            told["under no_grad"] = _lines(blind)
+            mistake, places, told["under no_grad"] = "no-graph", blind[::-1], _lines(blind)
         elif cuts:
             mistake, places = cuts[-1][0], [place for name, place in cuts if name == cuts[-1][0]]
             told["cut off by"] = _lines(places)
         else:
             return
-        text = f"the loss of {self.event.place} has no graph."
+        text = "a backward pass was called on a loss without a graph."
         yield _finding("dead", (), told, text, [*places, self.event.place], mistake, why, cure)
 
 
@@ -286,7 +284,8 @@ def trace_lost(event: Pass, losses: list, record: Record, lineage: Lineage) -> L
             set() if (module := forward.module()) is None else record.numbers_of(nn.Module.parameters(module))
         )
     parts = {id(part) for forward in forwards for part in forward.parts}
-    return Lost(event, [f for f in forwards if f.reached and id(f) not in parts], cuts)
+    frozen = {a.number for a in record.accounts.values() if not getattr(a.parameter(), "requires_grad", True)}
+    return Lost(event, [f for f in forwards if f.reached and id(f) not in parts], cuts, frozen)
 
 
 def _past(losses: list[Tensor], lineage: Lineage) -> tuple[list[int], list[tuple[str, Place]]]:
