@@ -149,7 +149,7 @@ def walk_of(event: Pass, roots: list, ends: list[Tensor], retain_graph: bool | N
     """Return of a call of autograd: itself, its callers, the newest node of its graph, and the nodes that it frees."""
     keeps = create_graph if retain_graph is None else retain_graph
     nodes = [] if keeps else nodes_between(roots, ends) if ends else nodes_of(roots)
-    frees = frozenset(node._sequence_nr() for node in nodes if not hasattr(node, "variable"))
+    frees = frozenset(node._sequence_nr() for node in nodes) - {2**64 - 1}  # that of every leaf
     return event, current_callers(), max((node._sequence_nr() for node in roots), default=0), frees
 
 
