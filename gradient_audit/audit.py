@@ -135,7 +135,7 @@ class GradientAudit:
         if first.facts:
             width = max(len(label) for label, _ in first.facts)
             facts = "".join(f"\n- {label:<{width}}  {fact}" for label, fact in first.facts)
-            return f"{opening} a backward pass needs a tensor as it was before it was changed in place.\n{facts}"
+            return f"{opening} {first.text}\n{facts}"
         at = "".join(f" ({line})" for line in first.lines[:1] if line not in first.text)
         return f"{opening} {first.text.rstrip('.')}{at}. Cure: {first.cure} {self.not_run}".rstrip()
 

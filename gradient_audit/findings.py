@@ -33,6 +33,7 @@ KINDS = {
         ("penalty-without-graph", "penalty-on-frozen", "loss-made-leaf"),
     ),
     "overwritten": Kind("error", "", ("step-between-backwards", "fused-step", "edit-after-use", "inplace-activation")),
+    "freed": Kind("error", "", ("second-backward", "detached-fakes", "loss-kept-with-graph", "penalty-frees-graph")),
     "unreached": Kind(
         "error",
         "See whether `detach()` or `no_grad()` cuts them off, whether `zero_grad()` comes between `backward()` and "
@@ -70,23 +71,7 @@ SEVERITIES = ("error", "question", "waste")
 class Finding:
     """Something wrong, doubtful or wasteful: its kind, the networks, what happens, the places, the cure.
 
-    Errors: the weights are, or soon will be, others than those meant.
-    `mixed`: an optimizer stepped on the sum of several passes, one of which also moved another player (the networks
-    under other optimizers), or on that one alone. `stale`: it stepped again on gradients that it had stepped on.
-    `twice`: two optimizers stepped on one gradient, or one that holds a parameter twice. `idle`: an optimizer never
-    stepped though its parameters got gradients and others stepped (a question where it might step later). `dead`: a
-    term of a loss reaches no parameter that its pass moved. `overwritten`: a backward pass needed a tensor that had
-    been changed since its forward pass. `unreached`: the optimizer of a parameter never found a gradient for it.
-    `clipped`: no step used what was clipped. `scaled`: it was clipped before GradScaler unscaled it. `nan`: a step used
-    a gradient that is NaN. `ownerless`: no optimizer holds a parameter.
-    Questions: `meant?`: one pass moved networks of two players. `unused`: a number was computed with a graph that no
-    backward pass came through. `reused`: an optimizer stepped on a gradient that had been used by hand, and on another.
-    `shared`: an optimizer holds two networks, of which another one holds one. `renewed`: it was made anew, and its
-    state was lost. `unaveraged`: a DistributedDataParallel got gradients without its forward pass.
-    Waste: `wasted`: gradients that no optimizer used. `unfrozen`: the same of a network, or of its first layers,
-    without an optimizer. `kept`: graphs of earlier iterations are still alive. `retained`: `retain_graph=True` that no
-    later pass needed. `late`: a network frozen after its forward pass. `graph`: a graph was built for nothing; or a
-    parameter was written to with a graph.
+    docs/mistakes.md of the repository explains the kinds.
     """
 
     kind: str
@@ -94,7 +79,8 @@ class Finding:
     text: str
     places: tuple[Place, ...]
     cure: str
-    facts: tuple[tuple[str, str], ...] = ()  # of `overwritten`: what is wanted, who wrote it, and so on
+    facts: tuple[tuple[str, str], ...] = ()  # of what the script raised: what is wanted, who wrote it, and so on
+    mistake: str = ""  # likewise: which it is, if more is known than the message tells
     silent: bool = False  # of `overwritten`: PyTorch alone gives no error
     doubtful: bool = False  # a question, though its kind is an error
 
@@ -116,7 +102,7 @@ class Finding:
 
     def __str__(self) -> str:
         at = f" [{', '.join(self.lines)}]" if self.lines else ""
-        names = ", ".join(f"`{name}`" for name in KINDS[self.kind].mistakes)
+        names = ", ".join(f"`{name}`" for name in ([self.mistake] if self.mistake else KINDS[self.kind].mistakes))
         alike = f" Mistakes like it: {names}." if names else ""
         return f"**{self.kind}** ({self.severity}): {self.text}{at} {self.cure}{alike}"
 

@@ -70,15 +70,19 @@ def leaves_of(roots: Iterable) -> list[Tensor]:
     return [node.variable for node in nodes_of(roots) if hasattr(node, "variable")]
 
 
-def leaves_between(roots: Iterable, ends: list[Tensor]) -> list[Tensor]:
-    """Return the leaves that the nodes on the way from the roots to the ends use, ends among them."""
+def nodes_between(roots: Iterable, ends: list[Tensor]) -> list:
+    """Return the nodes on the way from the roots to the ends."""
     parents = defaultdict(list)
     for node in nodes_of(roots):
         for child, _ in node.next_functions:
             parents[child].append(node)
     found = [n for n in parents if n and any(n is end.grad_fn or getattr(n, "variable", None) is end for end in ends)]
-    ways = nodes_of([parent for node in found for parent in parents[node]], parents.__getitem__)
-    uses = (child for node in ways for child, _ in node.next_functions)
+    return [*nodes_of([parent for node in found for parent in parents[node]], parents.__getitem__)]
+
+
+def leaves_between(roots: Iterable, ends: list[Tensor]) -> list[Tensor]:
+    """Return the leaves that the nodes on the way from the roots to the ends use, ends among them."""
+    uses = (child for node in nodes_between(roots, ends) for child, _ in node.next_functions)
     return [child.variable for child in uses if hasattr(child, "variable")]
 
 

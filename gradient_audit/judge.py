@@ -9,7 +9,7 @@ from gradient_audit.coverage import not_run
 from gradient_audit.edits import edited_gradients
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
-from gradient_audit.overwritten import overwritten_tensors
+from gradient_audit.mistakes.raised import raised_errors
 from gradient_audit.owners import owners, plain_leaves, shared_networks
 from gradient_audit.players import mixed_players
 from gradient_audit.record import Record
@@ -34,12 +34,12 @@ QUESTIONS = (
     kept_graphs,
     retained_graphs,
     late_freezing,
-    overwritten_tensors,
+    raised_errors,
 )
 
 
 def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True) -> list[Finding]:
-    """Fill in the cells of the record's events and terms, and return the findings, errors first.
+    """Fill in the cells of the record's events and terms, and return the findings: what raised, errors, the others.
 
     networks: by name. ended: whether nothing is to follow.
     """
@@ -50,4 +50,4 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
         alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
-    return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), [*KINDS].index(f.kind)))
+    return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), not f.facts, [*KINDS].index(f.kind)))

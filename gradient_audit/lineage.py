@@ -49,6 +49,7 @@ class Memory:
     origins: set["Memory"] = field(default_factory=set)  # likewise: from what
     reader: weakref.ref = lambda: None  # the tensor that a graph read last
     raised: bool = False  # the audit has raised its version in place of a write
+    past: dict = field(default_factory=dict)  # behind it: forward passes, by number, and (mistake that cut, place)
 
 
 class Lineage:
@@ -91,6 +92,12 @@ class Lineage:
         elif sources and type(result) in PLAIN:
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
             memory.line, memory.origins = here, origins.union(*(origin.origins for origin in origins))
+        past = {thing: None for tensor in tensors if type(tensor) is Tensor for thing in self.memory_of(tensor).past}
+        if cut := self.cut(function, tensors, result, here):
+            past[cut, expression_place(*here)] = None
+        weights = {self.memory_of(tensor) for tensor in tensors if type(tensor) is nn.Parameter}  # not their views
+        for memory in {*map(self.memory_of, _plain_tensors(result))} - weights if past else ():
+            memory.past |= past
         written = [tensor for tensor in _plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             place, name = expression_place(*here), function.overloadpacket.__name__
@@ -112,6 +119,20 @@ class Lineage:
         if apart and start <= written.data_ptr() < start + tensor.nbytes:
             increment_version(tensor)
             memory.raised = True
+
+    def cut(self, function: object, tensors: list[Tensor], result: object, here: tuple) -> str:
+        """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""
+        if not any(tensor.requires_grad for tensor in tensors):
+            return (
+                "loss-rebuilt" if function is torch.ops.aten.lift_fresh.default else ""
+            )  # torch.tensor(), from_numpy()
+        if not torch.is_grad_enabled():
+            return "no-graph"
+        if function is torch.ops.aten.detach.default:  # autograd itself detaches the result that an operation saves
+            made = tensors[0].grad_fn and self.line(tensors[0].grad_fn)
+            return "" if made == here else "detached-fakes"
+        smooth = any(tensor.is_floating_point() or tensor.is_complex() for tensor in _plain_tensors(result))
+        return "" if smooth else "step-function"
 
     def memory_of(self, tensor: Tensor) -> Memory:
         """Return what is known of the tensor's storage; nothing, if it has none."""
@@ -149,6 +170,10 @@ class Lineage:
                     own &= ~of_kind(FORWARD, own)
                 sources |= own
         return sources
+
+    def pass_on(self, value: object, past: dict) -> None:
+        for tensor in _plain_tensors(value) if past else ():
+            self.memory_of(tensor).past |= past
 
     def derive(self, value: object, sources: int) -> None:
         for tensor in _plain_tensors(value) if sources else ():

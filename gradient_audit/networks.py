@@ -149,6 +149,7 @@ class FoundNetworks(Networks):
                 chosen.add(key)
         for part in (parts[key] for key in parts if key in chosen):
             name = self.names.get(part._parameters["itself"] if is_leaf(part) else part, type(part).__name__)
+            name = "tensor" if name == "Module" else name
             while name in self.networks:
                 name += "'"
             self.networks[name] = part

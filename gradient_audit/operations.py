@@ -98,9 +98,12 @@ class Details(_python_dispatch.TorchDispatchMode):
         is_network = len(self.forwards) < 3 and any(True for _ in nn.Module.parameters(module))
         if not tried and (is_network or not self.forwards):
             event = Forward("forward", current_place(), module=weakref.ref(module), parts=parts)
+            event.blind = not torch.is_grad_enabled()
+            event.frozen = not any(parameter.requires_grad for parameter in nn.Module.parameters(module))
             self.follow_graph(event, output)
             self.record.events.append(event)
             event.values = {*numbers_in(PARAMETER, self.lineage.sources_of(output))}
+            self.lineage.pass_on(output, {len(self.record.forwards): None})
             self.lineage.derive(output, bit(FORWARD, len(self.record.forwards)))
             self.record.forwards.append(event)
             parts = [*parts, event]

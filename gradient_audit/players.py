@@ -7,6 +7,7 @@ from itertools import permutations
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import united
+from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
 from gradient_audit.record import Pass
 
@@ -44,7 +45,8 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         yield finding("meant?" if same else "mixed", (made, judge), text, [place])
     for p, groups in zip(passes, crossed, strict=True):
         for group in groups if p.place not in told else ():
-            meant[tuple(group)].append(p.place)
+            if not any(is_leaf(facts.networks[name]) for name in group):  # a table beside its model, as a rule
+                meant[tuple(group)].append(p.place)
     for networks, places in meant.items():
         text = "one `backward()` wrote gradients into {}, which have different optimizers, and both stepped on them."
         yield finding("meant?", networks, text, places)

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from gradient_audit.graph import storage_of
+from gradient_audit.mistakes.raised import trace_overwritten
 from gradient_audit.operations import Details
-from gradient_audit.overwritten import trace_overwritten
 from gradient_audit.record import Pass, Record
 
 OPERATIONS = "forward passes, the terms of a loss and the lines of operations"

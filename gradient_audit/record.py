@@ -64,6 +64,8 @@ class Forward(Built):
     values: set[int] = field(default_factory=set, repr=False)  # parameters behind its output, with a graph or without
     directions: dict[int, float] = field(default_factory=dict, repr=False)  # by pass: of the gradient of the output
     in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass
+    blind: bool = False  # whether it ran under no_grad()
+    frozen: bool = False  # whether no parameter of the module required a gradient
 
 
 @dataclass
@@ -72,8 +74,9 @@ class Pass(Built):
 
     raised: bool = False
     create_graph: bool = False
-    retains: bool = False  # whether it keeps its graph for another pass
-    nodes: set[int] = field(default_factory=set, repr=False)  # of its graph, by sequence number
+    keeps: bool = False  # whether it keeps its graph for another pass
+    nodes: set[int] = field(default_factory=set, repr=False)  # that it goes through, by sequence number
+    newest: int = 0  # of the nodes of its graph
     late: set[int] = field(default_factory=set, repr=False)  # parameters frozen since the forward pass
     number: int | None = None  # among the passes; of autograd.grad if its result became a .grad
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # optimizer: parameters
@@ -143,21 +146,6 @@ class Write:
 
 
 @dataclass
-class Overwritten:
-    """What is known of an error "modified by an inplace operation"."""
-
-    event: Pass
-    storages: dict[object, str] = field(default_factory=dict)  # of the tensors that fit, each with a description
-    accounts: set[int] = field(default_factory=set)  # of the parameters among them
-    readers: list[Place] = field(default_factory=list)
-    writers: list[Place] = field(default_factory=list)
-    operations: set[str] = field(default_factory=set)  # in place; none if optimizers alone have written
-    behind: set[int] = field(default_factory=set)  # the parameters to which the gradient goes through these tensors
-    ahead: set[int] = field(default_factory=set)  # all that the pass reaches
-    hidden: bool = False  # whether PyTorch alone gives no error
-
-
-@dataclass
 class Record:
     """Everything that happened."""
 
@@ -169,7 +157,8 @@ class Record:
     optimizers: dict[int, Optimizer] = field(default_factory=dict)  # by number: the newest that was known by it
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
     bare: dict[int, list] = field(default_factory=dict)  # plain leaf: optimizer, shape, sum of values, never changed
-    overwritten: list[Overwritten] = field(default_factory=list)
+    errors: list = field(default_factory=list)  # of autograd: what `mistakes.raised` knows of each
+    frozen: dict[int, Place | None] = field(default_factory=dict)  # by account: the `requires_grad_(False)` of a module
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
     closed: bool = False  # whether the hooks record nothing more

@@ -8,7 +8,6 @@ import os
 import re
 import runpy
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +15,9 @@ from types import ModuleType
 
 from torch.optim.optimizer import Optimizer
 
-from gradient_audit import mistakes
 from gradient_audit.audit import GradientAudit
 from gradient_audit.graph import parameters_of
+from gradient_audit.mistakes.raised import explain, traceback_of_script
 from gradient_audit.networks import FoundNetworks
 from gradient_audit.places import PACKAGE
 from gradient_audit.watch import Watcher
@@ -111,7 +110,7 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
         if os.getpid() != process:
             raise
         if not limit.stops and (not isinstance(raised, SystemExit) or raised.code):
-            trace = _traceback_of_script(raised)
+            trace = traceback_of_script(raised)
             raising = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
     finally:
         os._exit = end_process
@@ -157,18 +156,5 @@ def report_of(audit: GradientAudit, ending: str, trace: str) -> str:
     """Return the report on a script as Markdown: the answer first."""
     if not trace:
         return f"{audit}\n\n{ending}" + NOTHING_RAN * (audit.saw_nothing and not audit.failure)
-    blamed = next((finding for finding in audit.findings if finding.facts), None)
-    answer = [audit.verdict] if blamed else []
-    for mistake in [mistakes.load("fused-step")] if blamed and blamed.silent else mistakes.match(trace)[:1]:
-        rest = "." if blamed else f": {mistake.title} {mistake.cure}"  # a finding's own cure fits the culprit
-        live = f"See it live: python -m gradient_audit --mistake {mistake.name}"
-        answer.append(f"This is the mistake `{mistake.name}`{rest}\n{live}")
     happened = ["What had happened until then:", details] if (details := audit.details) else []
-    return "\n\n".join([*answer, ending, *happened])
-
-
-def _traceback_of_script(raised: BaseException) -> str:
-    """Return the traceback without the frames of this package, and of those that called the script."""
-    hidden = "|".join(map(re.escape, (PACKAGE, "<frozen runpy>", runpy.__file__)))
-    trace = "".join(traceback.format_exception(raised))
-    return re.sub(rf'^  File "(?:{hidden}).*\n(?:    .*\n)*', "", trace, flags=re.MULTILINE)
+    return "\n\n".join([*explain(trace, audit.findings, audit.verdict), ending, *happened])

@@ -72,7 +72,7 @@ def retained_graphs(facts: Facts) -> Iterator[Finding]:
     calls = facts.record.calls
     lines: dict[Place, list[bool]] = defaultdict(list)
     for number, p in enumerate(calls, 1):
-        if p.retains:
+        if p.keeps and not p.create_graph:
             lines[p.place].append(any(p.nodes & later.nodes for later in calls[number:]))
     whole = facts.ended and facts.record.passes and facts.record.passes[-1].detailed
     for place, needed in lines.items():

@@ -19,13 +19,13 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.edits import has_nan, watch_clipping
-from gradient_audit.graph import is_zero, leaves_between, leaves_of, nodes_of, parameters_of, tensors_in
+from gradient_audit.graph import is_zero, leaves_between, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
+from gradient_audit.mistakes.raised import trace_error
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
-from gradient_audit.overwritten import MESSAGE, trace_overwritten
-from gradient_audit.places import Place, construction_place, current_frames, current_place
+from gradient_audit.places import Place, construction_place, current_callers, current_frames, current_place
 from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
 from gradient_audit.record import Account, Built, Clip, Pass, Record, Step, Write
 
@@ -81,6 +81,7 @@ class Watcher:
         watch_calls(self.hooks, Optimizer, "__init__", self.note_construction)
         watch_clipping(self.hooks, self.note_clipping)
         watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", self.note_unscaling)
+        watch_calls(self.hooks, nn.Module, "requires_grad_", self.note_freezing)
         # The details' hooks and modes would change what is compiled.
         watch_calls(self.hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
         for hook in (
@@ -148,6 +149,13 @@ class Watcher:
             self.record.renewed[number] += 1
             self.record.optimizers[number] = optimizer
         self.constructed[alike] = self.number_of(optimizer)
+
+    @guarded
+    def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
+        self.open_accounts()
+        parameters = [*nn.Module.parameters(module)]
+        place = None if any(parameter.requires_grad for parameter in parameters) else current_place()
+        self.record.frozen |= dict.fromkeys(self.record.numbers_of(parameters), place)
 
     def shared(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the set of these numbers that other events have, too: a long training has few."""
@@ -262,7 +270,7 @@ class Watcher:
                     return gradients
                 except BaseException as error:
                     if event:
-                        self.note_error(event, roots, str(error))
+                        self.note_error(event, roots, tensors_in([*given.values()][:1]), str(error))
                     raise
                 finally:
                     self.details.call = None
@@ -272,9 +280,7 @@ class Watcher:
         replace(self.hooks, torch.autograd, name, torch.compiler.disable(watched))
 
     @guarded
-    def begin_pass(
-        self, tensors=None, _=None, retain_graph=None, create_graph=False, _variables=None, inputs=None, **__
-    ):
+    def begin_pass(self, tensors, retain_graph=None, create_graph=False, inputs=None, **_) -> tuple[Pass, list] | None:
         self.details.thread, self.details.steps = threading.get_ident(), 0
         if len(self.record.passes) == MOST_PASSES:
             self.record.closed = True
@@ -287,12 +293,12 @@ class Watcher:
             event.terms, event.detailed = self.lineage.terms_of(roots, current_frames()[0].f_code), True
             leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf]
             event.late = self.record.numbers_of(x for x in leaves if not (x.requires_grad or inputs))
-            self.note_graph(event, roots, retain_graph)
+            self.note_graph(event, roots, tensors_in(inputs), retain_graph)
             if not self.closures:  # LBFGS keeps the first loss until its step ends
                 self.details.follow_graph(event, losses)
             self.details.watch_nan(roots)
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
-            event.added = any(map(self.is_left_over, event.loose))
+            event.added = any(self.is_left_over(leaf, event.place) for leaf in event.loose)
             self.lineage.number_sources = 0
             event.outputs = self.details.outputs_in(roots)
             event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))
@@ -302,15 +308,19 @@ class Watcher:
         self.watch_again(event.place)
         return event, roots
 
-    def is_left_over(self, leaf: weakref.ref) -> bool:
-        """Whether a leaf has a gradient from which the script has computed, as a step by hand does."""
+    def is_left_over(self, leaf: weakref.ref, place: Place) -> bool:
+        """Whether a leaf has a gradient of this line from which the script has computed, as a step by hand does."""
         grad = leaf().grad
-        sources = 0 if grad is None else self.lineage.sources_of([grad])
-        return any(self.record.calls[n].read for n in numbers_in(CALL, sources)) and not is_zero(grad)
+        calls = numbers_in(CALL, 0 if grad is None else self.lineage.sources_of([grad]))
+        used = any(self.record.calls[n].read and self.record.calls[n].place == place for n in calls)
+        return used and not is_zero(grad)
 
-    def note_graph(self, event: Pass, roots: list, retain_graph: bool | None) -> None:
-        event.retains = bool(retain_graph and not event.create_graph)
-        event.nodes = {node._sequence_nr() for node in nodes_of(roots) if not hasattr(node, "variable")}
+    def note_graph(self, event: Pass, roots: list, ends: list[Tensor], retain_graph: bool | None) -> None:
+        event.keeps = event.create_graph if retain_graph is None else retain_graph
+        nodes = nodes_between(roots, ends) if ends else nodes_of(roots)
+        event.nodes = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
+        event.newest = max((node._sequence_nr() for node in roots), default=0)
+        event.callers = current_callers()
 
     @guarded
     def end_pass(self, event: Pass, *_: object, **__: object) -> None:
@@ -359,7 +369,7 @@ class Watcher:
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         event.reached = self.record.numbers_of(leaves_between(roots, ends))
         if self.details.active:
-            self.note_graph(event, roots, retain_graph)
+            self.note_graph(event, roots, ends, retain_graph)
         self.record.events.append(event)
         return event, roots
 
@@ -369,15 +379,16 @@ class Watcher:
             self.details.follow_graph(event, gradients)
             sources = self.lineage.sources_of(inputs) | bit(CALL, len(self.record.calls))
             self.lineage.derive(gradients, sources | sum(bit(PARAMETER, number) for number in event.reached))
+            if not event.create_graph:
+                self.lineage.pass_on(gradients, {("penalty-without-graph", event.place): None})
             self.record.calls.append(event)
 
     @guarded
-    def note_error(self, event: Pass, roots: list, message: str) -> None:
-        """If a tensor that autograd needs was changed in place, trace by whom."""
+    def note_error(self, event: Pass, roots: list, losses: list[Tensor], message: str) -> None:
         event.raised = True
-        if OVERWRITTEN not in missing_parts() and MESSAGE.search(message):
+        if OVERWRITTEN not in missing_parts():
             with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
-                self.record.overwritten.append(trace_overwritten(event, roots, message, self.lineage))
+                self.record.errors += trace_error(event, roots, losses, message, self.record, self.lineage)
 
     # Steps.
 

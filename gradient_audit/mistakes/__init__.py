@@ -102,7 +102,7 @@ class Outcome:
 def names() -> tuple[str, ...]:
     """Return the names of all mistakes, sorted."""
     files = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(file.replace("_", "-") for file in files if file not in HELPERS))
+    return tuple(sorted(file.replace("_", "-") for file in files if file not in (*HELPERS, "raised")))
 
 
 @cache

@@ -7,7 +7,7 @@ from gradient_audit.mistakes.one_weight import one_weight_gan
 MESSAGES = ("does not require grad and does not have a grad_fn",)
 HINTS = ("no_grad()",)
 WHY = "Under no_grad() nothing is recorded, even if the weights require grad. The loss has no graph for backward()."
-CURE = "Use no_grad() only for what gets no gradient: here the fakes that D is trained on."
+CURE = "Use no_grad() only for what gets no gradient, as the fakes that D is trained on."
 RIGHT_RETURNS = [[0.35]]
 
 

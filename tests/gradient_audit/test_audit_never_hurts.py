@@ -15,13 +15,14 @@ from torch import nn
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import _python_dispatch
 
-from gradient_audit import GradientAudit, GradientFlowError, findings, lineage, overwritten, private
+from gradient_audit import GradientAudit, GradientFlowError, findings, lineage, private
 from gradient_audit.guard import guarded
+from gradient_audit.mistakes import raised
 from gradient_audit.networks import FoundNetworks
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
-NAMES = "facts findings graph judge lineage networks operations overwritten places watch"
+NAMES = "facts findings graph judge lineage networks mistakes.raised operations places watch"
 MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
 OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step expect_parameters is_elsewhere paused remove_hooks start
@@ -136,7 +137,7 @@ def raising(*_):
         (lineage, "SUMS", [private.OPERATIONS]),  # nodes have other names
         (torch._C._functorch, "get_unwrapped", [private.OPERATIONS]),
         (torch._C._functorch, "is_functorch_wrapped_tensor", [private.OPERATIONS]),
-        (overwritten, "changed_saved_tensors", [private.OVERWRITTEN]),  # `_raw_saved_*` of the nodes
+        (raised, "changed_saved_tensors", [private.OVERWRITTEN]),  # `_raw_saved_*` of the nodes
         (torch.optim.Optimizer, "_patch_step_function", [private.WAITING]),
         (torch._dynamo.eval_frame.OptimizedModule, "__init__", [private.COMPILED]),  # `_orig_mod`
     ],

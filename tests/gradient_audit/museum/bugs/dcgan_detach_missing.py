@@ -2,6 +2,7 @@
 
 https://github.com/pytorch/examples/issues/116
 """
+# expects: error freed at "err_d.backward()"
 # expects: mistake second-backward at "err_g.backward()"
 
 import torch

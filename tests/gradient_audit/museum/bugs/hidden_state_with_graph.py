@@ -1,5 +1,6 @@
 """The hidden state goes on to the next iteration with its graph, which the last backward pass has freed."""
 # expects: mistake loss-kept-with-graph at "loss.backward()"
+# expects: error freed at "    state = cell("
 
 import torch
 from torch import nn

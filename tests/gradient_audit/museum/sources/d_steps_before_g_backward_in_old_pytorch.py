@@ -4,7 +4,6 @@ From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN
 """
 # expects: error overwritten at "D_optim.step()"
 # mistake: data-edit
-# today: told as fused-step, and the optimizer is not fused
 
 import torch
 from torch import nn

@@ -2,8 +2,8 @@
 
 https://www.cnblogs.com/LXP-Never/p/13951578.html
 """
+# expects: error freed at "pred_gen = discriminator("
 # expects: mistake detached-fakes at "g_loss.backward()"
-# today: told as second-backward, whose cure, detach(), the code has
 
 import torch
 from torch import nn

@@ -4,7 +4,6 @@ https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: error overwritten at "a.data.fill_(10.0)"
 # mistake: data-edit
-# today: told as dead, the edit is not seen
 
 import torch
 

@@ -3,6 +3,7 @@
 https://oldpan.me/archives/pytorch-retain_graph-work
 https://www.daimajiaoliu.com/daima/479755892900406
 """
+# expects: error freed at "l2.backward()"
 # expects: mistake second-backward at "l1.backward()"
 
 import torch
