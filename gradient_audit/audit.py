@@ -158,7 +158,7 @@ class GradientAudit:
                 # Terms that all do what the pass does tell nothing.
                 terms = event.terms if any(t.dead or t.cells != event.cells for t in event.terms) else []
                 lines = [(f"  + {t.place or t.name}" + " (dead)" * t.dead, "", *t.cells.values()) for t in terms]
-                rows[(label, *event.cells.values())].append(lines)
+                rows[(label, *(event.cells | event.parts).values())].append(lines)
         if not rows:
             return ""
         table = [("backward pass", "times", *self.networks)]

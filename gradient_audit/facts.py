@@ -102,6 +102,8 @@ def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: dict[str
                 continue
         elif isinstance(event, Pass):
             event.cells = words(event.reached, event.used, "read" if event.number is None else "wasted", numbers)
+            counts = {name: len(event.used & ids.keys()) for name, ids in numbers.items()}
+            event.parts = {n: f"used {c} of {len(numbers[n])}" for n, c in counts.items() if 0 < c < len(numbers[n])}
             for term in event.terms:
                 term.cells = words(event.reached & term.reached, event.used & term.reached, "wasted", numbers)
         else:

@@ -32,7 +32,9 @@ KINDS = {
         "whether the network that it should move is frozen or missing from `inputs=`.",
         ("penalty-without-graph", "penalty-on-frozen", "loss-made-leaf"),
     ),
-    "overwritten": Kind("error", "", ("step-between-backwards", "fused-step", "edit-after-use", "inplace-activation")),
+    "overwritten": Kind(
+        "error", "", ("step-between-backwards", "fused-step", "edit-after-use", "inplace-activation", "data-edit")
+    ),
     "freed": Kind("error", "", ("second-backward", "detached-fakes", "loss-kept-with-graph", "penalty-frees-graph")),
     "unreached": Kind(
         "error",

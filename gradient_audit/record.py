@@ -82,6 +82,7 @@ class Pass(Built):
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # optimizer: parameters
     detailed: bool = False  # whether its loss was split into terms
     terms: list[Term] = field(default_factory=list)
+    parts: dict[str, str] = field(default_factory=dict)  # for the table: "used 2 of 4", by network
     values: set[int] = field(default_factory=set, repr=False)  # parameters behind its loss, with a graph or without
     outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # leaves in no network that got a gradient

@@ -112,8 +112,11 @@ class Watcher:
     @guarded
     def complete_record(self) -> None:
         self.look_at_parameters()
-        for event in (event for event in self.record.events if isinstance(event, Built)):
-            event.gone = bool(event.graph) and not any(node() for node in event.graph)
+        built = [event for event in self.record.events if isinstance(event, Built) and event.graph]
+        if any(node() for event in built[:1] for node in event.graph):
+            gc.collect()  # the first is kept, or in a cycle
+        for event in built:
+            event.gone = not any(node() for node in event.graph)
         parameters = (account.parameter() for account in self.record.accounts.values())
         grown = {self.lineage.memory_of(p) for p in parameters if p is not None and p.grad_fn is not None}
         self.record.grown = [*{w.memory: w.place for w in self.lineage.writes if w.memory in grown}.values()]

@@ -5,7 +5,6 @@ import torch
 WHY = """A GradScaler multiplies the loss, here by 128, and step() divides the gradients again. Clipping in between
 compares the scaled norm with the limit: the step becomes 128 times too small."""
 CURE = "scaler.unscale_(optimizer) before clip_grad_norm_()."
-UNSEEN = "the norm that clip_grad_norm_() returns: larger by the loss scale, 65,536 at first."
 WRONG_RETURNS = 2.992
 RIGHT_RETURNS = 2.0
 

@@ -6,7 +6,6 @@ WHY = """.data shares the memory of b but not its _version counter, which stays 
 zeros and cannot detect it."""
 CURE = """No .data. detach() shares the memory as well, but there the edit is caught: see edit-after-use. To edit
 freely, detach().clone(); to change a weight, torch.no_grad()."""
-UNSEEN = "each .data in the code. Such an edit of a weight is found; of a result, as here, it is not."
 WRONG_RETURNS = 0.0
 RIGHT_RETURNS = 10.0
 

@@ -278,7 +278,7 @@ def command(monkeypatch, capsys):
     [
         ("--mistake no-zero-grad", 0, ["range(3):", "returns 6, -0.2", "returns 2, 0.4", "  why   ", "  cure  "]),
         ("--mistake ddp-batch-norm-twice", 0, ["not run here: ", "... modified by an inplace operation ..."]),
-        ("--mistake data-edit", 0, ["  audit look at: each .data"]),
+        ("--mistake data-edit", 0, ["  audit [overwritten]"]),
         ("--error nothing", 1, ["No mistake"]),
     ],
 )

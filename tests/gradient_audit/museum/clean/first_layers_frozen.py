@@ -1,7 +1,6 @@
 """The first layer of D is frozen for fine-tuning (FreezeD): the table says how much of D learns."""
 # expects: nothing
 # says: used 2 of 4
-# today: the cell says "used"
 
 import torch
 from torch import nn

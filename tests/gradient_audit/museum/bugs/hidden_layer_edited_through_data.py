@@ -1,0 +1,20 @@
+"""Features are masked through .data after a layer has used them: PyTorch cannot see it, and the gradient is wrong.
+
+A form that people write after the in-place error, because .data makes it go away.
+"""
+# expects: error overwritten at "features.data.mul_("
+# mistake: data-edit
+
+import torch
+from torch import nn
+
+encoder, head = nn.Linear(4, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+
+for _ in range(5):
+    features = encoder(torch.randn(8, 4)).tanh()
+    scores = head(features)
+    features.data.mul_(torch.rand(8, 4) < 0.5)
+    optimizer.zero_grad()
+    scores.square().mean().backward()
+    optimizer.step()
