@@ -74,6 +74,23 @@ def test_a_bug_is_named_with_its_line(script):
     assert done.returncode == bool(severities & {"error", "mistake"})
 
 
+@pytest.mark.parametrize("script", sorted(MUSEUM.glob("bugs/*.py")), ids=lambda script: script.stem)
+def test_what_the_cure_says_cures(script, tmp_path):
+    text, kinds = script.read_text(), {kind for _, kind, _ in expected(script)}
+    code = re.sub("^# .*\n", "", text, flags=re.MULTILINE)
+    edits = re.findall('^# cure: "(.+)" -> "(.*)"$', text, re.MULTILINE)
+    assert edits
+    for edit in edits:
+        old, new = (part.replace(r"\n", "\n") for part in edit)
+        assert code.count(old) == 1, old
+        code = code.replace(old, new)
+    cured = tmp_path / script.name
+    cured.write_text(code)
+    done = forked(RUN_AUDIT, cured)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not kinds & {kind for _, kind, _ in found(done)}, done.stdout
+
+
 @pytest.mark.parametrize("script", sorted(MUSEUM.glob("clean/*.py")), ids=lambda script: script.stem)
 def test_a_right_loop_is_not_wrong_and_ends_after_the_steps_that_were_to_be_watched(script):
     done, severities = audit(script)

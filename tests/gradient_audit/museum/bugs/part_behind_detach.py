@@ -1,5 +1,6 @@
 """Inside a network, the features are detached before the head: the layers before them never get a gradient."""
 # expects: error unreached at "optimizer.step()"
+# cure: "features.detach()" -> "features"
 
 import torch
 from torch import nn
