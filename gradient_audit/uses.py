@@ -24,7 +24,7 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
         times = Counter(facts.accounts_of.get(key, ()))
         if numbers := {number for number in times if times[number] > 1}:
             text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
-            cure = "Give each parameter to the optimizer once: `list(dict.fromkeys(parameters))`."
+            cure = "Give it each once: `list(dict.fromkeys(parameters))`; was another network meant the second time?"
             yield finding("twice", facts.networks_of(numbers), text, [[*steps.places][-1]], cure)
         for shape in (shape for number, shape, _, never in facts.record.bare.values() if never and number == key):
             text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
