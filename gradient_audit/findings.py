@@ -17,7 +17,7 @@ class Kind(NamedTuple):
 LIMIT = "Limit where gradients go: `loss.backward(inputs=list(network.parameters()))`"
 # In the order of the report; `Finding` explains them.
 KINDS = {
-    "stale": Kind("error", "Call `zero_grad()` after it. If another never steps, is this its step?", ("no-zero-grad",)),
+    "stale": Kind("error", "Call `zero_grad()` after each step; a step too many may be another's.", ("no-zero-grad",)),
     "mixed": Kind("error", f"{LIMIT}, or clear the gradients that are not for the step.", ("d-steps-on-g-loss",)),
     "twice": Kind("error", "Call `zero_grad()` between the steps, or let one optimizer hold it.", ("parameter-twice",)),
     "idle": Kind("error", "Call its `step()`, or give its parameters to an optimizer that steps."),
