@@ -17,7 +17,7 @@ class Kind(NamedTuple):
 LIMIT = "Limit where gradients go: `loss.backward(inputs=list(network.parameters()))`"
 # In the order of the report; `Finding` explains them.
 KINDS = {
-    "stale": Kind("error", "Call `zero_grad()` between its step and the next `backward()`.", ("no-zero-grad",)),
+    "stale": Kind("error", "Call `zero_grad()` after each step; a step too many may be another's.", ("no-zero-grad",)),
     "mixed": Kind("error", f"{LIMIT}, or clear the gradients that are not for the step.", ("d-steps-on-g-loss",)),
     "twice": Kind("error", "Call `zero_grad()` between the steps, or let one optimizer hold it.", ("parameter-twice",)),
     "idle": Kind("error", "Call its `step()`, or give its parameters to an optimizer that steps."),
@@ -55,8 +55,10 @@ KINDS = {
     "shared": Kind("question", "Give each optimizer its own network alone, unless both are to move it."),
     "renewed": Kind("question", "Make it once, before the loop, unless each one is for another task."),
     "unaveraged": Kind("question", "Call the wrapped network itself, not its `module`."),
-    "unfrozen": Kind("waste", "If it only judges, `network.requires_grad_(False)`; else give it to an optimizer."),
-    "wasted": Kind("waste", f"{LIMIT}, or `detach()` the tensor at which its gradient must stop."),
+    "unfrozen": Kind(
+        "waste", "If it is to stay as it is, `network.requires_grad_(False)`; else give it to an optimizer."
+    ),
+    "wasted": Kind("waste", f"{LIMIT}, or `detach()`; if meant, step before `zero_grad()` clears it."),
     "kept": Kind(
         "waste",
         "Keep `loss.item()` or `detach()`; make samples to look at under `torch.no_grad()`.",

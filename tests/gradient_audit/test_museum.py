@@ -84,6 +84,25 @@ def test_a_bug_is_named_with_its_line(script):
     assert severities and done.returncode == bool(severities & {"error", "mistake"})
 
 
+CURED = [script for script in sorted(MUSEUM.glob("bugs/*.py")) if "# cure: " in script.read_text()]
+
+
+@pytest.mark.parametrize("script", CURED, ids=lambda script: script.stem)
+def test_what_the_cure_says_cures(script, tmp_path):
+    text, kinds = script.read_text(), {kind for _, kind, _ in expected(script)}
+    code = re.sub("^# .*\n", "", text, flags=re.MULTILINE)
+    edits = re.findall('^# cure: "(.+)" -> "(.*)"$', text, re.MULTILINE)
+    for edit in edits:
+        old, new = (part.replace(r"\n", "\n") for part in edit)
+        assert code.count(old) == 1, old
+        code = code.replace(old, new)
+    cured = tmp_path / script.name
+    cured.write_text(code)
+    done = forked(RUN_AUDIT, cured)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not kinds & {kind for _, kind, _ in found(done)}, done.stdout
+
+
 @pytest.mark.parametrize("script", [*files("clean")])
 def test_a_right_loop_is_not_wrong_and_ends_after_the_steps_that_were_to_be_watched(script):
     done, _ = audit(script)

@@ -3,6 +3,7 @@
 https://github.com/bytetriper/RAE/issues/67
 """
 # expects: waste wasted at "loss.backward()"
+# cure: "optimizer.zero_grad(set_to_none=True)" -> "if step % 3 == 1:\n        optimizer.zero_grad(set_to_none=True)"
 
 import torch
 from torch import nn

@@ -1,5 +1,7 @@
 """Adam is made anew in each iteration, so that its moments are lost: every step is a first step."""
 # expects: question renewed at "optimizer = torch.optim.Adam("
+# cure: "for _ in range(20):" -> "optimizer = torch.optim.Adam(model.parameters())\nfor _ in range(20):"
+# cure: "    optimizer = torch.optim.Adam(model.parameters())\n" -> ""
 
 import torch
 from torch import nn

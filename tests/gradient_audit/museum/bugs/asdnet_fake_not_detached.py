@@ -3,6 +3,7 @@
 https://github.com/ginobilinie/asdnet/issues/2
 """
 # expects: error mixed at "loss_d.backward("
+# cure: "loss_d.backward(retain_graph=True)" -> "loss_d.backward(retain_graph=True, inputs=list(net_d.parameters()))"
 
 import torch
 from torch import nn

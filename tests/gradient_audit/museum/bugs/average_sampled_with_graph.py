@@ -1,5 +1,6 @@
 """Samples of the averaged generator are computed with autograd on."""
 # expects: waste graph at "samples = average(torch.randn(2, 3))"
+# cure: "    samples = average(" -> "    with torch.no_grad():\n        samples = average("
 # networks: generator, average
 
 import copy

@@ -1,5 +1,6 @@
 """The average of the weights is updated with autograd on: its graph grows at every step and holds all memory."""
 # expects: waste graph at "slow.mul_(0.9).add_(fast, alpha=0.1)"
+# cure: "        slow.mul_" -> "        with torch.no_grad():\n            slow.mul_"
 
 import torch
 from torch import nn

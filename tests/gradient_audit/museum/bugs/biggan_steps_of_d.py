@@ -4,6 +4,8 @@ https://github.com/ajbrock/BigGAN-PyTorch/issues/25
 """
 # expects: error stale at "D_loss.backward()"
 # expects: waste wasted at "G_loss.backward()"
+# cure: "        D_loss.backward()" -> "        D_optim.zero_grad()\n        D_loss.backward()"
+# cure: "G_loss.backward()" -> "G_loss.backward(inputs=list(G.parameters()))"
 # mistake: no-zero-grad
 
 import torch

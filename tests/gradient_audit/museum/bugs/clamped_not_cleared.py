@@ -1,5 +1,6 @@
 """Without zero_grad, D steps on clamped gradients of G's loss."""
 # expects: error mixed at "g_loss.backward()"
+# cure: "g_loss.backward()" -> "g_loss.backward(inputs=list(generator.parameters()))"
 # mistake: d-steps-on-g-loss
 
 import torch

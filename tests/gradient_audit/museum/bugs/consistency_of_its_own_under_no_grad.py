@@ -1,5 +1,7 @@
 """The consistency loss was moved under no_grad with both of its sides: it is added, and trains nothing."""
 # expects: error dead at "loss.backward()"
+# cure: "        altered = model(" -> "    altered = model("
+# cure: "        consistency = F.mse_loss" -> "    consistency = F.mse_loss"
 
 import torch
 from torch import nn

@@ -3,6 +3,8 @@
 https://github.com/Hangwei12358/cross-person-HAR/issues/3
 """
 # expects: error dead at "loss_false.backward()"
+# cure: "    with torch.no_grad():\n        loss = nn" -> "    loss = nn"
+# cure: "    loss.requires_grad = True\n" -> ""
 # mistake: loss-made-leaf
 
 import torch

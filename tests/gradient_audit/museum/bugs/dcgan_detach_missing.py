@@ -4,6 +4,7 @@ https://github.com/pytorch/examples/issues/116
 """
 # expects: error freed at "err_d.backward()"
 # expects: mistake second-backward at "err_g.backward()"
+# cure: "net_d(fake), torch.zeros" -> "net_d(fake.detach()), torch.zeros"
 
 import torch
 from torch import nn

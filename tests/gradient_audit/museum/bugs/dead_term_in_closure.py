@@ -1,5 +1,6 @@
 """Inside a closure, a term of the loss is cut off by detach()."""
 # expects: question dead at "loss.backward()"
+# cure: "output.detach().square()" -> "output.square()"
 
 import torch
 from torch import nn

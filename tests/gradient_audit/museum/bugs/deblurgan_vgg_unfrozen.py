@@ -3,6 +3,7 @@
 https://github.com/KupynOrest/DeblurGAN/issues/77
 """
 # expects: waste unfrozen at "loss.backward()"
+# cure: "nn.ReLU()).eval()" -> "nn.ReLU()).eval().requires_grad_(False)"
 
 import torch
 from torch import nn

@@ -3,6 +3,8 @@
 https://github.com/facebookresearch/DomainBed/issues/50
 """
 # expects: error dead at "objective.backward()"
+# cure: "(loss, weights, retain_graph=True)" -> "(loss, weights, create_graph=True)"
+# cure: "/ 2, weights, retain_graph=True" -> "/ 2, weights, create_graph=True"
 # mistake: penalty-without-graph
 
 import torch

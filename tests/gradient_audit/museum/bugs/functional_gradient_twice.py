@@ -1,5 +1,6 @@
 """The gradients of torch.func.grad are put into .grad once, and two steps are made on them."""
 # expects: error stale at "optimizer.step()  # again"
+# cure: "    optimizer.step()  # again" -> ""
 
 import torch
 from torch import nn

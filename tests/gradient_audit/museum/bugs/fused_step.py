@@ -2,6 +2,7 @@
 
 No public report of it was found."""
 # expects: error overwritten at "opt_D.step()"
+# cure: "    opt_G.zero" -> "    g_loss = -D(G(torch.randn(6, 5))).mean()\n    opt_G.zero"
 # mistake: fused-step
 
 import torch

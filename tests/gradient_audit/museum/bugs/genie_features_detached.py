@@ -3,6 +3,7 @@
 https://github.com/myscience/open-genie/issues/6
 """
 # expects: question dead at "loss.backward()"
+# cure: "recorded.append(output.detach())" -> "recorded.append(output)"
 
 import torch
 from torch import nn

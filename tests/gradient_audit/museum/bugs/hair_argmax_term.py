@@ -3,6 +3,7 @@
 https://github.com/wonbeomjang/mobile-hair-segmentation-pytorch/issues/3
 """
 # expects: question dead at "loss.backward()"
+# cure: "predicted.argmax(1, keepdim=True).float()" -> "predicted.softmax(1)[:, 1:]"
 
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 """A helper computes the losses of D on real and fake images; only one is used, and the helper looks needed."""
 # expects: question unused at "fake_loss = loss_of(fake, 1)"
+# cure: "real_loss.backward()" -> "(real_loss + fake_loss).backward()"
 
 import torch
 from torch import nn

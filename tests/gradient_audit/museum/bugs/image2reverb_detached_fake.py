@@ -4,6 +4,8 @@ https://github.com/nikhilsinghmus/image2reverb/issues/37
 """
 # expects: error dead at "g_loss.backward()"
 # expects: waste wasted at "g_loss.backward()"
+# cure: "adversarial = mse(discriminator(fake.detach())" -> "adversarial = mse(discriminator(fake)"
+# cure: "g_loss.backward()" -> "g_loss.backward(inputs=list(generator.parameters()))"
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 https://github.com/znxlwm/pytorch-generative-model-collections/blob/master/infoGAN.py
 """
 # expects: error twice at "info_optimizer.step()"
+# cure: "    info_loss.backward()" -> "    info_optimizer.zero_grad()\n    info_loss.backward()"
 
 import torch
 from torch import nn

@@ -5,6 +5,8 @@ https://github.com/dragen1860/IntroVAE-Pytorch/issues/3
 # expects: error dead at "loss_decoder.backward()"
 # expects: waste wasted at "loss_decoder.backward()"
 # expects: waste graph at "decoder(noise)"
+# cure: "regularizer = encoder(xp.detach())" -> "regularizer = encoder(xp)"
+# cure: "loss_decoder.backward()" -> "loss_decoder.backward(inputs=list(decoder.parameters()))"
 
 import torch
 from torch import nn

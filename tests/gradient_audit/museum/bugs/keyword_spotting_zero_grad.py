@@ -3,6 +3,7 @@
 https://github.com/wenet-e2e/wekws/pull/73
 """
 # expects: error stale at "loss.backward()"
+# cure: "    loss.backward()" -> "    optimizer.zero_grad()\n    loss.backward()"
 # mistake: no-zero-grad
 
 import torch

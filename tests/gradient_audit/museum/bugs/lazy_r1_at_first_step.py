@@ -1,5 +1,6 @@
 """The R1 penalty of every fourth step lacks create_graph; three steps show it once."""
 # expects: error dead at "    d_loss.backward()"
+# cure: "discriminator(real).sum(), real)" -> "discriminator(real).sum(), real, create_graph=True)"
 # mistake: penalty-without-graph
 
 import torch

@@ -2,6 +2,10 @@
 # expects: question dead at "d_loss.backward()"
 # expects: waste wasted at "loss.backward()  # to both"
 # expects: waste graph at "scores.mean() + disc"
+# cure: "scores.detach().square()" -> "scores.square()"
+# cure: "loss.backward()  # to both" -> "loss.backward(inputs=list(generator.parameters()))"
+# cure: "    scores =" -> "    with torch.no_grad():\n        fake = generator(z)\n    scores ="
+# cure: "generator(z).detach()" -> "fake"
 
 import torch
 from torch import nn

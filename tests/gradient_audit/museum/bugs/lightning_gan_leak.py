@@ -4,6 +4,9 @@ https://github.com/Lightning-AI/pytorch-lightning/issues/591
 """
 # expects: error mixed at "g_loss.backward()"
 # expects: waste graph at "fake = bce("
+# cure: "    g_loss.backward()" -> "    g_loss.backward(inputs=list(generator.parameters()))"
+# cure: "    fake =" -> "    with torch.no_grad():\n        made = generator(z)\n    fake ="
+# cure: "generator(z).detach()" -> "made"
 # mistake: d-steps-on-g-loss
 
 import torch

@@ -4,6 +4,10 @@ https://github.com/senguptaumd/Background-Matting/issues/51
 """
 # expects: error dead at "    loss.backward()"
 # expects: waste wasted at "    loss.backward()"
+# cure: "torch.autograd.Variable((" -> "("
+# cure: " * background).data)" -> " * background)"
+# cure: "    loss.backward()" -> "    loss.backward(inputs=list(net_g.parameters()))"
+# cure: "net_d(fake).square()" -> "net_d(fake.detach()).square()"
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@ https://github.com/zdebruine/MMVAE/issues/39
 """
 # expects: error ownerless at "vae = SharedVAE()"
 # expects: waste wasted at "loss.backward()"
+# cure: "vae.encoder.parameters()" -> "vae.parameters()"
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 https://github.com/astariul/encode-attend-navigate-pytorch/pull/3
 """
 # expects: error mixed at "policy_loss.backward("
+# cure: "policy_loss.backward(" -> "policy_loss.backward(inputs=list(policy.parameters()), "
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 https://github.com/FoundationVision/OmniTokenizer/issues/15
 """
 # expects: error mixed at "ae_loss.backward()"
+# cure: "ae_loss.backward()" -> "ae_loss.backward(inputs=list(autoencoder.parameters()))"
 # mistake: d-steps-on-g-loss
 
 import torch

@@ -1,5 +1,6 @@
 """G's optimizer was given the parameters of the whole module, D among them, beside D's own."""
 # expects: question shared at "optimizer_g.step()"
+# cure: "[*generator.parameters(), *discriminator.parameters()]" -> "generator.parameters()"
 
 import torch
 from torch import nn

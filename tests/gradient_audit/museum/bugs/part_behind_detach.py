@@ -1,6 +1,7 @@
 """Inside a network, the features are detached before the head: the layers before them never get a gradient."""
 # expects: error unreached at "optimizer.step()"
 # mistake: detached-fakes
+# cure: "features.detach()" -> "features"
 
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 """A leaf that is a plain attribute, no nn.Parameter: it gets gradients, and no optimizer ever moves it."""
 # expects: error ownerless at "loss.backward()"
+# cure: "torch.zeros(1, requires_grad=True)" -> "nn.Parameter(torch.zeros(1))"
 
 import torch
 from torch import nn

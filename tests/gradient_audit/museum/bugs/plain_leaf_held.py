@@ -1,5 +1,6 @@
 """A plain tensor under the optimizer that the loss does not use."""
 # expects: error unreached at "optimizer.step()"
+# cure: "temperature.detach()" -> "temperature"
 
 import torch
 from torch import nn

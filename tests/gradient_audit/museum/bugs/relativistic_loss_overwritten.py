@@ -3,6 +3,7 @@
 https://github.com/eriklindernoren/PyTorch-GAN/issues/52
 """
 # expects: question unused at "pred_fake = discriminator(gen_imgs)"
+# cure: "    g_loss = bce(discriminator(gen_imgs), valid)\n" -> ""
 
 import torch
 from torch import nn

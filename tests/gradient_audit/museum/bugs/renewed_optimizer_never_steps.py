@@ -1,5 +1,8 @@
 """D's optimizer is made anew in every iteration, and none of them ever steps."""
 # expects: error idle at "d_loss.backward()"
+# cure: "    optimizer_d = torch.optim.Adam(discriminator.parameters())\n" -> ""
+# cure: "for _ in range(20):" -> "optimizer_d = torch.optim.Adam(discriminator.parameters())\nfor _ in range(20):"
+# cure: "    d_loss.backward()" -> "    d_loss.backward()\n    optimizer_d.step()"
 
 import torch
 from torch import nn

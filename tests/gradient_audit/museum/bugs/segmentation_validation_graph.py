@@ -3,6 +3,7 @@
 https://github.com/hszhao/semseg/issues/60
 """
 # expects: question unused at "output = model(held_out)"
+# cure: "    output = model(held_out)" -> "    with torch.no_grad():\n        output = model(held_out)"
 
 import torch
 from torch import nn

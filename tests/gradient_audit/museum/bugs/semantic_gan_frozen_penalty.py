@@ -3,6 +3,7 @@
 https://github.com/nv-tlabs/semanticGAN_code/issues/25
 """
 # expects: error dead at "r1_loss.backward()"
+# cure: "    real.requires_grad = True" -> "    discriminator.requires_grad_(True)\n    real.requires_grad = True"
 # mistake: penalty-on-frozen
 
 import torch

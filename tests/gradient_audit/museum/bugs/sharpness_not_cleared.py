@@ -1,5 +1,6 @@
 """SAM whose first gradient is not cleared: the step is on the sum of both."""
 # expects: question reused at "optimizer.step()"
+# cure: "            parameter.add_(climb)\n" -> "            parameter.add_(climb)\n    optimizer.zero_grad()\n"
 
 import torch
 from torch import nn

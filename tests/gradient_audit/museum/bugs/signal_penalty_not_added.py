@@ -3,6 +3,7 @@
 https://github.com/LixiangHan/GANs-for-1D-Signal/issues/7
 """
 # expects: question unused at "autograd.grad("
+# cure: "loss_D.backward()" -> "(loss_D + grad_penalty).backward()"
 
 import torch
 from torch import nn

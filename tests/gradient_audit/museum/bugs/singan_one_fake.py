@@ -3,6 +3,7 @@
 https://github.com/tamarott/SinGAN/issues/148
 """
 # expects: error overwritten at "optimizer_g.step()"
+# cure: "        err_g =" -> "        fake = net_g(torch.randn(2, 4))\n        err_g ="
 # mistake: step-between-backwards
 
 import torch

@@ -1,5 +1,6 @@
 """The parts of a model are called one by one; the optimizer holds the head alone, and the backbone is not frozen."""
 # expects: waste unfrozen at "loss.backward()"
+# cure: "model.head.parameters()" -> "model.parameters()"
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 https://github.com/openai/spinningup/pull/320
 """
 # expects: waste wasted at "loss_pi.backward()"
+# cure: "loss_pi.backward()" -> "loss_pi.backward(inputs=list(policy.parameters()))"
 
 import itertools
 

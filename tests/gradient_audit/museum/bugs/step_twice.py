@@ -1,5 +1,6 @@
 """step() is called twice in a row."""
 # expects: error stale at "optimizer.step()  # again"
+# cure: "    optimizer.step()  # again" -> ""
 
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 """Adam holds a temperature that was made without requires_grad: nothing ever writes it."""
 # expects: error unreached at "optimizer.step()"
+# cure: "torch.ones(1)" -> "torch.ones(1, requires_grad=True)"
 
 import torch
 from torch import nn

@@ -3,6 +3,8 @@
 https://github.com/MyeongJin-Kim/Learning-Texture-Invariant-Representation/issues/11
 """
 # expects: waste wasted at "loss_adv.backward("
+# cure: "loss_seg.backward()\n    optimizer.step()\n" -> "loss_seg.backward()\n"
+# cure: "    optimizer_D.zero" -> "    optimizer.step()\n\n    optimizer_D.zero"
 
 import torch
 from torch import nn

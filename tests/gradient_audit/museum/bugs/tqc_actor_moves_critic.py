@@ -3,6 +3,7 @@
 https://github.com/ray-project/ray/pull/65125
 """
 # expects: question mixed at "policy_loss.backward()"
+# cure: "policy_loss.backward()" -> "policy_loss.backward(inputs=list(actor.parameters()))"
 # mistake: d-steps-on-g-loss
 
 import torch

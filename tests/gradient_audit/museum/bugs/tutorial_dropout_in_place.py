@@ -3,6 +3,7 @@
 https://github.com/dreamgonfly/GAN-tutorial/issues/1
 """
 # expects: error overwritten at "self.dropout(x)"
+# cure: "nn.Dropout(0.3, inplace=True)" -> "nn.Dropout(0.3)"
 # mistake: inplace-activation
 
 import torch

@@ -3,6 +3,7 @@
 https://github.com/yunjey/pytorch-tutorial/issues/56
 """
 # expects: waste wasted at "d_loss.backward()"
+# cure: "D(fake_images)" -> "D(fake_images.detach())"
 
 import torch
 from torch import nn

@@ -3,6 +3,8 @@
 https://github.com/pytorch/pytorch/issues/40967
 """
 # expects: error twice at "optimizer.step()"
+# cure: "Adam(itertools" -> "Adam(list(dict.fromkeys(itertools"
+# cure: "E2.parameters())" -> "E2.parameters())))"
 # mistake: parameter-twice
 
 import itertools

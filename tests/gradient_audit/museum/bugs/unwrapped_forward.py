@@ -1,5 +1,6 @@
 """The forward pass of the module inside DistributedDataParallel: nothing is averaged over the processes."""
 # expects: question unaveraged at "loss.backward()"
+# cure: "model.module(torch" -> "model(torch"
 
 import os
 

@@ -3,6 +3,7 @@
 https://github.com/jalola/improved-wgan-pytorch/issues/11
 """
 # expects: mistake backward-one at "disc_real.backward(mone)"
+# cure: "torch.FloatTensor([1])" -> "torch.tensor(1.0)"
 
 import torch
 from torch import nn
