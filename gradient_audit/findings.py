@@ -56,7 +56,7 @@ KINDS = {
     "renewed": Kind("question", "Make it once, before the loop, unless each one is for another task."),
     "unaveraged": Kind("question", "Call the wrapped network itself, not its `module`."),
     "unfrozen": Kind(
-        "waste", "If it is to stay as it is, `network.requires_grad_(False)`; else give it to an optimizer."
+        "waste", "`network.requires_grad_(False)` if it is to stay as it is; else give it to an optimizer."
     ),
     "wasted": Kind("waste", f"{LIMIT}, or `detach()`; if meant, step before `zero_grad()` clears it."),
     "kept": Kind(
