@@ -44,7 +44,7 @@ KINDS = {
     ),
     "clipped": Kind("error", "Clip between `backward()` and `step()`."),
     "scaled": Kind("error", "Call `scaler.unscale_(optimizer)` before.", ("clip-before-unscale",)),
-    "nan": Kind("error", "See what the line computes: of 0, of one sample, of what is too large.", ("nan-gradient",)),
+    "nan": Kind("error", "Keep 0, NaN, single samples out of that line; a later mask is too late.", ("nan-gradient",)),
     "meant?": Kind(
         "question",
         f"If this loss is for all of them, as an autoencoder's is, this is right. If not: {LIMIT}.",
@@ -61,7 +61,7 @@ KINDS = {
     "wasted": Kind("waste", f"{LIMIT}, or `detach()`; if meant, step before `zero_grad()` clears it."),
     "kept": Kind(
         "waste",
-        "Keep `loss.item()` or `detach()`; make samples to look at under `torch.no_grad()`.",
+        "Keep `loss.item()` or `detach()`; compute what no loss needs under `torch.no_grad()`.",
         ("loss-kept-with-graph",),
     ),
     "retained": Kind("waste", "Leave `retain_graph` out: `backward()` then frees the graph."),

@@ -110,7 +110,7 @@ class Overwritten:
         """Return the cure that fits the culprit."""
         if self.operations or not self.accounts:
             names = joined(sorted(self.operations)) or "the in-place operation"
-            return f"Write to a new tensor in place of {names}: `x = x + y` for `x += y`, `inplace=False`, `clone()`."
+            return f"Make a new tensor, not {names}, and use it: `x = x + y` for `x += y`, `inplace=False`, `clone()`."
         cure = "Compute the forward pass again after the step, or step after the last `backward()` that needs it"
         if {*facts.networks_of(self.behind)} - {*facts.networks_of(self.accounts)}:
             return f"{cure}."  # the gradient goes through the changed network, to another
@@ -173,7 +173,7 @@ class Freed:
         """Return the mistake, and why the graph is gone and the cure, if these are not the mistake's own."""
         why = f"`{'autograd.grad' if self.by.kind == 'grad' else 'backward'}()` frees the graph that it goes through"
         if self.by.kind == "grad":
-            cure = "`create_graph=True` in that call if its result goes into a loss; else `retain_graph=True`."
+            cure = "`create_graph=True` in that call if a loss is to change its result; else `retain_graph=True`."
             return ("penalty-frees-graph", "", "") if self.by.create_graph else (TWICE, why, cure)
         if self.kept:
             return KEPT, "", ""
@@ -191,7 +191,7 @@ class Freed:
         judges = [a for a in here if any(a != b and facts.leads_through(self.event, a, b) for b in here)]
         first = joined([name for name in here if name not in judges] or here)
         cure = f"`detach()` what {first} computed, in the loss that is not for {first}"
-        cure += f", and run {joined(judges)} once for each loss" if judges else ""
+        cure += f", run {joined(judges)} once for each loss, and limit the other by `inputs=`" if judges else ""
         return TWICE, why, f"{cure}; if both are for {first}, {ONCE}."
 
 
@@ -257,7 +257,7 @@ class Lost:
             if rest := joined(facts.networks_of(set().union(*(f.reached for f in forwards if not f.frozen)))):
                 told["cut off by"] = _lines([place for name, place in cuts if name == DETACHED] or blind)
                 why += f", and what {rest} computed came without its graph"
-                cure += f" If it is for {rest}, take away what cuts it off."
+                cure += f" If it is for {rest}, cut {rest} off only in losses that are not."
         elif forwards and forwards[-1].blind:
             mistake, places, told["under no_grad"] = "no-graph", blind[::-1], _lines(blind)
         elif cuts:
