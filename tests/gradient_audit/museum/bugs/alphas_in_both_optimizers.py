@@ -2,6 +2,9 @@
 # expects: question shared at "optimizer_w.step()"
 # expects: waste wasted at "held_out.backward()"
 # networks: operations, alphas
+# cure: "[*operations.parameters(), alphas]" -> "operations.parameters()"
+# cure: "    loss.backward()" -> "    loss.backward(inputs=list(operations.parameters()))"
+# cure: "held_out.backward()" -> "held_out.backward(inputs=[alphas])"
 
 import torch
 from torch import nn

@@ -2,6 +2,8 @@
 # expects: error mixed at "    loss.backward()"
 # expects: waste wasted at "held_out.backward()"
 # networks: operations, alphas
+# cure: "    loss.backward()" -> "    loss.backward(inputs=list(operations.parameters()))"
+# cure: "held_out.backward()" -> "held_out.backward(inputs=[alphas])"
 
 import torch
 from torch import nn

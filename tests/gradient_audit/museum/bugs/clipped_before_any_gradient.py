@@ -1,5 +1,6 @@
 """Clipping comes between zero_grad() and backward(), where there is no gradient to clip."""
 # expects: error clipped at "clip_grad_norm_(critic.parameters(), 0.5)"
+# cure: "    nn.utils.clip_grad_norm_(critic.parameters(), 0.5)\n    loss.backward()" -> "    loss.backward()\n    nn.utils.clip_grad_norm_(critic.parameters(), 0.5)"
 
 import torch
 from torch import nn

@@ -1,5 +1,7 @@
 """Gradients are clipped, then cleared, then computed: what was clipped are those of the step before."""
 # expects: error clipped at "clip_grad_norm_(model.parameters(), 0.01)"
+# cure: "    nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n" -> ""
+# cure: "    optimizer.step()" -> "    nn.utils.clip_grad_norm_(model.parameters(), 0.01)\n    optimizer.step()"
 
 import torch
 from torch import nn

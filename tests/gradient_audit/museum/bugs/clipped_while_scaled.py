@@ -1,6 +1,7 @@
 """Gradients are clipped before the scaler takes its factor out of them: the bound is 1024 times too small."""
 # expects: error scaled at "clip_grad_norm_(model.parameters(), 1.0)"
 # mistake: clip-before-unscale
+# cure: "    nn.utils.clip" -> "    scaler.unscale_(optimizer)\n    nn.utils.clip"
 
 import torch
 from torch import nn

@@ -5,6 +5,7 @@ A form that people write, and where "call zero_grad()" leads who was told that D
 # expects: error mixed at "g_loss.backward()"
 # expects: waste wasted at "g_loss.backward()"
 # mistake: d-steps-on-g-loss
+# cure: "g_loss.backward()" -> "g_loss.backward(inputs=list(generator.parameters()))"
 
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 """A helper clears and steps all optimizers for each of the two losses: D steps on G's loss alone."""
 # expects: error mixed at "g_loss.backward()"
+# cure: "g_loss.backward()" -> "g_loss.backward(inputs=list(generator.parameters()))"
 
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 """Free adversarial training: the perturbation steps by hand, and its gradient adds up over all steps."""
 # expects: question stale at "loss.backward()"
+# cure: "    optimizer.step()" -> "    delta.grad = None\n        optimizer.step()"
 
 import torch
 from torch import nn

@@ -3,6 +3,8 @@
 No public report of it was found."""
 # expects: error dead at "scores = D(fake)"
 # expects: mistake all-frozen at "g_loss.backward()"
+# cure: "(torch.randn(6, 3)).detach()" -> "(torch.randn(6, 3))"
+# cure: "D(fake), zeros" -> "D(fake.detach()), zeros"
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@ A form that people write after the in-place error, because .data makes it go awa
 """
 # expects: error overwritten at "features.data.mul_("
 # mistake: data-edit
+# cure: "    scores = head(features)\n    features.data.mul_(torch.rand(8, 4) < 0.5)" -> "    features = features * (torch.rand(8, 4) < 0.5)\n    scores = head(features)"
 
 import torch
 from torch import nn

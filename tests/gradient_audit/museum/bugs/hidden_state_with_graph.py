@@ -1,6 +1,7 @@
 """The hidden state goes on to the next iteration with its graph, which the last backward pass has freed."""
 # expects: mistake loss-kept-with-graph at "loss.backward()"
 # expects: error freed at "    state = cell("
+# cure: "(5, 3), state)" -> "(5, 3), state.detach())"
 
 import torch
 from torch import nn

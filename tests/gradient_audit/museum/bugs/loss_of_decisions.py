@@ -3,6 +3,8 @@
 No public report of it was found."""
 # expects: error dead at "fooled = D(G(torch.randn(6, 3))) > 0"
 # expects: mistake step-function at "g_loss.backward()"
+# cure: "fooled = D(G(torch.randn(6, 3))) > 0" -> "scores = D(G(torch.randn(6, 3)))"
+# cure: "1 - fooled.float().mean()" -> "bce(scores, ones)"
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@ https://pytorch.org/docs/stable/notes/faq.html
 """
 # expects: waste kept at "loss.backward()"
 # mistake: loss-kept-with-graph
+# cure: "+= loss" -> "+= loss.item()"
 
 import torch
 from torch import nn

@@ -2,6 +2,8 @@
 # expects: waste kept at "err_d.backward()"
 # expects: waste kept at "err_g.backward(inputs"
 # mistake: loss-kept-with-graph
+# cure: "append(err_g)" -> "append(err_g.item())"
+# cure: "append(err_d)" -> "append(err_d.item())"
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@
 # expects: waste wasted at "loss_G.backward()"
 # mistake: parameter-twice
 # mistake: optimizer-old-weights
+# cure: "netG_A.parameters(), netG_A" -> "netG_A.parameters(), netG_B"
 
 import itertools
 import warnings

@@ -3,6 +3,7 @@
 No public report of it was found."""
 # expects: error dead at "slope = torch.autograd.grad("
 # expects: mistake penalty-without-graph at "penalty.backward()"
+# cure: ".sum(), mixed)" -> ".sum(), mixed, create_graph=True)"
 
 import torch
 from torch import nn

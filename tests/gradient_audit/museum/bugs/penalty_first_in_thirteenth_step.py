@@ -1,6 +1,7 @@
 """The critic's penalty of every thirteenth step lacks create_graph, and comes after many passes for the first time."""
 # expects: error dead at "d_loss.backward()"
 # mistake: penalty-without-graph
+# cure: ".sum(), real)" -> ".sum(), real, create_graph=True)"
 
 import torch
 from torch import nn

@@ -1,6 +1,7 @@
 """where() hides the NaN of a root in the forward pass; in the backward pass, NaN times zero is NaN."""
 # expects: error nan at "energy = "
 # mistake: nan-gradient
+# cure: "output.sqrt()" -> "output.clamp(min=1e-6).sqrt()"
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 No public report of it was found."""
 # expects: error freed at "running = 0.9 * running + 0.1 * d_loss"
 # expects: mistake loss-kept-with-graph at "running.backward()"
+# cure: "0.9 * running" -> "0.9 * running.detach()"
 
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 """Pictures of fixed noise are kept for a film of the training, each with G's graph: no_grad() is missing."""
 # expects: waste kept at "images.append(generator(fixed))"
+# cure: "    images.append(" -> "    with torch.no_grad():\n        images.append("
 
 import torch
 from torch import nn

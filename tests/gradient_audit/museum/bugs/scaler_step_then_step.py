@@ -1,5 +1,6 @@
 """The line that the scaler replaces was left in: the optimizer steps twice on one gradient."""
 # expects: error stale at "optimizer.step()"
+# cure: "    optimizer.step()" -> ""
 
 import torch
 from torch import nn

@@ -1,5 +1,6 @@
 """D's mean score of new fakes is kept for a curve, each with the graph of both networks."""
 # expects: waste kept at "scores.append("
+# cure: "    scores.append(" -> "    with torch.no_grad():\n        scores.append("
 
 import torch
 from torch import nn

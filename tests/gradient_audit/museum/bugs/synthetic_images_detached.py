@@ -1,6 +1,7 @@
 """Dataset condensation that matches the gradient of detached images: their optimizer steps, and they never move."""
 # expects: error unreached at "optimizer_img.step()"
 # networks: net, image_syn
+# cure: "image_syn.detach()" -> "image_syn"
 
 import torch
 from torch import nn

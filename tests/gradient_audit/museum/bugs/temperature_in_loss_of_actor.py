@@ -1,6 +1,7 @@
 """Soft actor-critic without detach(): the actor's loss moves the temperature, whose step is on the sum of both."""
 # expects: error mixed at "actor_loss.backward()"
 # networks: actor, log_alpha
+# cure: "actor_loss.backward()" -> "actor_loss.backward(inputs=list(actor.parameters()))"
 
 import torch
 from torch import nn

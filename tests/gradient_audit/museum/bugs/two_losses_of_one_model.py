@@ -3,6 +3,7 @@
 No public report of it was found."""
 # expects: error freed at "reconstruction.backward()"
 # expects: mistake second-backward at "sparsity.backward()"
+# cure: "    reconstruction.backward()\n    sparsity.backward()" -> "    (reconstruction + sparsity).backward()"
 
 import torch
 from torch import nn

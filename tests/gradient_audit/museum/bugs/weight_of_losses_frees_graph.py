@@ -3,6 +3,7 @@
 No public report of it was found."""
 # expects: error freed at "slope = torch.autograd.grad("
 # expects: mistake second-backward at "g_loss.backward("
+# cure: "G[0].weight)" -> "G[0].weight, retain_graph=True)"
 
 import torch
 from torch import nn
