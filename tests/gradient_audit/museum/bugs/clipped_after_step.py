@@ -1,6 +1,7 @@
 """Gradients are clipped after the step, and cleared before the next: no step is on what was clipped."""
 # expects: error clipped at "clip_grad_norm_(model.parameters(), 1.0)"
-# cure: "    optimizer.step()\n    nn.utils.clip_grad_norm_(model.parameters(), 1.0)" -> "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()"
+# cure: "optimizer.step()\n    nn" -> "nn"
+# cure: "(model.parameters(), 1.0)" -> "(model.parameters(), 1.0)\n    optimizer.step()"
 
 import torch
 from torch import nn

@@ -1,6 +1,7 @@
 """Clipping comes between zero_grad() and backward(), where there is no gradient to clip."""
 # expects: error clipped at "clip_grad_norm_(critic.parameters(), 0.5)"
-# cure: "    nn.utils.clip_grad_norm_(critic.parameters(), 0.5)\n    loss.backward()" -> "    loss.backward()\n    nn.utils.clip_grad_norm_(critic.parameters(), 0.5)"
+# cure: "    nn.utils.clip_grad_norm_(critic.parameters(), 0.5)\n" -> ""
+# cure: "    optimizer.step()" -> "    nn.utils.clip_grad_norm_(critic.parameters(), 0.5)\n    optimizer.step()"
 
 import torch
 from torch import nn

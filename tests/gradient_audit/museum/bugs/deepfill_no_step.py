@@ -4,6 +4,7 @@ https://github.com/zhaoyuzhi/deepfillv2/issues/6
 """
 # expects: error idle at "loss_D.backward()"
 # cure: "    loss_D.backward()" -> "    loss_D.backward()\n    optimizer_d.step()"
+# trains: discriminator
 
 import torch
 from torch import nn

@@ -6,6 +6,7 @@ https://github.com/eriklindernoren/PyTorch-GAN/blob/master/implementations/draga
 # expects: question unused at "fake_loss = "
 # expects: error unreached at "optimizer_D.step()"
 # cure: "    penalty.backward()" -> "    (d_loss + penalty).backward()"
+# trains: discriminator
 
 import torch
 from torch import nn

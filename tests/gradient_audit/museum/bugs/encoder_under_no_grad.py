@@ -1,6 +1,7 @@
 """The encoder is to learn with the decoder, under one optimizer, and its codes are computed under no_grad."""
 # expects: error unreached at "optimizer.step()"
 # cure: "    with torch.no_grad():\n        code =" -> "    code ="
+# trains: encoder
 
 import torch
 from torch import nn

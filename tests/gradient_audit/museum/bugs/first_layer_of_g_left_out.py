@@ -2,6 +2,7 @@
 # expects: error ownerless at "generator = Generator()"
 # expects: waste wasted at "g_loss.backward(inputs"
 # cure: "generator.synthesis.parameters()" -> "generator.parameters()"
+# trains: generator
 
 import torch
 from torch import nn

@@ -5,6 +5,7 @@ No public report of it was found."""
 # expects: mistake all-frozen at "g_loss.backward()"
 # cure: "(torch.randn(6, 3)).detach()" -> "(torch.randn(6, 3))"
 # cure: "D(fake), zeros" -> "D(fake.detach()), zeros"
+# trains: G
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@ No public report of it was found."""
 # expects: error dead at "D.requires_grad_(False)"
 # expects: mistake all-frozen at "d_loss.backward()"
 # cure: "    d_loss =" -> "    D.requires_grad_(True)\n    d_loss ="
+# trains: D
 
 import torch
 from torch import nn

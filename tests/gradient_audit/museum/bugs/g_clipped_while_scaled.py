@@ -1,6 +1,6 @@
 """D's gradients are unscaled before they are clipped; in the step of G that line was forgotten."""
 # expects: error scaled at "clip_grad_norm_(generator.parameters(), 5.0)"
-# cure: "    nn.utils.clip_grad_norm_(generator" -> "    scaler.unscale_(optimizer_g)\n    nn.utils.clip_grad_norm_(generator"
+# cure: "    nn.utils.clip_grad_norm_(gen" -> "    scaler.unscale_(optimizer_g)\n    nn.utils.clip_grad_norm_(gen"
 
 import torch
 from torch import nn

@@ -4,7 +4,9 @@ A form that people write after the in-place error, because .data makes it go awa
 """
 # expects: error overwritten at "features.data.mul_("
 # mistake: data-edit
-# cure: "    scores = head(features)\n    features.data.mul_(torch.rand(8, 4) < 0.5)" -> "    features = features * (torch.rand(8, 4) < 0.5)\n    scores = head(features)"
+# cure: "    scores = head(features)\n" -> ""
+# cure: "features.data.mul_(" -> "features = features * ("
+# cure: "    optimizer.zero_grad()" -> "    scores = head(features)\n    optimizer.zero_grad()"
 
 import torch
 from torch import nn

@@ -5,6 +5,7 @@ No public report of it was found."""
 # expects: mistake step-function at "g_loss.backward()"
 # cure: "fooled = D(G(torch.randn(6, 3))) > 0" -> "scores = D(G(torch.randn(6, 3)))"
 # cure: "1 - fooled.float().mean()" -> "bce(scores, ones)"
+# trains: G
 
 import torch
 from torch import nn

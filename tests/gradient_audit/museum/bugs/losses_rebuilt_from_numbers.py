@@ -6,6 +6,7 @@ No public report of it was found."""
 # expects: mistake loss-rebuilt at "d_loss.backward()"
 # cure: "ones).item(), bce(D(fake), zeros).item()" -> "ones), bce(D(fake), zeros)"
 # cure: "torch.tensor(losses)" -> "torch.stack(losses)"
+# trains: D
 
 import torch
 from torch import nn

@@ -1,6 +1,7 @@
 """The call of D's step lacks its parentheses; the script ends by itself."""
 # expects: error idle at "d_loss.backward()"
 # cure: "optimizer_d.step  #" -> "optimizer_d.step()  #"
+# trains: discriminator
 
 import torch
 from torch import nn

@@ -5,6 +5,7 @@ https://github.com/zdebruine/MMVAE/issues/39
 # expects: error ownerless at "vae = SharedVAE()"
 # expects: waste wasted at "loss.backward()"
 # cure: "vae.encoder.parameters()" -> "vae.parameters()"
+# trains: vae
 
 import torch
 from torch import nn

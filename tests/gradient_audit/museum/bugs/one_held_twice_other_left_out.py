@@ -5,6 +5,7 @@
 # mistake: parameter-twice
 # mistake: optimizer-old-weights
 # cure: "netG_A.parameters(), netG_A" -> "netG_A.parameters(), netG_B"
+# trains: netG_A, netG_B
 
 import itertools
 import warnings

@@ -3,7 +3,8 @@
 No public report of it was found."""
 # expects: error freed at "d_loss.backward()"
 # expects: mistake second-backward at "g_loss.backward()"
-# cure: "    on_real, on_fake = D(torch.randn(6, 4)), D(G(torch.randn(6, 3)))" -> "    fake = G(torch.randn(6, 3))\n    on_real, on_fake = D(torch.randn(6, 4)), D(fake.detach())"
+# cure: "    on_real" -> "    fake = G(torch.randn(6, 3))\n    on_real"
+# cure: "D(G(torch.randn(6, 3)))" -> "D(fake.detach())"
 # cure: "bce(on_fake, ones)" -> "bce(D(fake), ones)"
 # cure: "g_loss.backward()" -> "g_loss.backward(inputs=list(G.parameters()))"
 

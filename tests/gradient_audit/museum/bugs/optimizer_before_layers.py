@@ -6,6 +6,7 @@ https://github.com/pytorch/pytorch/issues/14467
 # expects: waste wasted at "loss.backward()"
 # cure: "optimizer = torch.optim.Adam(model.parameters())\n" -> ""
 # cure: "model.translate(6)" -> "model.translate(6)\noptimizer = torch.optim.Adam(model.parameters())"
+# trains: model
 # mistake: optimizer-old-weights
 
 import torch

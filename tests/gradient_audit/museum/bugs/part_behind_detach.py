@@ -2,6 +2,7 @@
 # expects: error unreached at "optimizer.step()"
 # mistake: detached-fakes
 # cure: "features.detach()" -> "features"
+# trains: model
 
 import torch
 from torch import nn

@@ -1,6 +1,7 @@
 """A plain tensor under the optimizer that the loss does not use."""
 # expects: error unreached at "optimizer.step()"
 # cure: "temperature.detach()" -> "temperature"
+# trains: temperature
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 # cure: "    optimizer_d = torch.optim.Adam(discriminator.parameters())\n" -> ""
 # cure: "for _ in range(20):" -> "optimizer_d = torch.optim.Adam(discriminator.parameters())\nfor _ in range(20):"
 # cure: "    d_loss.backward()" -> "    d_loss.backward()\n    optimizer_d.step()"
+# trains: discriminator
 
 import torch
 from torch import nn

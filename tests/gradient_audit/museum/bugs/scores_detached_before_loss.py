@@ -4,6 +4,7 @@ No public report of it was found."""
 # expects: error dead at "scores = D(G(torch.randn(6, 3))).detach()"
 # expects: mistake detached-fakes at "g_loss.backward()"
 # cure: "scores = D(G(torch.randn(6, 3))).detach()" -> "scores = D(G(torch.randn(6, 3)))"
+# trains: G
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@ No public report of it was found."""
 # expects: error dead at "on_real, on_fake = "
 # expects: mistake no-graph at "d_loss.backward()"
 # cure: "        on_real, on_fake" -> "    on_real, on_fake"
+# trains: D
 
 import torch
 from torch import nn

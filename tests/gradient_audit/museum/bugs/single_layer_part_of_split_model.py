@@ -1,6 +1,7 @@
 """The parts of a model are called one by one; the optimizer holds the head alone, and the backbone is not frozen."""
 # expects: waste unfrozen at "loss.backward()"
 # cure: "model.head.parameters()" -> "model.parameters()"
+# trains: model
 
 import torch
 from torch import nn

@@ -2,6 +2,7 @@
 # expects: error ownerless at "backbone = nn.Linear(4, 4)"
 # expects: waste wasted at "loss.backward()"
 # cure: "torch.optim.Adam(head.parameters())" -> "torch.optim.Adam([*backbone.parameters(), *head.parameters()])"
+# trains: backbone
 
 import torch
 from torch import nn

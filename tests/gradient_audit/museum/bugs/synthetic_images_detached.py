@@ -2,6 +2,7 @@
 # expects: error unreached at "optimizer_img.step()"
 # networks: net, image_syn
 # cure: "image_syn.detach()" -> "image_syn"
+# trains: image_syn
 
 import torch
 from torch import nn

@@ -1,6 +1,7 @@
 """Adam holds a temperature that was made without requires_grad: nothing ever writes it."""
 # expects: error unreached at "optimizer.step()"
 # cure: "torch.ones(1)" -> "torch.ones(1, requires_grad=True)"
+# trains: temperature
 
 import torch
 from torch import nn

@@ -6,6 +6,7 @@ https://github.com/line/open-universe/issues/5
 # expects: error dead at "d_loss.backward()"
 # expects: waste unfrozen at "d_loss.backward()"
 # cure: "+ list(loss_mrd" -> "+ list(loss_mpd"
+# trains: loss_mpd
 # mistake: parameter-twice
 
 import warnings

@@ -1,6 +1,7 @@
 """G's gradients are clipped before its step, D's after its own."""
 # expects: error clipped at "clip_grad_value_(discriminator.parameters(), 0.1)"
-# cure: "    optimizer_d.step()\n    nn.utils.clip_grad_value_(discriminator.parameters(), 0.1)" -> "    nn.utils.clip_grad_value_(discriminator.parameters(), 0.1)\n    optimizer_d.step()"
+# cure: "optimizer_d.step()\n    nn" -> "nn"
+# cure: "discriminator.parameters(), 0.1)" -> "discriminator.parameters(), 0.1)\n    optimizer_d.step()"
 
 import torch
 from torch import nn

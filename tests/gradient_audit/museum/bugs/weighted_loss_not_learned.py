@@ -5,6 +5,7 @@ https://github.com/Mikoto10032/AutomaticWeightedLoss/issues/3
 # expects: error dead at "loss.backward()"
 # expects: waste unfrozen at "loss.backward()"
 # cure: "torch.optim.Adam(model.parameters())" -> "torch.optim.Adam([*model.parameters(), *weighted.parameters()])"
+# trains: weighted
 
 import torch
 from torch import nn
