@@ -141,14 +141,14 @@ class Details(_python_dispatch.TorchDispatchMode):
             size = sum(float(gradient.abs().sum()) for gradient in moved)
             event.directions[self.call.number] = sum(float(gradient.sum()) for gradient in moved) / (size or 1)
 
-    def outputs_in(self, roots: list) -> list[tuple[weakref.ref, set[int]]]:
+    def outputs_in(self, event: Pass, roots: list) -> list[tuple[weakref.ref, set[int]]]:
         """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""
         outputs = []
         for node in nodes_of(roots):
-            for event in self.outputs.get(node._sequence_nr(), ()):
-                if isinstance(event, Forward):
-                    event.in_loss = True  # whether or not its pass comes through them
-                    outputs.append((event.module, self.lineage.reach([node])[0]))
+            for built in self.outputs.get(node._sequence_nr(), ()):
+                if isinstance(built, Forward):
+                    built.in_loss = event  # whether or not its pass comes through them
+                    outputs.append((built.module, self.lineage.reach([node])[0]))
         return outputs
 
     def note_numbers(self, result: object, sources: int) -> None:

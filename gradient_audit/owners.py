@@ -19,7 +19,7 @@ def owners(facts: Facts) -> Iterator[Finding]:
         wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
         for number, p in enumerate(facts.record.passes):
             unused = (p.reached & ids.keys()).difference(facts.excused, p.used)
-            if unused and not p.raised:
+            if unused and not p.raised and number not in facts.record.skipped:
                 wasted[p.place][number] = unused
         ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed)  # not stepped by hand, either
         told: set[int] = set()

@@ -250,6 +250,8 @@ class Watcher:
             account = self.record.accounts.get(id(parameter))
             if account and account.clipped & account.passes:
                 account.clip.scaled = True
+            if account and self.details.active and parameter.grad is not None and not parameter.grad.isfinite().all():
+                self.record.skipped |= account.passes
 
     # Backward passes.
 
@@ -303,7 +305,7 @@ class Watcher:
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             event.added = any(self.is_left_over(leaf, event.place) for leaf in event.loose)
             self.lineage.number_sources = 0
-            event.outputs = self.details.outputs_in(roots)
+            event.outputs = self.details.outputs_in(event, roots)
             event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))
             self.record.calls.append(event)
         self.record.events.append(event)
