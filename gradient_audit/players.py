@@ -47,12 +47,8 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         fed, others = _calls_of(facts, judge, made)
         ways = [(way, passes[n]) for event in fed for n, way in event.directions.items()]
         ways = [(way, p.place) for way, p in ways if facts.leads_through(p, judge, made)]
-        if (
-            others
-            and facts.holders_of(made) == facts.holders_of(judge)
-            and ways
-            and min(ways)[0] < -0.5 < 0.5 < max(ways)[0]
-        ):
+        same = facts.holders_of(made) and facts.holders_of(made) == facts.holders_of(judge)
+        if same and others and ways and min(ways)[0] < -0.5 < 0.5 < max(ways)[0]:
             text = f"one loss moves what {judge} says of {made}'s output up, another one down, under one optimizer."
             yield finding("opposed", (made, judge), text, [place for _, place in ways])
     for p, groups in zip(passes, crossed, strict=True):

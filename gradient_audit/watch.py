@@ -251,7 +251,7 @@ class Watcher:
             if account and account.clipped & account.passes:
                 account.clip.scaled = True
             if account and self.details.active and parameter.grad is not None and not parameter.grad.isfinite().all():
-                self.record.skipped |= account.passes
+                self.record.skipped |= account.passes  # whose step the scaler will skip
 
     # Backward passes.
 
@@ -429,7 +429,10 @@ class Watcher:
     @guarded
     def record_step(self, optimizer: Optimizer) -> None:
         if getattr(optimizer, "found_inf", False):
-            return  # GradScaler calls the step of a fused optimizer, which skips it itself
+            # GradScaler calls the step of a fused optimizer, which skips it itself.
+            accounts = (self.record.accounts.get(id(parameter)) for parameter in parameters_of(optimizer))
+            self.record.skipped = self.record.skipped.union(*(account.passes for account in accounts if account))
+            return
         self.open_accounts()
         number, passes = self.number_of(optimizer), self.record.passes
         self.record.optimizers[number] = optimizer
