@@ -39,9 +39,7 @@ def images():
     )
 
 
-SAMPLES = {vectors: (5,), audio: (2, 8), images: (1, 8, 8)}
 every_order = pytest.mark.parametrize("order", ORDERS)
-every_kind_of_samples = pytest.mark.parametrize("make", SAMPLES, ids=lambda make: make.__name__)
 
 
 def networks(make):
@@ -101,18 +99,15 @@ def difference(order, make, dtype=torch.float64, optimizer=sgd, wrap=lambda netw
 
 
 def flat_logits():
-    generator, discriminator = audio()
-    return generator, discriminator.append(nn.Flatten(0))
+    return audio()[0], audio()[1].append(nn.Flatten(0))
 
 
 def logits_of_four_dimensions():
-    generator, discriminator = images()
-    return generator, discriminator.append(nn.Unflatten(1, (1, 1, 1)))
+    return images()[0], images()[1].append(nn.Unflatten(1, (1, 1, 1)))
 
 
 def a_logit_for_each_patch():
-    generator, discriminator = images()
-    return generator, nn.Sequential(*discriminator[:2], nn.Conv2d(4, 1, 1))
+    return images()[0], nn.Sequential(*images()[1][:2], nn.Conv2d(4, 1, 1))
 
 
 def frozen_and_unused_parameters():
@@ -152,7 +147,7 @@ def test_any_networks_optimizer_and_wrapper(order, name, one_process_group):
         assert difference(order, **{"make": images} | BROUGHT[name]) <= 1e-12
 
 
-@every_kind_of_samples
+@pytest.mark.parametrize("make", [vectors, audio, images], ids=lambda make: make.__name__)
 @every_order
 def test_float32_and_autocast_to_bfloat16_within_their_rounding(order, make):
     """Three steps of some ten roundings each, 2**-24 apiece in float32 and 2**-9 in bfloat16."""

@@ -13,28 +13,20 @@ N = 3
 TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"
 
 
-def zero_centred(discriminator, real, fake, mix):
-    real = real.detach().requires_grad_()
-    return zero_centred_penalty(discriminator(real), real)
-
-
-PENALTIES = {"zero-centred": zero_centred, "between": interpolation_penalty}
-
-
 def drawn(*shape):
     """Real and fake samples, and a mix."""
     torch.manual_seed(1)
     return torch.randn(N, *shape).double(), torch.randn(N, *shape).double(), torch.rand(N).double()
 
 
-@pytest.mark.parametrize(("name", "penalty"), [("zero-centred", 0), ("between", 1)])
-def test_the_penalty_of_a_slope_of_zero_whose_norm_has_no_derivative_has_a_gradient_of_zero(name, penalty):
+def test_the_penalty_of_a_slope_of_zero_whose_norm_has_no_derivative_has_a_gradient_of_zero():
     discriminator = nn.Linear(2, 1, bias=False).double()
     nn.init.zeros_(discriminator.weight)
-    found = PENALTIES[name](discriminator, *drawn(2))
-    found.backward()
-    assert found.item() == penalty
-    assert discriminator.weight.grad.tolist() == [[0, 0]]
+    samples = drawn(2)[0].requires_grad_()
+    zero_centred = zero_centred_penalty(discriminator(samples), samples)
+    for found, penalty in ((zero_centred, 0), (interpolation_penalty(discriminator, *drawn(2)), 1)):
+        assert found.item() == penalty
+        assert torch.autograd.grad(found, discriminator.weight)[0].tolist() == [[0, 0]]
 
 
 def test_the_relativistic_loss_of_extreme_logits_and_of_pairs_alone():
