@@ -190,10 +190,12 @@ def test_scaled_losses_train_the_same_weights_to_the_bit_also_where_gradients_ar
     update = re.search(r" +optimizer_d\.zero_grad.*optimizer_g\.step\(\)\n", script, re.S).group()
     loop, (main, step) = "    for step, real in", (textwrap.indent(snippet, "    ") for snippet in (SCALER, SCALED))
     scaling = (update, step), (loop, main + loop), ("real, z)", "real, z, scaler)")
-    for runs, edits in (("plain", ()), ("scaled", scaling)):
+    too_much = ("device.type)", "device.type, 2.0**127)"), ("(d_loss)", "(4 * d_loss)")  # for two steps
+    for runs, edits in (("plain", ()), ("scaled", scaling), ("overflow", (*scaling, *too_much))):
         call(edited(tmp_path, CLIPPED, *edits), *TINY, "--steps", 3, "--runs-dir", tmp_path / runs)
-    plain, scaled = (saved(tmp_path / runs) for runs in ("plain", "scaled"))
+    plain, scaled, overflow = (saved(tmp_path / runs) for runs in ("plain", "scaled", "overflow"))
     assert scaled["scaler"]["_growth_tracker"] == 3
+    assert overflow["scaler"]["scale"] == 2**125  # and no weight is NaN, or it would not have been saved
     for name in ("generator", "discriminator"):
         torch.testing.assert_close(scaled[name], plain[name], rtol=0, atol=0)
 
