@@ -146,16 +146,13 @@ def edited(folder, *edits):
 TINY = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu"]
 
 
-def rate_of(runs):
-    return saved(runs)["optimizer_g"]["param_groups"][0]["lr"]
-
-
 def test_a_rate_that_is_a_function_of_the_step_is_right_after_a_resume_with_more_steps(tmp_path):
     linear = "    rate = linear_decay(options.steps, options.steps // 2)\n"
     script = edited(tmp_path, (linear, f"    {COSINE}"), ("import sys\n", "import math\nimport sys\n"))
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
     call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
-    assert rate_of(tmp_path) == pytest.approx(3e-3 * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
+    rate = saved(tmp_path)["optimizer_g"]["param_groups"][0]["lr"]
+    assert rate == pytest.approx(3e-3 * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
 
 
 def test_a_kept_scheduler_with_the_length_of_a_shorter_run_is_told(tmp_path, capsys):
@@ -231,4 +228,4 @@ def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     whole, parts = (saved(tmp_path / runs) for runs in ("whole", "parts"))
     for name in ("schedule_g", "optimizer_g", "generator"):
         torch.testing.assert_close(parts[name], whole[name], rtol=0, atol=0)
-    assert rate_of(tmp_path / "whole") == pytest.approx(3e-3 * 0.999**4, rel=1e-12)
+    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(3e-3 * 0.999**4, rel=1e-12)

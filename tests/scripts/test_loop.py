@@ -284,10 +284,6 @@ def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
-def no_room_for_a_checkpoint(_):
-    limit(1_000_000)
-
-
 def no_room_for_a_curve(run):
     run.board.flush()
     (events,) = run.folder.glob("events*")
@@ -295,7 +291,7 @@ def no_room_for_a_curve(run):
 
 
 NO_ROOM = [
-    (no_room_for_a_checkpoint, "--steps 20", ": '{run}/checkpoint.pt'"),
+    (lambda _: limit(1_000_000), "--steps 20", ": '{run}/checkpoint.pt'"),
     (no_room_for_a_curve, "--steps 7 --log-every 1 --sample-every 1000", ""),
 ]
 
