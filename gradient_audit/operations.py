@@ -29,6 +29,7 @@ class Details(_python_dispatch.TorchDispatchMode):
         self.record, self.open_accounts = record, open_accounts
         self.lineage = Lineage(record.accounts)
         self.active = self.ended = False
+        self.home: int | None = None  # the thread in which the details began
         self.thread: int | None = None  # the one that is watched; None: the first that trains
         self.steps = 0  # of optimizers, that run
         self.call: Pass | None = None  # of autograd, that runs
@@ -38,9 +39,12 @@ class Details(_python_dispatch.TorchDispatchMode):
         self.hooks = ExitStack()  # removes those that `start` adds
 
     def start(self) -> None:
-        if self.active or self.ended:
+        # A PyTorch without `_get_current_dispatch_mode` raises before the mode is entered.
+        if self.active or self.ended or _python_dispatch._get_current_dispatch_mode() is not None:
             return
-        _python_dispatch._get_current_dispatch_mode()  # a PyTorch without it raises before the mode is entered
+        self.home = self.home or threading.get_ident()
+        if self.home != threading.get_ident():  # `stop` could not leave the mode there
+            return
         for kind in (Optimizer, nn.Module):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
         self.hooks.callback(registration.register_module_forward_pre_hook(self.begin_forward).remove)

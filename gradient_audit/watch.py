@@ -239,6 +239,7 @@ class Watcher:
     @guarded
     def note_clipping(self, parameters: list[Tensor]) -> None:
         clip = self.record.clips.setdefault(current_place(), Clip())
+        clip.used |= self.details.steps > 0  # in a hook of the step
         for parameter in parameters:
             if account := self.record.accounts.get(id(parameter)):
                 self.detect_cleared_gradient(account, parameter)
