@@ -53,7 +53,9 @@ KINDS = {
     "opposed": Kind("question", "Give each network its own optimizer, and `detach()` the fakes in D's loss."),
     "unused": Kind("question", "If it is a loss, call `backward()` on it; if not, compute it under `torch.no_grad()`."),
     "reused": Kind("question", "If the first gradient was only for that use, call `zero_grad()` after it."),
-    "shared": Kind("question", "Give each optimizer its own network alone, unless both are to move it."),
+    "shared": Kind(
+        "question", "Give each optimizer its own network alone, unless both are to move it.", ("detached-fakes",)
+    ),
     "renewed": Kind("question", "Make it once, before the loop, unless each one is for another task."),
     "unaveraged": Kind("question", "Call the wrapped network itself, not its `module`."),
     "unfrozen": Kind(

@@ -113,5 +113,8 @@ def shared_networks(facts: Facts) -> Iterator[Finding]:
     for key, networks in stepping.items():
         shared = [n for n in networks if any(n in held for other, held in stepping.items() if other != key)]
         if shared and len(shared) < len(networks):
+            got = set().union(*(p.users.get(key, set()) for p in facts.record.passes))
+            cut = [name for name in shared if not got & facts.numbers[name].keys()]
             text = f"an optimizer holds {joined(networks)}, and another one holds {joined(shared)}, too."
+            text += f" It got no gradient of {joined(cut)}: does `detach()` cut that off?" * bool(cut)
             yield finding("shared", networks, text, facts.steps[key].places)
