@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -113,13 +114,12 @@ class Run:
         """Raise BadInput for what cannot be trained on or saved, with main's `variables`, or not in several ranks."""
         if self.options.precision not in ("fp32", "bf16"):
             raise BadInput(f"--precision {self.options.precision}: must be fp32 or bf16")
-        owners = [*self.state.values()]
-        stored = {p for owner in owners if isinstance(owner, nn.Module) for p in owner.parameters()}
+        stored = {p for owner in self.state.values() if isinstance(owner, nn.Module) for p in owner.parameters()}
         for name, value in ((name, leaf) for name, tree in variables.items() for leaf in tree_leaves(tree)):
             parameters = value.parameters() if isinstance(value, nn.Module) else ()
             is_average = isinstance(value, AveragedModel)
             is_left_out = any((p.requires_grad or is_average) and p not in stored for p in parameters)
-            if is_left_out or (isinstance(value, Optimizer | LRScheduler) and value not in owners):
+            if is_left_out or (isinstance(value, Optimizer | LRScheduler) and value not in self.state.values()):
                 advice = "add it (or, of a network, freeze it by requires_grad_(False))"
                 raise BadInput(f"{name}: is not in the `state` of run.steps, so no checkpoint would hold it; {advice}")
             if isinstance(value, torch.amp.GradScaler) and self.ranks.count > 1:  # each skips its own steps
@@ -139,13 +139,11 @@ class Run:
                 if name in {*self.facts, "step", "sums"}:
                     raise ValueError("the name is taken; choose another")
                 torch.load(io.BytesIO(files.as_bytes(files.state_of(owner))), weights_only=True)
+            hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
+            if isinstance(owner, Optimizer) and self.ranks.count > 1 and hooks[:1] != [self.ranks.average_gradients]:
+                raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
         if any(other != [facts, self.device.type] for other in self.ranks.gather([facts, self.device.type])):
             raise BadInput("the processes have different options or images; start all with the same command")
-        for name, owner in self.state.items():
-            hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
-            averages = self.ranks.count == 1 or hooks[:1] == [self.ranks.average_gradients]
-            if isinstance(owner, Optimizer) and not averages:
-                raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
 
     def enter_folder(self, opened: ExitStack) -> int:
         """Lock the run's folder until `opened` ends, and return its step, the state loaded; 0 if the folder is new."""
@@ -182,7 +180,9 @@ class Run:
         progress = {"initial": step, "total": self.options.steps, "unit": "step", "dynamic_ncols": True}
         self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not self.ranks.leads))
         if self.ranks.leads:
-            # TensorBoard ignores what an earlier process logged about steps after the checkpoint.
+            # TensorBoard ignores what files of earlier seconds, by their names, hold of steps after the checkpoint.
+            while [*self.folder.glob(f"events.*.{int(time.time())}.*")]:
+                time.sleep(0.1)
             self.board = opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
             facts = self.facts["options"] | self.facts
             rows = [f"| {name} | {fact} |" for name, fact in facts.items() if name != "options"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
@@ -33,7 +33,8 @@ def watch_clipping(hooks: ExitStack, note: Callable[[list[Tensor]], None]) -> No
 def has_nan(value: object) -> bool:
     """Whether a tensor among the values has a NaN."""
     with suppress(RuntimeError, NotImplementedError):  # of tensors without numbers, or of a kind that cannot say
-        return any(tensor.is_floating_point() and bool(tensor.isnan().any()) for tensor in tensors_in(value))
+        tensors = (tensor for tensor in tensors_in(value) if type(tensor) in (Tensor, nn.Parameter))
+        return any(tensor.is_floating_point() and bool(tensor.isnan().any()) for tensor in tensors)
     return False
 
 

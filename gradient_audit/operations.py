@@ -29,6 +29,7 @@ class Details(_python_dispatch.TorchDispatchMode):
         self.record, self.open_accounts = record, open_accounts
         self.lineage = Lineage(record.accounts)
         self.active = self.ended = False
+        self.home: int | None = None  # the thread in which the details began
         self.thread: int | None = None  # the one that is watched; None: the first that trains
         self.steps = 0  # of optimizers, that run
         self.call: Pass | None = None  # of autograd, that runs
@@ -38,9 +39,12 @@ class Details(_python_dispatch.TorchDispatchMode):
         self.hooks = ExitStack()  # removes those that `start` adds
 
     def start(self) -> None:
-        if self.active or self.ended:
+        # A PyTorch without `_get_current_dispatch_mode` raises before the mode is entered.
+        if self.active or self.ended or _python_dispatch._get_current_dispatch_mode() is not None:
             return
-        _python_dispatch._get_current_dispatch_mode()  # a PyTorch without it raises before the mode is entered
+        self.home = self.home or threading.get_ident()
+        if self.home != threading.get_ident():  # `stop` could not leave the mode there
+            return
         for kind in (Optimizer, nn.Module):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
         self.hooks.callback(registration.register_module_forward_pre_hook(self.begin_forward).remove)
@@ -141,14 +145,14 @@ class Details(_python_dispatch.TorchDispatchMode):
             size = sum(float(gradient.abs().sum()) for gradient in moved)
             event.directions[self.call.number] = sum(float(gradient.sum()) for gradient in moved) / (size or 1)
 
-    def outputs_in(self, roots: list) -> list[tuple[weakref.ref, set[int]]]:
+    def outputs_in(self, event: Pass, roots: list) -> list[tuple[weakref.ref, set[int]]]:
         """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""
         outputs = []
         for node in nodes_of(roots):
-            for event in self.outputs.get(node._sequence_nr(), ()):
-                if isinstance(event, Forward):
-                    event.in_loss = True  # whether or not its pass comes through them
-                    outputs.append((event.module, self.lineage.reach([node])[0]))
+            for built in self.outputs.get(node._sequence_nr(), ()):
+                if isinstance(built, Forward):
+                    built.in_loss = event  # whether or not its pass comes through them
+                    outputs.append((built.module, self.lineage.reach([node])[0]))
         return outputs
 
     def note_numbers(self, result: object, sources: int) -> None:

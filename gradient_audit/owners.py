@@ -19,7 +19,7 @@ def owners(facts: Facts) -> Iterator[Finding]:
         wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
         for number, p in enumerate(facts.record.passes):
             unused = (p.reached & ids.keys()).difference(facts.excused, p.used)
-            if unused and not p.raised:
+            if unused and not p.raised and number not in facts.record.skipped:
                 wasted[p.place][number] = unused
         ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed)  # not stepped by hand, either
         told: set[int] = set()
@@ -113,5 +113,8 @@ def shared_networks(facts: Facts) -> Iterator[Finding]:
     for key, networks in stepping.items():
         shared = [n for n in networks if any(n in held for other, held in stepping.items() if other != key)]
         if shared and len(shared) < len(networks):
+            got = set().union(*(p.users.get(key, set()) for p in facts.record.passes))
+            cut = [name for name in shared if not got & facts.numbers[name].keys()]
             text = f"an optimizer holds {joined(networks)}, and another one holds {joined(shared)}, too."
+            text += f" It got no gradient of {joined(cut)}: does `detach()` cut that off?" * bool(cut)
             yield finding("shared", networks, text, facts.steps[key].places)

@@ -9,7 +9,7 @@ from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import united
 from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
-from gradient_audit.record import Pass
+from gradient_audit.record import Forward, Pass
 
 
 def mixed_players(facts: Facts) -> Iterator[Finding]:
@@ -43,6 +43,14 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         text = f"one backward pass moved {made} and {judge}, and another {judge} alone on what {made} computed."
         told |= set() if same else {place}
         yield finding("meant?" if same else "mixed", (made, judge), text, [place])
+    for made, judge in permutations(facts.numbers, 2):
+        fed, others = _calls_of(facts, judge, made)
+        ways = [(way, passes[n]) for event in fed for n, way in event.directions.items()]
+        ways = [(way, p.place) for way, p in ways if facts.leads_through(p, judge, made)]
+        same = facts.holders_of(made) and facts.holders_of(made) == facts.holders_of(judge)
+        if same and others and ways and min(ways)[0] < -0.5 < 0.5 < max(ways)[0]:
+            text = f"one loss moves what {judge} says of {made}'s output up, another one down, under one optimizer."
+            yield finding("opposed", (made, judge), text, [place for _, place in ways])
     for p, groups in zip(passes, crossed, strict=True):
         for group in groups if p.place not in told else ():
             if not any(is_leaf(facts.networks[name]) for name in group):  # a table beside its model, as a rule
@@ -107,10 +115,16 @@ def _judges_moved(facts: Facts, told: set[Place]) -> dict[tuple[str, str], Place
     }
 
 
+def _calls_of(facts: Facts, judge: str, made: str) -> tuple[list[Forward], list[Forward]]:
+    """Return the forward passes of a judge on what another network computed, and the others."""
+    calls = [event for event in facts.record.forwards if event.module() is facts.networks[judge]]
+    fed = [event for event in calls if event.values & facts.numbers[made].keys()]
+    return fed, [event for event in calls if event not in fed]
+
+
 def _are_opposed(facts: Facts, p: Pass, alone: list[Pass], made: str, judge: str) -> bool:
     """Whether a pass moves what the judge says of another network's output up, and those of the judge alone down."""
-    calls = [event for event in facts.record.forwards if event.module() is facts.networks[judge]]
-    calls = [event for event in calls if event.values & facts.numbers[made].keys()]
+    calls, _ = _calls_of(facts, judge, made)
     up = [event.directions[p.number] for event in calls if p.number in event.directions]
     down = [event.directions[q.number] for q in alone for event in calls if q.number in event.directions]
     return bool(up and down) and all(one * other < -0.25 for one in up for other in down)

@@ -63,7 +63,7 @@ class Forward(Built):
     scalar: bool = False  # whether a number with a graph was computed from its output
     values: set[int] = field(default_factory=set, repr=False)  # parameters behind its output, with a graph or without
     directions: dict[int, float] = field(default_factory=dict, repr=False)  # by pass: of the gradient of the output
-    in_loss: bool = False  # whether its output is in the graph of a loss that had a backward pass
+    in_loss: "Pass | None" = None  # the last one whose loss has its output in its graph
     blind: bool = False  # whether it ran under no_grad()
     frozen: bool = False  # whether no parameter of the module required a gradient
 
@@ -165,6 +165,7 @@ class Record:
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
     clips: dict[Place, Clip] = field(default_factory=dict)
+    skipped: set[int] = field(default_factory=set)  # passes whose gradients GradScaler found to be infinite
     nan: Place | None = None  # the line whose result, or gradient, was the first NaN
     not_run: str = ""  # what the answer is not about
 

@@ -60,7 +60,7 @@ def kept_graphs(facts: Facts) -> Iterator[Finding]:
         least = newest + (1 if oldest < min(steps.values(), default=0) else 2)
         old = [event for age, event in events if age >= least and event.graph and not event.gone]
         if kind == "forward":  # that of a loss is told with its loss
-            old = [event for event in old if not event.in_loss]
+            old = [event for event in old if event.in_loss is None or event.in_loss.gone]
         if old:
             networks = [name for name, cell in old[0].cells.items() if cell != "-"]
             text = f"a graph that this line built is still alive after later steps, {len(old)}x."

@@ -239,6 +239,7 @@ class Watcher:
     @guarded
     def note_clipping(self, parameters: list[Tensor]) -> None:
         clip = self.record.clips.setdefault(current_place(), Clip())
+        clip.used |= self.details.steps > 0  # in a hook of the step
         for parameter in parameters:
             if account := self.record.accounts.get(id(parameter)):
                 self.detect_cleared_gradient(account, parameter)
@@ -250,6 +251,8 @@ class Watcher:
             account = self.record.accounts.get(id(parameter))
             if account and account.clipped & account.passes:
                 account.clip.scaled = True
+            if account and self.details.active and parameter.grad is not None and not parameter.grad.isfinite().all():
+                self.record.skipped |= account.passes  # whose step the scaler will skip
 
     # Backward passes.
 
@@ -303,7 +306,7 @@ class Watcher:
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             event.added = any(self.is_left_over(leaf, event.place) for leaf in event.loose)
             self.lineage.number_sources = 0
-            event.outputs = self.details.outputs_in(roots)
+            event.outputs = self.details.outputs_in(event, roots)
             event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))
             self.record.calls.append(event)
         self.record.events.append(event)
@@ -427,7 +430,10 @@ class Watcher:
     @guarded
     def record_step(self, optimizer: Optimizer) -> None:
         if getattr(optimizer, "found_inf", False):
-            return  # GradScaler calls the step of a fused optimizer, which skips it itself
+            # GradScaler calls the step of a fused optimizer, which skips it itself.
+            accounts = (self.record.accounts.get(id(parameter)) for parameter in parameters_of(optimizer))
+            self.record.skipped = self.record.skipped.union(*(account.passes for account in accounts if account))
+            return
         self.open_accounts()
         number, passes = self.number_of(optimizer), self.record.passes
         self.record.optimizers[number] = optimizer

@@ -1,21 +1,61 @@
-"""What docs/copy.md says to write into a copied script is run as it is written there."""
+"""What README says that a copied step needs is enough, and what docs/copy.md says to write into a copy is run."""
 
+import ast
 import math
 import re
+import shutil
 import textwrap
 from types import ModuleType
 
 import pytest
 import torch
-from helpers import ROOT, call, path_of, saved
-from processes import ended, logs, start_ranks
+from helpers import ROOT, TRAINING, call, path_of, saved
+from processes import ended, forked, logs, start_ranks
 
 from common import losses
 from common.models import conv, mlp
 from scripts import gan_detach
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "copy.md").read_text(), re.M | re.S)
-HINGE, ACCUMULATION, COSINE, SCHEDULE, CLIPPING, TWICE, LOADING = SNIPPETS
+HINGE, ACCUMULATION, COSINE, SCHEDULE, CLIPPING, SCALER, SCALED, TWICE, LOADING = SNIPPETS
+ROWS = re.findall(r"^\| `(?:train_step|common/losses).*", (ROOT / "README.md").read_text(), re.M)
+TAKEN = {*re.findall(r"`(\w+)`", "".join(ROWS))}  # train_step, and what it needs of its script
+FILES = {*re.findall(r"(\w+)\.py", ROWS[-1])}
+STEP = """
+import torch
+from step import *
+
+networks = [[torch.nn.Linear(3, size) for _ in range({pairs})] for size in (3, 1)]
+optimizers = [torch.optim.SGD(torch.nn.ModuleList(part).parameters()) for part in networks]
+for network in sum(networks, []):
+    network.register_forward_pre_hook(lambda _, given: given[:1])  # without labels
+results = train_step(*sum(networks, []), *optimizers, *{given})
+assert all(value.isfinite() for value in results.values())
+"""
+GIVEN = {"gan_conditional": "torch.ones(3, 4, 3)", "cyclegan": "[ImagePool(), ImagePool(), *torch.ones(2, 4, 3)]"}
+
+
+def names(node):
+    """Return the names that a statement of a script defines or imports."""
+    named = [alias.asname or alias.name for alias in getattr(node, "names", [])]
+    return {getattr(node, "name", ""), *named, *(target.id for target in getattr(node, "targets", []))}
+
+
+@pytest.mark.parametrize("script", TRAINING)
+def test_a_step_runs_in_a_folder_that_holds_what_the_readme_says_it_needs(script, tmp_path):
+    nodes = ast.parse(path_of(script).read_text()).body
+    taken = [node for node in nodes if names(node) & TAKEN]
+    used = {node.id for part in taken for node in ast.walk(part) if isinstance(node, ast.Name)}
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) and names(node) & used]
+    text = "\n".join(map(ast.unparse, imports + taken))
+    for name in re.findall(r"^from common\.(\w+)", text, re.M):
+        assert name in FILES
+        shutil.copy(ROOT / "common" / f"{name}.py", tmp_path)
+    (tmp_path / "step.py").write_text(text.replace("from common.", "from "))
+    driver = STEP.format(pairs=1 + (script == "cyclegan"), given=GIVEN.get(script, "torch.ones(2, 4, 3)"))
+    (tmp_path / "main.py").write_text(driver)
+    done = forked(tmp_path / "main.py", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def make_all():
@@ -106,16 +146,13 @@ def edited(folder, *edits):
 TINY = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu"]
 
 
-def rate_of(runs):
-    return saved(runs)["optimizer_g"]["param_groups"][0]["lr"]
-
-
 def test_a_rate_that_is_a_function_of_the_step_is_right_after_a_resume_with_more_steps(tmp_path):
     linear = "    rate = linear_decay(options.steps, options.steps // 2)\n"
     script = edited(tmp_path, (linear, f"    {COSINE}"), ("import sys\n", "import math\nimport sys\n"))
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
     call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
-    assert rate_of(tmp_path) == pytest.approx(3e-3 * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
+    rate = saved(tmp_path)["optimizer_g"]["param_groups"][0]["lr"]
+    assert rate == pytest.approx(3e-3 * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
 
 
 def test_a_kept_scheduler_with_the_length_of_a_shorter_run_is_told(tmp_path, capsys):
@@ -127,30 +164,37 @@ def test_a_kept_scheduler_with_the_length_of_a_shorter_run_is_told(tmp_path, cap
     assert "kept: its length is still 2; make the rate a function of the step" in capsys.readouterr().out
 
 
+HOOK = "        optimizer.register_step_pre_hook(run.ranks.average_gradients)\n"
+CLIPPED = HOOK, HOOK + textwrap.indent(CLIPPING, "    ")
+
+
 def clipped(folder):
-    """Train a copy with the clipping of the docs; leave the norm of the gradient that the last step of D used."""
-    hook = "        optimizer.register_step_pre_hook(run.ranks.average_gradients)\n"
-    script = edited(folder, (hook, hook + textwrap.indent(CLIPPING, "    ")))
-    norms, fused_adam = [], script.fused_adam
-
-    def spied(parameters, *given):
-        parameters = list(parameters)
-        optimizer = fused_adam(parameters, *given)
-        optimizer.register_step_post_hook(lambda *_: norms.append(torch.cat([p.grad.flatten() for p in parameters])))
-        return optimizer
-
-    script.fused_adam = spied
-    call(script, *TINY, "--steps", 1, "--runs-dir", folder)
-    print("norm", norms[0].norm().item())
+    """Train a copy with the clipping of the docs for a step."""
+    call(edited(folder, CLIPPED), *TINY, "--steps", 1, "--runs-dir", folder)
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_gradient_of_the_global_batch_is_clipped_in_one_process_and_in_two(count, tmp_path):
     processes = start_ranks(count, tmp_path, clipped, tmp_path)
     assert ended(processes) == [0] * count, logs(tmp_path, count)
-    for log in logs(tmp_path, count):
-        (norm,) = re.findall(r"^norm (.*)$", log, re.M)
-        assert float(norm) == pytest.approx(0.1, rel=1e-4)  # clip_grad_norm_ adds 1e-6 to the norm
+    entries = saved(tmp_path)["optimizer_d"]["state"].values()  # their first means, without momentum, are the gradient
+    norm = torch.cat([entry["exp_avg"].flatten() for entry in entries]).norm().item()
+    assert norm == pytest.approx(0.1, rel=1e-4)  # clip_grad_norm_ adds 1e-6 to it
+
+
+def test_scaled_losses_train_the_same_weights_to_the_bit_also_where_gradients_are_clipped(tmp_path):
+    script = path_of("gan_detach").read_text()
+    update = re.search(r" +optimizer_d\.zero_grad.*optimizer_g\.step\(\)\n", script, re.S).group()
+    loop, (main, step) = "    for step, real in", (textwrap.indent(snippet, "    ") for snippet in (SCALER, SCALED))
+    scaling = (update, step), (loop, main + loop), ("real, z)", "real, z, scaler)")
+    too_much = ("device.type)", "device.type, 2.0**127)"), ("(d_loss)", "(4 * d_loss)")  # for two steps
+    for runs, edits in (("plain", ()), ("scaled", scaling), ("overflow", (*scaling, *too_much))):
+        call(edited(tmp_path, CLIPPED, *edits), *TINY, "--steps", 3, "--runs-dir", tmp_path / runs)
+    plain, scaled, overflow = (saved(tmp_path / runs) for runs in ("plain", "scaled", "overflow"))
+    assert scaled["scaler"]["_growth_tracker"] == 3
+    assert overflow["scaler"]["scale"] == 2**125  # and no weight is NaN, or it would not have been saved
+    for name in ("generator", "discriminator"):
+        torch.testing.assert_close(scaled[name], plain[name], rtol=0, atol=0)
 
 
 def test_a_data_set_that_is_named_twice_gives_two_batches(tmp_path):
@@ -184,4 +228,4 @@ def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     whole, parts = (saved(tmp_path / runs) for runs in ("whole", "parts"))
     for name in ("schedule_g", "optimizer_g", "generator"):
         torch.testing.assert_close(parts[name], whole[name], rtol=0, atol=0)
-    assert rate_of(tmp_path / "whole") == pytest.approx(3e-3 * 0.999**4, rel=1e-12)
+    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(3e-3 * 0.999**4, rel=1e-12)

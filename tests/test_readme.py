@@ -59,8 +59,11 @@ def test_options_of_the_commands_are_in_the_help(script, capsys):
             assert re.search(rf"{option}(?![\w-])", text), option
 
 
-def test_both_pages_of_questions_have_the_same_numbers_and_commands():
+def test_both_pages_of_questions_have_the_same_numbers_and_commands_and_begin_with_a_list_of_all():
     assert ENGLISH == CHINESE
+    for page in ("questions.md", "questions.zh.md"):
+        numbered = re.findall(r"^(?:### )?(\d+\. )\[?(.*?)(?:\]\(#.*)?$", (ROOT / "docs" / page).read_text(), re.M)
+        assert numbered[: len(ENGLISH)] == numbered[len(ENGLISH) :]
     assert [*ENGLISH] == [str(number) for number in range(1, len(ENGLISH) + 1)]
 
 

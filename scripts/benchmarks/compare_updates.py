@@ -12,8 +12,8 @@ All contenders of a comparison train copies of the same networks on the same dat
     python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
 
 "ms a G step" is the time from one step of G to the next, for which `wgan_gp` steps D five times. FLOPs are those of all
-matrix products and convolutions of a step (`step_cost.py`). "Wasted" is the share that the cheapest order with the same
-update does without. Memory is the peak of a step beyond weights and optimizers' state.
+matrix products and convolutions of a step (`step_cost.py`). "Wasted" is what the cheapest order with the same
+update does without. Memory is the peak beyond weights and optimizers' state, on CUDA that of the allocator (not tried).
 """
 
 import copy
@@ -212,13 +212,18 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
 
 
 def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor], precision: str = "fp32") -> dict:
-    """Return the figures of a step that do not depend on the machine: `flops`, and `memory`, its peak in bytes."""
+    """Return the figures of a step that no clock measures: `flops`, and `memory`, its peak in bytes."""
     step, trained = gan_contender(order.train_step, networks, precision)
     repeat_step(step, batch, 2 * order.period)  # the next one is none of those at which some orders check D
     gradients = (p.grad for network in trained.values() for p in network.parameters())
+    device = batch[0].device
     with StepCost(gradient for gradient in gradients if gradient is not None) as cost:
+        if device.type == "cuda":  # the allocator knows the workspaces of kernels, too
+            torch.cuda.reset_peak_memory_stats(device)
+            others = torch.cuda.memory_allocated(device) - cost.bytes  # without the gradients
         repeat_step(step, batch, order.period)
-    return {"flops": round(cost.flops / order.period), "memory": cost.peak}
+    peak = torch.cuda.max_memory_allocated(device) - others if device.type == "cuda" else cost.peak
+    return {"flops": round(cost.flops / order.period), "memory": peak}
 
 
 def repeat_step(step: Callable, batch: tuple[Tensor, Tensor], times: int) -> None:

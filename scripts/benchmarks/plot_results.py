@@ -98,15 +98,13 @@ def draw_quality(result: dict, figure: Figure) -> None:
 
 def draw_ratio(result: dict, figure: Figure) -> None:
     """Draw FLOPs and memory of a step over the ratio of D's cost to G's, a line for each update order."""
-    colors = [RED, ORANGE, GREY, *[BLUE] * 3]
+    colors, lines = [RED, ORANGE, GREY, *[BLUE] * 3], ["-", "-", "-", "-", "--", ":"]
     for axes, name in zip(figure.subplots(1, 2), ("flops", "memory"), strict=True):
-        for (order, row), color, line in zip(
-            result["rows"].items(), colors, ["-", "-", "-", "-", "--", ":"], strict=True
-        ):
+        for (order, row), color, line in zip(result["rows"].items(), colors, lines, strict=True):
             axes.plot([float(ratio) for ratio in row[name]], row[name].values(), line, color=color, label=order)
         axes.set_xscale("log")
         axes.set_title(f"{name}, in multiples of the grey line")
-    figure.axes[0].legend()
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right")  # inside, it would lie over a line
     figure.supxlabel("FLOPs of D for each of G, of a forward pass", fontsize=9)
 
 

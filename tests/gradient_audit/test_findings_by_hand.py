@@ -232,7 +232,11 @@ def test_any_order_of_calls_against_an_account_by_hand(owners, fused, calls):
     ]
     assert cells(audit) == expected
     # Who holds what, judges that a loss moves, clipping and late freezing have tests of their own.
-    told = [f for f in audit.findings if f.kind not in ("shared", "clipped", "late") and " alone on " not in f.text]
+    told = [
+        f
+        for f in audit.findings
+        if f.kind not in ("shared", "clipped", "late", "opposed") and " alone on " not in f.text
+    ]
     alone = {(f.kind, (name,)) for f in told for name in f.networks if f.kind in ("wasted", "unfrozen")}
     together = {(f.kind, f.networks) for f in told if f.kind not in ("wasted", "unfrozen")}
     assert alone | together == set(by_hand.findings())

@@ -39,9 +39,7 @@ def images():
     )
 
 
-SAMPLES = {vectors: (5,), audio: (2, 8), images: (1, 8, 8)}
 every_order = pytest.mark.parametrize("order", ORDERS)
-every_kind_of_samples = pytest.mark.parametrize("make", SAMPLES, ids=lambda make: make.__name__)
 
 
 def networks(make):
@@ -100,21 +98,6 @@ def difference(order, make, dtype=torch.float64, optimizer=sgd, wrap=lambda netw
     return max(((a - b).abs().max() / far).item() for a, b, far in zip(got, expected, moved, strict=True))
 
 
-def flat_logits():
-    generator, discriminator = audio()
-    return generator, discriminator.append(nn.Flatten(0))
-
-
-def logits_of_four_dimensions():
-    generator, discriminator = images()
-    return generator, discriminator.append(nn.Unflatten(1, (1, 1, 1)))
-
-
-def a_logit_for_each_patch():
-    generator, discriminator = images()
-    return generator, nn.Sequential(*discriminator[:2], nn.Conv2d(4, 1, 1))
-
-
 def frozen_and_unused_parameters():
     pair = images()
     for network in pair:
@@ -131,8 +114,12 @@ def one_process_group(tmp_path):
     dist.destroy_process_group()
 
 
-NETWORKS = [vectors, flat_logits, logits_of_four_dimensions, a_logit_for_each_patch, frozen_and_unused_parameters]
-BROUGHT = {make.__name__: {"make": make} for make in NETWORKS} | {
+BROUGHT = {
+    "vectors": {"make": vectors},
+    "flat logits": {"make": lambda: (audio()[0], audio()[1].append(nn.Flatten(0)))},
+    "logits of four dimensions": {"make": lambda: (images()[0], images()[1].append(nn.Unflatten(1, (1, 1, 1))))},
+    "a logit for each patch": {"make": lambda: (images()[0], nn.Sequential(*images()[1][:2], nn.Conv2d(4, 1, 1)))},
+    "frozen and unused parameters": {"make": frozen_and_unused_parameters},
     "sgd with momentum": {"optimizer": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9)},
     "adam": {"optimizer": adam},
     "foreach": {"optimizer": partial(adam, foreach=True)},
@@ -145,14 +132,14 @@ BROUGHT = {make.__name__: {"make": make} for make in NETWORKS} | {
 @pytest.mark.parametrize("name", BROUGHT)
 @every_order
 def test_any_networks_optimizer_and_wrapper(order, name, one_process_group):
-    if (name, order) == ("a_logit_for_each_patch", "one_stage") or (name == "compiled" and order in PENALTIES):
+    if (name, order) == ("a logit for each patch", "one_stage") or (name == "compiled" and order in PENALTIES):
         pytest.skip("is refused: test_refusals.py")
     # Two of the orders go backward twice through one graph, which a compiled one refuses unless this is off.
     with functorch_config.patch(donated_buffer=False):
         assert difference(order, **{"make": images} | BROUGHT[name]) <= 1e-12
 
 
-@every_kind_of_samples
+@pytest.mark.parametrize("make", [vectors, audio, images], ids=lambda make: make.__name__)
 @every_order
 def test_float32_and_autocast_to_bfloat16_within_their_rounding(order, make):
     """Three steps of some ten roundings each, 2**-24 apiece in float32 and 2**-9 in bfloat16."""

@@ -16,23 +16,13 @@ LR = 2e-4
 ROUNDING = 1e-11  # of ten steps in float64 through instance normalisation, which divides by deviations
 
 
-def make(dtype):
-    torch.manual_seed(0)
-    networks = cyclegan_networks((1, 12, 12), width=4, blocks=1, halvings=2)
-    return [network.to(dtype) for network in networks]
-
-
-def batch(step, dtype):
+def batch(step):
     draws = torch.Generator().manual_seed(step)
-    return [torch.rand(2, 1, 12, 12, generator=draws, dtype=dtype) * 2 - 1 for _ in range(2)]
+    return torch.rand(2, 2, 1, 12, 12, generator=draws, dtype=torch.float64) * 2 - 1
 
 
 def parameters(*networks):
     return list(itertools.chain(*(network.parameters() for network in networks)))
-
-
-def optimizers_of(networks):
-    return [torch.optim.SGD(parameters(*pair), lr=LR) for pair in (networks[:2], networks[2:])]
 
 
 class Reference:
@@ -77,17 +67,17 @@ class Reference:
 @pytest.mark.numerics
 @pytest.mark.parametrize("identity_weight", [5.0, 0.0])
 def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_weight):
-    networks, passes = make(torch.float64), []
+    torch.manual_seed(0)
+    networks = [network.double() for network in cyclegan_networks((1, 12, 12), width=4, blocks=1, halvings=2)]
     reference = Reference(copy.deepcopy(networks), identity_weight)
+    pools, passes = (ImagePool(3), ImagePool(3)), []
     networks[0].register_forward_pre_hook(lambda network, given: passes.append(len(given[0])))
-    optimizers = optimizers_of(networks)
-    pools = ImagePool(3), ImagePool(3)
+    optimizers = [torch.optim.SGD(parameters(*pair), lr=LR) for pair in (networks[:2], networks[2:])]
     for step in range(10):
         torch.manual_seed(step)
-        weight = {"identity_weight": identity_weight}
-        result = train_step(*networks, *optimizers, *pools, *batch(step, torch.float64), **weight)
+        result = train_step(*networks, *optimizers, *pools, *batch(step), identity_weight=identity_weight)
         torch.manual_seed(step)
-        expected = reference.step(*batch(step, torch.float64))
+        expected = reference.step(*batch(step))
         assert result.keys() == expected.keys()
         assert not any(value.requires_grad for value in result.values())
         for key, value in expected.items():

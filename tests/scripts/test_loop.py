@@ -192,6 +192,14 @@ def test_more_steps_are_kept_even_if_the_resumed_run_makes_none(tmp_path):
     assert (load(run)["step"], load(run)["options"]["steps"]) == (3, 9)
 
 
+def test_a_run_resumed_in_the_second_in_which_it_began_has_the_last_file_of_its_events(tmp_path):
+    list(steps_of(tmp_path, 1))
+    (events,) = tmp_path.glob("script/*/events*")
+    older = events.rename(events.with_name(f"events.out.tfevents.{int(time.time())}.zzz"))  # of any other process
+    list(steps_of(tmp_path, resume=events.parent))
+    assert max(events.parent.glob("events*")) > older
+
+
 def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_path, capsys):
     sizes = {"small": lambda: torch.ones(2, 1, 8, 8), "big": lambda: torch.ones(2, 3, 16, 16)}
     list(steps_of(tmp_path, 1, pictures=sizes))
@@ -276,10 +284,6 @@ def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
-def no_room_for_a_checkpoint(_):
-    limit(1_000_000)
-
-
 def no_room_for_a_curve(run):
     run.board.flush()
     (events,) = run.folder.glob("events*")
@@ -287,7 +291,7 @@ def no_room_for_a_curve(run):
 
 
 NO_ROOM = [
-    (no_room_for_a_checkpoint, "--steps 20", ": '{run}/checkpoint.pt'"),
+    (lambda _: limit(1_000_000), "--steps 20", ": '{run}/checkpoint.pt'"),
     (no_room_for_a_curve, "--steps 7 --log-every 1 --sample-every 1000", ""),
 ]
 

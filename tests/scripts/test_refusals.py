@@ -25,22 +25,14 @@ class BatchDeviation(nn.Module):
         return images + images.std(0).mean()
 
 
-class OfTwoScales(nn.Sequential):
-    """A discriminator that returns a list, as one of several scales does."""
-
-    def forward(self, samples):
-        return [super().forward(samples)] * 2
-
-
-class InFloat32(nn.Module):
-    """A last layer that leaves autocast's dtype."""
-
-    def forward(self, logits):
-        return logits.float()
-
-
 def head(*layers):
     return nn.Sequential(nn.Conv2d(1, 4, 4, 4), *layers, nn.Flatten(), nn.Linear(4 * 49, 1))
+
+
+def changed(discriminator, change):
+    """Return a discriminator that gives `change` of its logits."""
+    discriminator.register_forward_hook(lambda *given: change(given[-1]))
+    return discriminator
 
 
 def train(script, discriminator):
@@ -58,7 +50,7 @@ REFUSED = {  # its discriminator, what is said, and by which scripts if not by g
     "a logit for each patch": (lambda: patch_discriminator(1, 4, 2), r"\(3, 1\), but this one gives \(3, 1, 5, 5\)"),
     "one logit for all": (lambda: nn.Sequential(head(), nn.Flatten(0), nn.Linear(3, 1)), r"gives \(1,\) for 3"),
     "two logits a sample": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 2)), r"gives \(3, 2\) for 3 samples"),
-    "a list": (lambda: OfTwoScales(*head()), r"must give logits \(N, \.\.\.\) for N samples", SCRIPTS[1:]),
+    "a list": (lambda: changed(head(), lambda logits: [logits] * 2), r"must give logits \(N, \.\.\.\)", SCRIPTS[1:]),
     "patch as sample": (lambda: nn.Sequential(patch_discriminator(1, 4, 2), nn.Flatten(0)), "must give", SCRIPTS[1:]),
     "compiled": (lambda: torch.compile(head(), backend="aot_eager"), "double backward", SCRIPTS[1:]),
 }
@@ -81,7 +73,7 @@ def test_a_step_refuses_a_discriminator_before_it_changes_a_weight(script, make,
 
 def test_autocast_to_float16_is_refused_by_one_stage_although_the_logits_are_float32():
     with torch.autocast("cpu", torch.float16), pytest.raises(ValueError, match="underflow in float16"):
-        train("gan_one_stage", head().append(InFloat32()))
+        train("gan_one_stage", changed(head(), torch.Tensor.float))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

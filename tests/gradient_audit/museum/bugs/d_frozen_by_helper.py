@@ -1,6 +1,6 @@
 """set_requires_grad() freezes D for G's loss; the call that was to unfreeze it names G."""
+# expects: error dead at "d_loss = discriminator("
 # expects: mistake all-frozen at "d_loss.backward()"
-# today: told as no-graph
 
 import torch
 from torch import nn

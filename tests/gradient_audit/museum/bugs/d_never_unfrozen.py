@@ -1,7 +1,7 @@
 """D is frozen for G's loss and never unfrozen: D's next loss, on detached fakes, has nothing that requires grad."""
+# expects: error dead at "discriminator.requires_grad_(False)"
 # expects: mistake all-frozen at "d_loss.backward()"
 # says: "discriminator.requires_grad_(False)"
-# today: told as no-graph, without the line that freezes D
 
 import torch
 from torch import nn

@@ -1,7 +1,7 @@
 """The fakes for G's loss are those that were made for D under no_grad(), and D is frozen: no graph at all."""
-# expects: mistake no-graph at "g_loss.backward()"
+# expects: error dead at "discriminator.requires_grad_(False)"
+# expects: mistake all-frozen at "g_loss.backward()"
 # says: "fake = generator("
-# today: the mistake is named, the line of the fakes is not
 
 import torch
 from torch import nn

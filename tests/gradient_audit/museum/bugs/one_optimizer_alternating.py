@@ -1,6 +1,5 @@
 """One optimizer over both networks steps for D's loss, then for G's, without detach(): each undoes the other."""
 # expects: question opposed at "d_loss.backward()"
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

@@ -1,6 +1,5 @@
 """D's loss and G's are added, on fakes that nothing detaches, for one optimizer over both networks."""
 # expects: question opposed at "(d_loss + g_loss).backward()"
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

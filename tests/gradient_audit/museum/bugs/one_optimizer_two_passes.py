@@ -1,6 +1,5 @@
 """One optimizer holds both networks, and no detach(): D's loss moves G, and G's loss D, each against the other."""
 # expects: question opposed at "d_loss.backward(retain_graph=True)"
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

@@ -1,6 +1,5 @@
 """A pool of old fakes for D, each with its graph: when the first one comes back, a second backward pass raises."""
 # expects: waste kept at "fake = generator("
-# today: nothing wrong, nothing wasted
 
 import torch
 from torch import nn

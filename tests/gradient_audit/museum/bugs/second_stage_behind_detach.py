@@ -4,7 +4,6 @@ A form that people write, to make "trying to backward through the graph a second
 """
 # expects: question shared at "optimizer_fine.step()"
 # mistake: detached-fakes
-# today: the question is asked, and the mistake not named
 
 import torch
 from torch import nn

@@ -1,7 +1,7 @@
 """Dataset condensation whose gradient of the synthetic images lacks create_graph: the loss has no graph."""
+# expects: error dead at "gw_real = torch.autograd.grad("
 # expects: mistake penalty-without-graph at "loss.backward()"
 # says: "gw_syn = torch.autograd.grad("
-# today: told as no-graph
 
 import torch
 from torch import nn

@@ -1,7 +1,7 @@
 """Two discriminators, and the list for their optimizer has one of them: the other never learns."""
-# expects: error ownerless at "netD_B = nn.Linear(4, 1)"
-# expects: waste wasted at "loss_D.backward()"
-# today: told as dead, and as unfrozen, a waste
+# expects: error dead at "loss_D.backward()"
+# expects: waste unfrozen at "loss_D.backward()"
+# says: held by no optimizer
 
 import torch
 from torch import nn

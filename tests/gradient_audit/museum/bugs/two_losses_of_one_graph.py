@@ -1,8 +1,8 @@
 """An encoder's codes serve two losses, each with its backward pass: the first frees the graph of the codes."""
+# expects: error freed at "    loss_a.backward()"
 # expects: mistake second-backward at "loss_b.backward()"
 # says: freed by
 # says: wanted by
-# today: the mistake is named, the lines that free and want the graph only in the table
 
 import torch
 from torch import nn

@@ -1,6 +1,5 @@
 """The loss scale begins too high: the first gradients are infinite, and the scaler skips their steps."""
 # expects: nothing
-# today: the skipped steps are told as waste, with a cure that does not fit
 
 import torch
 from torch import nn
