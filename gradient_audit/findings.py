@@ -50,11 +50,11 @@ KINDS = {
         f"If this loss is for all of them, as an autoencoder's is, this is right. If not: {LIMIT}.",
         ("d-steps-on-g-loss",),
     ),
-    "opposed": Kind("question", "Give each network its own optimizer, and `detach()` the fakes in D's loss."),
+    "opposed": Kind("question", "Give each network its own optimizer and `backward(inputs=...)`, and D detached fakes."),
     "unused": Kind("question", "If it is a loss, call `backward()` on it; if not, compute it under `torch.no_grad()`."),
     "reused": Kind("question", "If the first gradient was only for that use, call `zero_grad()` after it."),
     "shared": Kind(
-        "question", "Give each optimizer its own network alone, unless both are to move it.", ("detached-fakes",)
+        "question", "Give each network to one optimizer alone, unless both are to move it.", ("detached-fakes",)
     ),
     "renewed": Kind("question", "Make it once, before the loop, unless each one is for another task."),
     "unaveraged": Kind("question", "Call the wrapped network itself, not its `module`."),

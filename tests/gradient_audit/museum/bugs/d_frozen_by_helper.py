@@ -1,6 +1,8 @@
 """set_requires_grad() freezes D for G's loss; the call that was to unfreeze it names G."""
 # expects: error dead at "d_loss = discriminator("
 # expects: mistake all-frozen at "d_loss.backward()"
+# cure: "set_requires_grad(generator, True)" -> "set_requires_grad(discriminator, True)"
+# trains: discriminator
 
 import torch
 from torch import nn

@@ -2,6 +2,8 @@
 # expects: error dead at "discriminator.requires_grad_(False)"
 # expects: mistake all-frozen at "d_loss.backward()"
 # says: "discriminator.requires_grad_(False)"
+# cure: "    d_loss =" -> "    discriminator.requires_grad_(True)\n    d_loss ="
+# trains: discriminator
 
 import torch
 from torch import nn

@@ -2,6 +2,9 @@
 # expects: error dead at "discriminator.requires_grad_(False)"
 # expects: mistake all-frozen at "g_loss.backward()"
 # says: "fake = generator("
+# cure: "    with torch.no_grad():\n        fake =" -> "    fake ="
+# cure: "discriminator(fake)).mean() +" -> "discriminator(fake.detach())).mean() +"
+# trains: generator
 
 import torch
 from torch import nn

@@ -1,5 +1,12 @@
 """D's loss and G's are added, on fakes that nothing detaches, for one optimizer over both networks."""
 # expects: question opposed at "(d_loss + g_loss).backward()"
+# cure: "[*generator.parameters(), *" -> "generator.parameters())\noptimizer_d = torch.optim.Adam("
+# cure: "discriminator.parameters()])" -> "discriminator.parameters())"
+# cure: "(discriminator(fake)).mean() +" -> "(discriminator(fake.detach())).mean() +"
+# cure: "    optimizer.zero_grad()" -> "    optimizer.zero_grad()\n    optimizer_d.zero_grad()"
+# cure: "(d_loss + g_loss)" -> "d_loss.backward()\n    g_loss"
+# cure: "g_loss.backward()" -> "g_loss.backward(inputs=list(generator.parameters()))"
+# cure: "    optimizer.step()" -> "    optimizer.step()\n    optimizer_d.step()"
 
 import torch
 from torch import nn

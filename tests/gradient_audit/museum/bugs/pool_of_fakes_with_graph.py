@@ -1,5 +1,6 @@
 """A pool of old fakes for D, each with its graph: when the first one comes back, a second backward pass raises."""
 # expects: waste kept at "fake = generator("
+# cure: "append(fake)" -> "append(fake.detach())"
 
 import torch
 from torch import nn

@@ -4,6 +4,12 @@ A form that people write, to make "trying to backward through the graph a second
 """
 # expects: question shared at "optimizer_fine.step()"
 # mistake: detached-fakes
+# cure: "optimizer_coarse = torch.optim.Adam(coarse.parameters())\n" -> ""
+# cure: "    optimizer_coarse.zero_grad()\n" -> ""
+# cure: "    nn.functional.mse_loss(first, sharp).backward()" -> "    loss = nn.functional.mse_loss(first, sharp)"
+# cure: "    optimizer_coarse.step()\n" -> ""
+# cure: "nn.functional.l1_loss(fine(first.detach()), sharp)" -> "(loss + nn.functional.l1_loss(fine(first), sharp))"
+# trains: coarse, fine
 
 import torch
 from torch import nn

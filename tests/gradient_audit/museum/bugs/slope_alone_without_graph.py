@@ -2,6 +2,7 @@
 # expects: error dead at "torch.autograd.grad("
 # expects: mistake penalty-without-graph at "(5 * r1_loss).backward()"
 # says: "torch.autograd.grad("
+# cure: ".sum(), real)" -> ".sum(), real, create_graph=True)"
 
 import torch
 from torch import nn

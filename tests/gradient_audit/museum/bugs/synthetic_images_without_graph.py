@@ -2,6 +2,8 @@
 # expects: error dead at "gw_real = torch.autograd.grad("
 # expects: mistake penalty-without-graph at "loss.backward()"
 # says: "gw_syn = torch.autograd.grad("
+# cure: "(loss_syn, weights)" -> "(loss_syn, weights, create_graph=True)"
+# trains: image_syn
 
 import torch
 from torch import nn

@@ -2,6 +2,8 @@
 # expects: error dead at "loss_D.backward()"
 # expects: waste unfrozen at "loss_D.backward()"
 # says: held by no optimizer
+# cure: "[*netD_A.parameters()]" -> "[*netD_A.parameters(), *netD_B.parameters()]"
+# trains: netD_B
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 # expects: mistake second-backward at "loss_b.backward()"
 # says: freed by
 # says: wanted by
+# cure: "    loss_a.backward()\n    loss_b.backward()" -> "    (loss_a + loss_b).backward()"
 
 import torch
 from torch import nn
