@@ -50,7 +50,7 @@ KINDS = {
         f"If this loss is for all of them, as an autoencoder's is, this is right. If not: {LIMIT}.",
         ("d-steps-on-g-loss",),
     ),
-    "opposed": Kind("question", "Give each network its own optimizer and `backward(inputs=...)`, and D detached fakes."),
+    "opposed": Kind("question", "Give each network an optimizer and a `backward(inputs=...)`, and D detached fakes."),
     "unused": Kind("question", "If it is a loss, call `backward()` on it; if not, compute it under `torch.no_grad()`."),
     "reused": Kind("question", "If the first gradient was only for that use, call `zero_grad()` after it."),
     "shared": Kind(

@@ -47,6 +47,10 @@ def test_the_mistakes_that_a_text_or_a_finding_names_exist(mistake):
     assert mistake.messages or not mistake.not_run
 
 
+def test_the_page_has_every_kind_of_finding_with_its_severity():
+    assert re.findall(r"^\| `(\S+)` \| (error|question|waste)", PAGE, re.M) == [(n, k[0]) for n, k in KINDS.items()]
+
+
 @pytest.mark.parametrize("mistake", ALL, ids=lambda mistake: mistake.name)
 def test_a_silent_mistake_is_seen_in_an_exhibit_or_it_and_the_page_say_what_to_look_at(mistake):
     exhibits = (path.read_text() for path in (ROOT / "tests/gradient_audit/museum/bugs").glob("*.py"))
