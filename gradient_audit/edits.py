@@ -42,9 +42,9 @@ def has_nan(value: object) -> bool:
 def edited_gradients(facts: Facts) -> Iterator[Finding]:
     """Yield the lines that clip in vain, and where the first NaN came from if a step used it."""
     for place, clip in facts.record.clips.items():
-        if clip.scaled:
+        if clip == "scaled":
             yield finding("scaled", (), "gradients were clipped while they were multiplied by the loss scale.", [place])
-        elif not clip.used and facts.steps:
+        elif not clip and facts.steps:
             yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
     steps = [event for event in facts.record.events if event.kind == "step" and event.nan]
     if steps:
