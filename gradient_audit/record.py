@@ -110,14 +110,6 @@ class Step(Event):
 
 
 @dataclass
-class Clip:
-    """A line that clips gradients."""
-
-    used: bool = False  # whether a step used one of them
-    scaled: bool = False  # whether GradScaler unscaled one later
-
-
-@dataclass
 class Account:
     """The backward passes that one parameter's `.grad` is the sum of. It keeps no memory of theirs in use."""
 
@@ -131,8 +123,8 @@ class Account:
     fresh: bool = False  # a pass has added to it since the last step
     version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
     raised: bool = False  # the audit has raised the version in place of an optimizer
-    clip: Clip | None = None  # the last one
-    clipped: Set[int] = frozenset()  # the passes whose gradient it changed
+    clip: Place | None = None  # that changed it last
+    clipped: Set[int] = frozenset()  # the passes whose gradient that was
     hook: object = None  # what removes it
 
 
@@ -164,7 +156,7 @@ class Record:
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
-    clips: dict[Place, Clip] = field(default_factory=dict)
+    clips: dict[Place, str] = field(default_factory=dict)  # lines that clip: "used" by a step, or "scaled" then
     skipped: set[int] = field(default_factory=set)  # passes whose gradients GradScaler found to be infinite
     nan: Place | None = None  # the line whose result, or gradient, was the first NaN
     not_run: str = ""  # what the answer is not about

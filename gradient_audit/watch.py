@@ -27,7 +27,7 @@ from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.places import Place, construction_place, current_callers, current_frames, current_place
 from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
-from gradient_audit.record import Account, Built, Clip, Pass, Record, Step, Write
+from gradient_audit.record import Account, Built, Pass, Record, Step, Write
 
 Limit = Callable[["Watcher", Optimizer | None], None]
 """Called before each backward pass, with None, and after each step; what it raises ends the script under the audit."""
@@ -238,19 +238,19 @@ class Watcher:
 
     @guarded
     def note_clipping(self, parameters: list[Tensor]) -> None:
-        clip = self.record.clips.setdefault(current_place(), Clip())
-        clip.used |= self.details.steps > 0  # in a hook of the step
+        place = current_place()
+        self.record.clips.setdefault(place, "used" if self.details.steps else "")  # in a hook of the step
         for parameter in parameters:
             if account := self.record.accounts.get(id(parameter)):
                 self.detect_cleared_gradient(account, parameter)
-                account.clip, account.clipped = clip, frozenset(account.passes)
+                account.clip, account.clipped = place, frozenset(account.passes)
 
     @guarded
     def note_unscaling(self, scaler: torch.amp.GradScaler, optimizer: Optimizer) -> None:
         for parameter in parameters_of(optimizer) if scaler.is_enabled() else ():
             account = self.record.accounts.get(id(parameter))
             if account and account.clipped & account.passes:
-                account.clip.scaled = True
+                self.record.clips[account.clip] = "scaled"
             if account and self.details.active and parameter.grad is not None and not parameter.grad.isfinite().all():
                 self.record.skipped |= account.passes  # whose step the scaler will skip
 
@@ -457,7 +457,7 @@ class Watcher:
             # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
             sources = account.passes | ({len(passes) - 1} if self.details.call else set())
             if account.clipped & sources:
-                account.clip.used = True
+                self.record.clips[account.clip] = self.record.clips[account.clip] or "used"
             if self.details.active and has_nan(parameter.grad):
                 event.nan.add(account.number)
             if sources or not is_zero(parameter.grad):
