@@ -22,7 +22,7 @@ def not_run(facts: Facts) -> str:
     lines = [f"{Path(file).name}:{number}" for file in ran for number in _lines_not_run(file, ran[file])]
     idle = set().union(*(held for key, held in facts.accounts_of.items() if key not in facts.steps))
     parts = [f"{joined(lines[:SHOWN])}{' and more' * (len(lines) > SHOWN)}"] * bool(lines)
-    parts += [f"a step on {joined(facts.networks_of(idle))}"] * bool(idle and facts.steps)
+    parts += [f"a step on {joined(facts.networks_of(idle))}"] * bool(facts.networks_of(idle) and facts.steps)
     return f"Not reached: {joined(parts)}." * bool(parts)
 
 
