@@ -47,8 +47,9 @@ def edited_gradients(facts: Facts) -> Iterator[Finding]:
         elif not clip and facts.steps:
             yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
     steps = [event for event in facts.record.events if event.kind == "step" and event.nan]
-    if steps:
+    lost = [p for p in facts.record.passes if p.nan]
+    if steps or lost:
         numbers = set().union(*(event.nan for event in steps))
         begin: list[Place] = [place for place in (facts.record.nan,) if place]
-        text = "a step used gradients of {} that are NaN."
-        yield finding("nan", facts.networks_of(numbers), text, [*begin, steps[0].place])
+        text = "a step used gradients of {} that are NaN." if steps else "the loss of a backward pass is NaN."
+        yield finding("nan", facts.networks_of(numbers), text, [*begin, (steps or lost)[0].place])

@@ -74,6 +74,7 @@ class Pass(Built):
 
     raised: bool = False
     create_graph: bool = False
+    nan: bool = False  # whether its loss is NaN
     keeps: bool = False  # whether it keeps its graph for another pass
     nodes: set[int] = field(default_factory=set, repr=False)  # that it goes through, by sequence number
     newest: int = 0  # of the nodes of its graph

@@ -303,6 +303,7 @@ class Watcher:
             if not self.closures:  # LBFGS keeps the first loss until its step ends
                 self.details.follow_graph(event, losses)
             self.details.watch_nan(roots)
+            event.nan = has_nan(losses)
             event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
             event.added = any(self.is_left_over(leaf, event.place) for leaf in event.loose)
             self.lineage.number_sources = 0
