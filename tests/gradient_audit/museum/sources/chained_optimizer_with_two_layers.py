@@ -5,6 +5,7 @@ https://www.daimajiaoliu.com/daima/479755892900406
 """
 # expects: error overwritten at "optimizer2.step()"
 # expects: mistake step-between-backwards at "l1.backward()"
+# cure: "    optimizer2.step()" -> "    optimizer2.step()\n    l1 = loss(model1(data), label)"
 
 import itertools
 

@@ -4,6 +4,9 @@ From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN
 """
 # expects: error mixed at "G_loss.backward()"
 # mistake: d-steps-on-g-loss
+# cure: "G_loss.backward()" -> "G_loss.backward(inputs=list(G.parameters()))"
+# cure: "assert near(D.weight.grad, 0.7)" -> "assert near(D.weight.grad, 0.35)"
+# cure: "assert near(D.weight, 0.0)" -> "assert near(D.weight, 0.35)"
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@ From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN
 """
 # expects: error overwritten at "D_optim.step()"
 # expects: mistake step-between-backwards at "G_loss.backward()"
+# cure: "G_loss.backward()" -> "(D(Y) ** 2).backward()"
 
 import torch
 from torch import nn

@@ -4,6 +4,10 @@ From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN
 """
 # expects: error overwritten at "D_optim.step()"
 # mistake: data-edit
+# cure: "G_loss.backward()" -> "(D(Y) ** 2).backward()"
+# cure: "G.weight.grad.item() - 0.245" -> "G.weight.grad.item() - 0.1225"
+# cure: "D.weight.grad.item() - 0.7" -> "D.weight.grad.item() - 0.525"
+# cure: "G.weight.item() - 0.255" -> "G.weight.item() - 0.3775"
 
 import torch
 from torch import nn

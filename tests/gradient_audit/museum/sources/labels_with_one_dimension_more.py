@@ -3,6 +3,7 @@
 https://www.php.cn/ of 2025-10-02: 解决PyTorch GAN训练中的梯度计算错误
 """
 # expects: mistake labels-broadcast at "d_loss_real = "
+# cure: "torch.ones(6, 1), torch.zeros(6, 1)" -> "torch.ones(6), torch.zeros(6)"
 
 import torch
 import torch.nn.functional as F

@@ -3,6 +3,7 @@
 https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: mistake leaf-in-place at "a[:] = 0"
+# cure: "a[:] = 0" -> "with torch.no_grad():\n    a[:] = 0"
 
 import torch
 

@@ -4,6 +4,8 @@ https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: error overwritten at "a.data.fill_(10.0)"
 # mistake: data-edit
+# cure: "a.data.fill_(10.0)" -> "b = torch.full_like(a, 10.0)"
+# cure: "== [5, 5, 5, 5]" -> "== [5, 2.5, 1, 1.5]"
 
 import torch
 

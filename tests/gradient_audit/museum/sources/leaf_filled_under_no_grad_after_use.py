@@ -4,6 +4,7 @@ https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: error overwritten at "a[:] = 10.0"
 # expects: mistake edit-after-use at "loss.backward()"
+# cure: "a[:] = 10.0" -> "b = torch.full_like(a, 10.0)"
 
 import torch
 

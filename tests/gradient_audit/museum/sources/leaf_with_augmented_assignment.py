@@ -3,6 +3,8 @@
 https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: mistake leaf-in-place at "a += 10.0"
+# cure: "a += 10.0" -> "b = a + 10.0"
+# cure: "(a * a)" -> "(b * b)"
 
 import torch
 

@@ -4,6 +4,8 @@ https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: error overwritten at "b[0] = 1000.0"
 # expects: mistake edit-after-use at "loss.backward()"
+# cure: "b[0] = 1000.0" -> "c = torch.cat([torch.tensor([1000.0]), b[1:]])"
+# cure: "assert b._version == 1" -> "assert b._version == 0"
 
 import torch
 

@@ -5,6 +5,7 @@ https://www.daimajiaoliu.com/daima/479755892900406
 """
 # expects: error freed at "l2.backward()"
 # expects: mistake second-backward at "l1.backward()"
+# cure: "model2(a)" -> "model2(a.detach())"
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@ https://www.php.cn/ of 2025-10-02: 解决PyTorch GAN训练中的梯度计算错�
 """
 # expects: error overwritten at "d_optimizer.step()"
 # expects: mistake step-between-backwards at "g_loss.backward()"
+# cure: "    g_optimizer.zero" -> "    g_loss = loss_nonsaturating(d, g, torch.ones(6, 4))[1]\n    g_optimizer.zero"
 
 import torch
 import torch.nn.functional as F
