@@ -52,4 +52,5 @@ def edited_gradients(facts: Facts) -> Iterator[Finding]:
         numbers = set().union(*(event.nan for event in steps))
         begin: list[Place] = [place for place in (facts.record.nan,) if place]
         text = "a step used gradients of {} that are NaN." if steps else "the loss of a backward pass is NaN."
-        yield finding("nan", facts.networks_of(numbers), text, [*begin, (steps or lost)[0].place])
+        places = [*begin, (steps or lost)[0].place]
+        yield finding("nan", facts.networks_of(numbers), text, places, doubtful=not steps)

@@ -1,4 +1,5 @@
 """A corrupt sample makes the gradient NaN: its step is left out, and its gradient cleared."""
+# expects: question nan at "    loss = "
 # expects: waste wasted at "loss.backward()"
 
 import torch
