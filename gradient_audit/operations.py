@@ -30,7 +30,7 @@ class Details(dispatch.TorchDispatchMode):
         super().__init__()
         self.record, self.open_accounts = record, open_accounts
         self.lineage = Lineage(record.accounts)
-        self.active = self.ended = False
+        self.active = self.ended = self.entered = False  # entered: the mode, at least once
         self.home = threading.get_ident()  # `stop` could not leave the mode in another thread
         self.thread: int | None = None  # the one that is watched; None: the first that trains
         self.steps = 0  # of optimizers, that run
@@ -48,7 +48,7 @@ class Details(dispatch.TorchDispatchMode):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
         self.hooks.callback(registration.register_module_forward_pre_hook(self.begin_forward).remove)
         self.hooks.callback(registration.register_module_forward_hook(self.end_forward, always_call=True).remove)
-        self.active = True
+        self.active = self.entered = True
         self.__enter__()
 
     def stop(self, *, for_good: bool = False) -> None:
@@ -65,7 +65,7 @@ class Details(dispatch.TorchDispatchMode):
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Watch no operations, as autograd's own."""
-        watching = self.active and dispatch._get_current_dispatch_mode() is self
+        watching = self.entered and dispatch._get_current_dispatch_mode() is self
         if watching:
             self.__exit__(None, None, None)
         try:
