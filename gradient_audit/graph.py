@@ -24,11 +24,8 @@ def tensors_in(value: object) -> list[Tensor]:
     """Return the tensors in nested lists, tuples and dictionaries."""
     if isinstance(value, Tensor):
         return [value]
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, list | tuple):
-        return []
-    return [tensor for item in value for tensor in tensors_in(item)]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return [tensor for item in items for tensor in tensors_in(item)]
 
 
 def is_zero(grad: Tensor) -> bool:
@@ -78,12 +75,6 @@ def nodes_between(roots: Iterable, ends: list[Tensor]) -> list:
             parents[child].append(node)
     found = [n for n in parents if n and any(n is end.grad_fn or getattr(n, "variable", None) is end for end in ends)]
     return [*nodes_of([parent for node in found for parent in parents[node]], parents.__getitem__)]
-
-
-def leaves_between(roots: Iterable, ends: list[Tensor]) -> list[Tensor]:
-    """Return the leaves that the nodes on the way from the roots to the ends use, ends among them."""
-    uses = (child for node in nodes_between(roots, ends) for child, _ in node.next_functions)
-    return [child.variable for child in uses if hasattr(child, "variable")]
 
 
 def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:

@@ -12,8 +12,7 @@ from gradient_audit.places import PACKAGE
 def guarded(hook: Callable) -> Callable:
     """Return a method, of an object with a `record`, that returns None where it raises and once the record is closed.
 
-    What it raises closes the record, with the exception and the audit's own line as `record.failure`. Only an
-    `Exception` is caught: what ends the script, as Ctrl-C does, goes through.
+    Its exception, and the audit's own line, become `record.failure`; what ends the script, as Ctrl-C, goes through.
     """
 
     @functools.wraps(hook)
@@ -27,7 +26,6 @@ def guarded(hook: Callable) -> Callable:
             where = f"{Path(lines[-1].filename).name}:{lines[-1].lineno}"
             self.record.failure = f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
             self.record.closed = True
-            return None
 
     return harmless
 

@@ -3,6 +3,7 @@
 import re
 import weakref
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
@@ -12,32 +13,26 @@ from torch.autograd.graph import increment_version
 
 from gradient_audit.graph import leaves_of, storage_of, tensors_in, written_arguments
 from gradient_audit.places import Place, current_callers, expression_place, frames
-from gradient_audit.record import Account, Term, Write
+from gradient_audit.record import OTHER, Account, Term
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
 SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanBackward0", "RsubBackward1")
 SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
 PLAIN = (Tensor, nn.Parameter)
-# What a number can come from: a parameter, a call of autograd, a forward pass, a parameter under no_grad().
-PARAMETER, CALL, FORWARD, BLIND = range(4)
+# What a number can come from. GRAPH: a forward pass whose graph it has; BLIND: a parameter under no_grad().
+KINDS = PARAMETER, CALL, FORWARD, GRAPH, BLIND = range(5)
 
 
 def bit(kind: int, number: int) -> int:
     """Return the source with this number, of this kind, as a bit; a set of sources is a sum of such bits."""
-    return 1 << (4 * number + kind)
-
-
-def of_kind(kind: int, sources: int) -> int:
-    """Return the sources of one kind."""
-    every_fourth_bit = int("1" * (sources.bit_length() // 4 + 1), 16)
-    return sources & (every_fourth_bit << kind)
+    return 1 << (len(KINDS) * number + kind)
 
 
 def numbers_in(kind: int, sources: int) -> list[int]:
     """Return the numbers of the sources of one kind."""
-    bits = of_kind(kind, sources) >> kind
-    return [number for number in range(bits.bit_length() // 4 + 1) if bits >> (4 * number) & 1]
+    digits = bin(sources >> kind)[: 1 : -len(KINDS)].rstrip("0")  # from the lowest, and without "0b"
+    return [number for number, digit in enumerate(digits) if digit == "1"]
 
 
 @dataclass(eq=False)
@@ -48,8 +43,8 @@ class Memory:
     line: tuple[CodeType, int, int] | None = None  # of a constant: where it was computed
     origins: set["Memory"] = field(default_factory=set)  # likewise: from what
     reader: weakref.ref = lambda: None  # the tensor that a graph read last
-    raised: bool = False  # the audit has raised its version in place of a write
-    past: dict = field(default_factory=dict)  # behind it: forward passes, by number, and (mistake that cut, place)
+    raised: bool = False  # the audit has raised its version in place of a write or an optimizer
+    cuts: dict = field(default_factory=dict)  # behind it: (mistake that cut it off a graph, place)
 
 
 class Lineage:
@@ -57,7 +52,7 @@ class Lineage:
 
     def __init__(self, accounts: dict[int, Account]):
         self.accounts = accounts  # of the watched parameters, by the id of the parameter
-        self.writes: deque[Write] = deque(maxlen=4096)
+        self.writes: deque[tuple[Memory, int, str, Place]] = deque(maxlen=4096)  # version before, name ("" for a step)
         self.lines: dict[int, tuple[tuple[CodeType, int, int], ...]] = {}  # of a node, by its sequence number: callers
         # Likewise, of a sum: what `constant` returns of the summands, and the memory of those that have a graph.
         self.sums: dict[int, tuple[list[tuple[float, int, Memory]], set[Memory]]] = {}
@@ -77,40 +72,38 @@ class Lineage:
             self.number_sources |= sources
         tensors = _plain_tensors(args)
         others = len(tensors) < len(tensors_in(args))  # a tensor of a subclass may have a graph, and is not asked
-        if torch.is_grad_enabled() and (others or any(tensor.requires_grad for tensor in tensors)):
-            for tensor in tensors:
-                if tensor.requires_grad:
-                    self.memory_of(tensor).reader = weakref.ref(tensor)
+        with_graph = [tensor for tensor in tensors if tensor.requires_grad]
+        if torch.is_grad_enabled() and (others or with_graph):
+            for tensor in with_graph:
+                self.memory_of(tensor).reader = weakref.ref(tensor)
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
             if node not in self.lines:
                 scalar = isinstance(result, Tensor) and result.ndim == 0  # as the terms of a loss are
                 self.lines[node] = (scalar and current_callers()) or (here,)
             if function.overloadpacket in SUM_OPERATIONS:
                 constants = [constant for x in inputs[:2] if (constant := self.constant(x))]
-                with_graph = {self.memory_of(x) for x in tensors if x.requires_grad}
-                self.sums.setdefault(node, (constants, with_graph))
+                self.sums.setdefault(node, (constants, set(map(self.memory_of, with_graph))))
         elif sources and type(result) in PLAIN:
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
             memory.line, memory.origins = here, origins.union(*(origin.origins for origin in origins))
-        past = {thing: None for tensor in tensors if type(tensor) is Tensor for thing in self.memory_of(tensor).past}
+        cuts = {thing: None for tensor in tensors if type(tensor) is Tensor for thing in self.memory_of(tensor).cuts}
         if cut := self.cut(function, tensors, result, here):
-            past[cut, expression_place(*here)] = None
+            cuts[cut, expression_place(*here)] = None
         weights = {self.memory_of(tensor) for tensor in tensors if type(tensor) is nn.Parameter}  # not their views
-        for memory in {*map(self.memory_of, _plain_tensors(result))} - weights if past else ():
-            memory.past |= past
+        for memory in {*map(self.memory_of, _plain_tensors(result))} - weights if cuts else ():
+            memory.cuts |= cuts
         written = [tensor for tensor in _plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             place, name = expression_place(*here), function.overloadpacket.__name__
-            self.writes.append(Write(self.memory_of(tensor), tensor._version, name, place))
+            self.writes.append((self.memory_of(tensor), tensor._version, name, place))
             self.raise_version(tensor)
         return set(map(self.memory_of, written)), read
 
     def raise_version(self, written: Tensor) -> None:
         """Raise the version that autograd compares, where a write through `.data` raises another one."""
         memory = self.memory_of(written)
-        if (tensor := memory.reader()) is None or not tensor.is_contiguous():
-            return
-        if any("distributed" in frame.f_code.co_filename for frame in frames()):  # FSDP fills its weights anew
+        filled = any("distributed" in frame.f_code.co_filename for frame in frames())  # FSDP fills its weights anew
+        if (tensor := memory.reader()) is None or not tensor.is_contiguous() or filled:
             return
         version, start = tensor._version, tensor.data_ptr()
         with torch.autograd._unsafe_preserve_version_counter(written):
@@ -123,9 +116,7 @@ class Lineage:
     def cut(self, function: object, tensors: list[Tensor], result: object, here: tuple) -> str:
         """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""
         if not any(tensor.requires_grad for tensor in tensors):
-            return (
-                "loss-rebuilt" if function is torch.ops.aten.lift_fresh.default else ""
-            )  # torch.tensor(), from_numpy()
+            return "loss-rebuilt" if function is torch.ops.aten.lift_fresh.default else ""  # torch.tensor()
         if not torch.is_grad_enabled():
             return "no-graph"
         if function is torch.ops.aten.detach.default:  # autograd itself detaches the result that an operation saves
@@ -151,11 +142,9 @@ class Lineage:
         via = "" if caller == inner else expression_place(*inner).where
         return expression_place(*caller)._replace(via=via)
 
-    def reach(self, roots: list) -> tuple[set[int], bool]:
-        """Return the accounts that the graph leads to, and whether there are other leaves."""
-        leaves = leaves_of(roots)
-        known = {self.accounts[id(leaf)].number for leaf in leaves if id(leaf) in self.accounts}
-        return known, any(id(leaf) not in self.accounts for leaf in leaves)
+    def reach(self, roots: list) -> set[int]:
+        """Return the accounts that the graph leads to, and OTHER for other leaves."""
+        return {self.accounts[id(x)].number if id(x) in self.accounts else OTHER for x in leaves_of(roots)}
 
     def sources_of(self, value: object) -> int:
         """Return what tensors were computed from, with a graph or without."""
@@ -166,64 +155,51 @@ class Lineage:
                 sources |= 0 if torch.is_grad_enabled() else bit(BLIND, number)
             else:
                 own = self.memory_of(tensor).sources
-                if own and not tensor.requires_grad:  # a detached alias shares the storage, but has no graph
-                    own &= ~of_kind(FORWARD, own)
-                sources |= own
+                cut = () if tensor.requires_grad else numbers_in(GRAPH, own)  # as of a detached alias of the storage
+                sources |= own - sum(bit(GRAPH, number) for number in cut)
         return sources
 
-    def pass_on(self, value: object, past: dict) -> None:
-        for tensor in _plain_tensors(value) if past else ():
-            self.memory_of(tensor).past |= past
-
-    def derive(self, value: object, sources: int) -> None:
+    def derive(self, value: object, sources: int, cuts: Iterable[tuple[str, Place]] = ()) -> None:
         for tensor in _plain_tensors(value) if sources else ():
             self.memory_of(tensor).sources |= sources
+            self.memory_of(tensor).cuts |= dict.fromkeys(cuts)
 
     def terms_of(self, roots: list, code: CodeType) -> list[Term]:
         """Split a loss at its additions, subtractions and scalings; none if it is a single term, or more than 31.
 
         code: of the caller of `backward()`; a term that a function computed for it is told by the call.
         """
-        terms: list[Term] = []
+        terms: list[tuple[Term, set[Memory]]] = []  # and, of a constant, its memory and what it was computed from
         memory: set[Memory] = set()  # of all summands
         stack: list[tuple] = [(node, node) for node in roots]  # (what is to be split, where it became a summand)
         while stack and len(terms) + len(stack) < 32:
             node, summand = stack.pop()
             below = [child for child, _ in node.next_functions if child is not None]
             constants, with_graph = self.sums.get(node._sequence_nr(), ((), set()))
-            lines = [self.line(child) for child in below if child.name() not in SUMS]
-            lines += [constant.line for *_, constant in constants]
+            lines = [self.line(child) for child in below if child.name() not in SUMS] + [c.line for *_, c in constants]
             # What one call of the user's computes, as a loss of PyTorch's or a library's, is one term.
             if node.name() in SUMS and (self.line(node) is None or self.line(node) not in lines):
                 stack += [(child, child) for child in below[::-1]]
                 memory |= with_graph
                 for value, sources, constant in constants:
                     place = expression_place(*constant.line) if constant.line else self.line_of(node)
-                    origins = constant.origins | {constant}
-                    terms.append(Term(place, "a constant", value=value, sources=sources, memory=origins))
+                    terms.append((Term(place, "a constant", value, sources), constant.origins | {constant}))
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
             else:
-                reached, loose = self.reach([node])
                 name = re.sub(r"Backward\d*$", "", summand.name())
-                terms.append(Term(self.line_of(summand, code), name, reached, loose=loose))
-        terms = [term for term in terms if not term.memory & memory]
-        return terms if len(terms) > 1 and not stack else []
+                terms.append((Term(self.line_of(summand, code), name, reached=self.reach([node])), set()))
+        # A constant that was computed from another summand, as in the straight-through estimator, is on purpose.
+        meant = [term for term, origins in terms if not origins & memory]
+        return meant if len(meant) > 1 and not stack else []
 
     def constant(self, summand: object) -> tuple[float, int, Memory] | None:
-        """Return the value of a summand without a graph (of a tensor its sum), its sources and memory.
-
-        None for all else, for zero, and for a larger tensor without a source. If the memory, or what it was computed
-        from, is another summand's, as in the straight-through estimator, the constant is on purpose. That a term was
-        computed under no_grad() is only known of a single number.
-        """
+        """Return the value, or sum, of a summand without a graph, its sources and memory; None for others and for 0."""
         if isinstance(summand, float | int):
             return (float(summand), self.number_sources, Memory()) if summand else None
         if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
             return None
         sources = self.sources_of(summand)
-        if summand.numel() > 1:
-            sources &= ~of_kind(BLIND, sources)
         value = float(summand.detach().double().sum()) if sources or summand.numel() == 1 else 0.0
         return (value, sources, self.memory_of(summand)) if value else None
 

@@ -11,25 +11,27 @@ import torch
 from torch import nn
 from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
-from torch.utils import _python_dispatch
+from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.edits import has_nan
 from gradient_audit.graph import nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, watch_calls
-from gradient_audit.lineage import CALL, FORWARD, PARAMETER, Lineage, bit, numbers_in
+from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, Lineage, bit, numbers_in
 from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place
 from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 
 
-class Details(_python_dispatch.TorchDispatchMode):
+class Details(dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
+
+    is_infra_mode = classmethod(lambda _: True)  # torch.compile does not refuse to compile under such a mode
 
     def __init__(self, record: Record, open_accounts: Callable[[], None]):
         super().__init__()
         self.record, self.open_accounts = record, open_accounts
         self.lineage = Lineage(record.accounts)
-        self.active = self.ended = False
-        self.home: int | None = None  # the thread in which the details began
+        self.active = self.ended = self.entered = False  # entered: the mode, at least once
+        self.home = threading.get_ident()  # `stop` could not leave the mode in another thread
         self.thread: int | None = None  # the one that is watched; None: the first that trains
         self.steps = 0  # of optimizers, that run
         self.call: Pass | None = None  # of autograd, that runs
@@ -40,16 +42,13 @@ class Details(_python_dispatch.TorchDispatchMode):
 
     def start(self) -> None:
         # A PyTorch without `_get_current_dispatch_mode` raises before the mode is entered.
-        if self.active or self.ended or _python_dispatch._get_current_dispatch_mode() is not None:
-            return
-        self.home = self.home or threading.get_ident()
-        if self.home != threading.get_ident():  # `stop` could not leave the mode there
+        if self.active or self.ended or self.home != threading.get_ident() or dispatch._get_current_dispatch_mode():
             return
         for kind in (Optimizer, nn.Module):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
         self.hooks.callback(registration.register_module_forward_pre_hook(self.begin_forward).remove)
         self.hooks.callback(registration.register_module_forward_hook(self.end_forward, always_call=True).remove)
-        self.active = True
+        self.active = self.entered = True
         self.__enter__()
 
     def stop(self, *, for_good: bool = False) -> None:
@@ -66,7 +65,7 @@ class Details(_python_dispatch.TorchDispatchMode):
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Watch no operations, as autograd's own."""
-        watching = self.active and _python_dispatch._get_current_dispatch_mode() is self
+        watching = self.entered and dispatch._get_current_dispatch_mode() is self
         if watching:
             self.__exit__(None, None, None)
         try:
@@ -82,14 +81,12 @@ class Details(_python_dispatch.TorchDispatchMode):
     def note_zero_grad(self, of: Optimizer | nn.Module, *_: object, **__: object) -> None:
         if self.is_watching():
             parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
-            reached = self.record.numbers_of(parameters)
-            self.record.events.append(Event("zero_grad", current_place(), reached=reached))
+            self.record.events.append(Event("zero_grad", current_place(), self.record.numbers_of(parameters)))
 
     @guarded
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
         if self.is_watching():
-            if not self.forwards:
-                self.open_accounts()
+            self.open_accounts()
             self.forwards.append([])
 
     @guarded
@@ -107,8 +104,7 @@ class Details(_python_dispatch.TorchDispatchMode):
             self.follow_graph(event, output)
             self.record.events.append(event)
             event.values = {*numbers_in(PARAMETER, self.lineage.sources_of(output))}
-            self.lineage.pass_on(output, {len(self.record.forwards): None})
-            self.lineage.derive(output, bit(FORWARD, len(self.record.forwards)))
+            self.lineage.derive(output, bit(FORWARD, len(self.record.forwards)) | bit(GRAPH, len(self.record.forwards)))
             self.record.forwards.append(event)
             parts = [*parts, event]
         if self.forwards:
@@ -125,11 +121,15 @@ class Details(_python_dispatch.TorchDispatchMode):
             event.graph.append(weakref.ref(hook))
             self.outputs[node._sequence_nr()].append(event)  # of a module, and of the one around it
 
-    def watch_nan(self, roots: list) -> None:
-        """Have the lines watched whose gradient is NaN first."""
-        for node in nodes_of(roots) if self.record.nan is None else ():
-            if (place := self.lineage.line_of(node)) and not hasattr(node, "variable"):
+    def follow_loss(self, event: Pass, roots: list) -> None:
+        """Watch for the line whose gradient is NaN first, and note the modules whose outputs are in the graph."""
+        for node in nodes_of(roots):
+            if self.record.nan is None and not hasattr(node, "variable") and (place := self.lineage.line_of(node)):
                 self.node_hooks.callback(node.register_hook(functools.partial(self.note_nan, place)).remove)
+            for built in self.outputs.get(node._sequence_nr(), ()):
+                if isinstance(built, Forward):
+                    built.in_loss = event  # whether or not its pass comes through them
+                    event.outputs.append((built.module, self.lineage.reach([node])))
 
     @guarded
     def note_nan(self, place: Place, results: object, given: object) -> None:
@@ -145,20 +145,10 @@ class Details(_python_dispatch.TorchDispatchMode):
             size = sum(float(gradient.abs().sum()) for gradient in moved)
             event.directions[self.call.number] = sum(float(gradient.sum()) for gradient in moved) / (size or 1)
 
-    def outputs_in(self, event: Pass, roots: list) -> list[tuple[weakref.ref, set[int]]]:
-        """Return the modules whose outputs are in the graph of a loss, each with the accounts that it leads to."""
-        outputs = []
-        for node in nodes_of(roots):
-            for built in self.outputs.get(node._sequence_nr(), ()):
-                if isinstance(built, Forward):
-                    built.in_loss = event  # whether or not its pass comes through them
-                    outputs.append((built.module, self.lineage.reach([node])[0]))
-        return outputs
-
     def note_numbers(self, result: object, sources: int) -> None:
         """Note of the forward passes among the sources that a number with a graph was computed from their output."""
         if sources and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
-            for number in numbers_in(FORWARD, sources):
+            for number in numbers_in(GRAPH, sources):
                 self.record.forwards[number].scalar = True
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -166,15 +156,10 @@ class Details(_python_dispatch.TorchDispatchMode):
         self.note_operation(function, args, result)
         return result
 
-    @classmethod
-    def is_infra_mode(cls) -> bool:
-        """Keep torch.compile from refusing to compile under this mode."""
-        return True
-
     @guarded
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
-        if self.steps or not self.is_watching():
+        if self.steps or not self.is_watching():  # what a step does is no computation of a loss
             return
         frame = current_frames()[0]
         written, read = self.lineage.note(function, args, result, frame)
@@ -189,8 +174,8 @@ class Details(_python_dispatch.TorchDispatchMode):
             parameter = account.parameter()
             if parameter is not None and self.lineage.memory_of(parameter) in written:
                 passes = frozenset(call.number for call in calls if account.number in call.reached)
-                place = current_place()
-                if not (events := self.record.events) or (events[-1].kind, events[-1].place) != ("hand", place):
+                events, place = self.record.events, current_place()
+                if (events[-1].kind, events[-1].place) != ("hand", place):
                     events.append(Step("hand", place))
                 events[-1].reached.add(account.number)
                 events[-1].taken[passes - {None}].add(account.number)

@@ -12,6 +12,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from gradient_audit.places import Place
 
 HAND, CLIMB = 0, -1  # for the number of an optimizer: a step by hand, and a write before its step, as SAM's
+OTHER = 0  # for the number of an account: a leaf that is in no network
 
 
 @dataclass
@@ -20,11 +21,9 @@ class Term:
 
     place: Place | None
     name: str
-    reached: set[int] = field(default_factory=set, repr=False)
     value: float | None = None  # of a constant
     sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
-    memory: set = field(default_factory=set, repr=False)  # likewise: the `Memory` of what it was computed from
-    loose: bool = False  # whether it reaches a leaf that is in no network
+    reached: set[int] = field(default_factory=set, repr=False)
     cells: dict[str, str] = field(default_factory=dict)
     dead: bool = False
 
@@ -33,9 +32,8 @@ class Term:
 class Event:
     """Something that happened: "forward", "backward", "grad" (autograd.grad), "step" or "zero_grad".
 
-    `cells` has a word for each network. Of a backward pass: "-" (no gradient), "used" (an optimizer stepped on some of
-    it) or "wasted" (cleared, or left over without a step). Of autograd.grad: "read" or "-". Of the others: "here" or
-    "-".
+    `cells` has a word for each network, "-" for none. Of a backward pass: "used" (an optimizer stepped on some of it)
+    or "wasted" (cleared, or left over without a step). Of autograd.grad: "read". Of the others: "here".
     """
 
     kind: str
@@ -50,6 +48,7 @@ class Built(Event):
 
     graph: list[weakref.ref] = field(default_factory=list, repr=False)  # each dies with a node of it
     callers: tuple = field(default=(), repr=False)  # the user's frames, innermost first
+    values: set[int] = field(default_factory=set, repr=False)  # parameters behind its result, with a graph or without
     gone: bool = False  # whether the graph no longer exists
     needed: bool = False  # whether a backward pass came through it
 
@@ -61,7 +60,6 @@ class Forward(Built):
     module: weakref.ref | None = field(default=None, repr=False)
     parts: list["Forward"] = field(default_factory=list, repr=False)  # those inside of it
     scalar: bool = False  # whether a number with a graph was computed from its output
-    values: set[int] = field(default_factory=set, repr=False)  # parameters behind its output, with a graph or without
     directions: dict[int, float] = field(default_factory=dict, repr=False)  # by pass: of the gradient of the output
     in_loss: "Pass | None" = None  # the last one whose loss has its output in its graph
     blind: bool = False  # whether it ran under no_grad()
@@ -77,14 +75,12 @@ class Pass(Built):
     nan: bool = False  # whether its loss is NaN
     keeps: bool = False  # whether it keeps its graph for another pass
     nodes: set[int] = field(default_factory=set, repr=False)  # that it goes through, by sequence number
-    newest: int = 0  # of the nodes of its graph
     late: set[int] = field(default_factory=set, repr=False)  # parameters frozen since the forward pass
     number: int | None = None  # among the passes; of autograd.grad if its result became a .grad
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # optimizer: parameters
     detailed: bool = False  # whether its loss was split into terms
     terms: list[Term] = field(default_factory=list)
     parts: dict[str, str] = field(default_factory=dict)  # for the table: "used 2 of 4", by network
-    values: set[int] = field(default_factory=set, repr=False)  # parameters behind its loss, with a graph or without
     outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # leaves in no network that got a gradient
     added: bool = False  # whether it added to the gradient of such a leaf from which the script had computed
@@ -123,20 +119,9 @@ class Account:
     stepped: bool = False  # its optimizer stepped while it required a gradient
     fresh: bool = False  # a pass has added to it since the last step
     version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
-    raised: bool = False  # the audit has raised the version in place of an optimizer
     clip: Place | None = None  # that changed it last
     clipped: Set[int] = frozenset()  # the passes whose gradient that was
     hook: object = None  # what removes it
-
-
-@dataclass
-class Write:
-    """An in-place operation: the `Memory` it wrote to, the version before, its name ("" for a step's) and where."""
-
-    memory: object
-    version: int
-    name: str
-    place: Place
 
 
 @dataclass
@@ -150,7 +135,6 @@ class Record:
     accounts: dict[int, Account] = field(default_factory=dict)  # by the id of the parameter
     optimizers: dict[int, Optimizer] = field(default_factory=dict)  # by number: the newest that was known by it
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
-    bare: dict[int, list] = field(default_factory=dict)  # plain leaf: optimizer, shape, sum of values, never changed
     errors: list = field(default_factory=list)  # of autograd: what `mistakes.raised` knows of each
     frozen: dict[int, Place | None] = field(default_factory=dict)  # by account: the `requires_grad_(False)` of a module
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
@@ -165,5 +149,8 @@ class Record:
     def keys_of(self, numbers: Set[int]) -> set[int]:
         return {key for key, account in self.accounts.items() if account.number in numbers}
 
+    def accounts_of(self, parameters: Iterable[Tensor]) -> list[tuple[Account, Tensor]]:
+        return [(self.accounts[id(p)], p) for p in parameters if id(p) in self.accounts]
+
     def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
-        return {self.accounts[id(p)].number for p in parameters if id(p) in self.accounts}
+        return {account.number for account, _ in self.accounts_of(parameters)}

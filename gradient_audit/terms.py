@@ -7,7 +7,7 @@ from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
 from gradient_audit.lineage import BLIND, CALL, PARAMETER, bit, numbers_in
 from gradient_audit.places import Place
-from gradient_audit.record import Pass, Term
+from gradient_audit.record import OTHER, Pass, Term
 
 
 def dead_passes(facts: Facts) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
             dead = (proved or len(constants) > 1) and any(term.sources & moved for _, term in pairs)
         else:
             dead = all(
-                term.value is None and not (term.loose or term.reached & (facts.excused | p.used)) for p, term in pairs
+                term.value is None and not term.reached & (facts.excused | p.used | {OTHER}) for p, term in pairs
             ) and any(p.users for p, _ in pairs)
         if dead:
             for _, term in pairs:

@@ -3,8 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from torch import Tensor
+
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
+from gradient_audit.graph import parameters_of
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
 FAULTS = {
@@ -28,9 +31,11 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
             text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
             cure = "See whether another network was meant; if not, `list(dict.fromkeys(parameters))` has each once."
             yield finding("twice", facts.networks_of(numbers), text, [[*steps.places][-1]], cure)
-        for shape in (shape for number, shape, _, never in facts.record.bare.values() if never and number == key):
-            text = f"a tensor of shape {shape} had no gradient whenever its optimizer stepped."
-            yield finding("unreached", (), text, steps.places)
+        optimizer = facts.optimizers.get(key)
+        for tensor in parameters_of(optimizer) if type(optimizer).__module__.startswith("torch.optim.") else ():
+            if type(tensor) is Tensor and not tensor.requires_grad:  # the user's own optimizer may write to it
+                text = f"a tensor of shape {list(tensor.shape)} had no gradient whenever its optimizer stepped."
+                yield finding("unreached", (), text, steps.places)
     for p in (p for p in facts.record.passes if p.added):
         text = "this pass added to the gradient of a plain tensor that had been used by hand."
         yield finding("stale", (), text, [p.place], "Clear it after its use: `x.grad = None`.", doubtful=True)

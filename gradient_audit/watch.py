@@ -19,7 +19,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.edits import has_nan, watch_clipping
-from gradient_audit.graph import is_zero, leaves_between, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
+from gradient_audit.graph import is_zero, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
 from gradient_audit.mistakes.raised import trace_error
@@ -27,10 +27,9 @@ from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.places import Place, construction_place, current_callers, current_frames, current_place
 from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
-from gradient_audit.record import Account, Built, Pass, Record, Step, Write
+from gradient_audit.record import Account, Pass, Record, Step
 
-Limit = Callable[["Watcher", Optimizer | None], None]
-"""Called before each backward pass, with None, and after each step; what it raises ends the script under the audit."""
+Limit = Callable[["Watcher", Optimizer | None], None]  # called before each pass, with None, and after each step
 MOST_PASSES = 10_000  # that are watched at all: it bounds the memory of an audit
 DETAILED = 12  # backward passes with forward passes, terms and lines of operations: two rounds of WGAN's five and one
 AGAIN = 4  # likewise, after a line has run a pass or a step for the first time
@@ -39,9 +38,8 @@ AGAIN = 4  # likewise, after a line has run a pass or a step for the first time
 class Watcher:
     """Fills `record` between `start` and `stop`.
 
-    `torch.autograd.backward`, which `Tensor.backward` calls, is wrapped. Hooks on the parameters record which of them a
-    pass reached, and step hooks on the optimizers which gradients were used. A gradient can be cleared in too many ways
-    to watch each of them, so `.grad` is inspected before every pass and step.
+    `torch.autograd.backward`, which `Tensor.backward` calls, is wrapped; hooks on parameters record which of them a
+    pass reached. A gradient can be cleared in many ways, so `.grad` is inspected before every pass and step.
     """
 
     watching: "Watcher | None" = None  # the one of this process
@@ -58,10 +56,10 @@ class Watcher:
         self.watched_in_detail = 0  # passes; of those of one step's closure, one
         self.closures = 0  # of steps, that run
         self.lines: set[Place] = set()  # that have run a pass or a step
-        self.pauses = ExitStack()  # of the details, while steps run: their operations are no computation of a loss
+        self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
         self.optimizer_numbers = WeakIdKeyDictionary()
         self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
-        self.sets: dict[frozenset[int], frozenset[int]] = {}  # those of parameters that many events share
+        self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.hooks = ExitStack()  # removes them
 
     def start(self) -> None:
@@ -84,21 +82,16 @@ class Watcher:
         watch_calls(self.hooks, nn.Module, "requires_grad_", self.note_freezing)
         # The details' hooks and modes would change what is compiled.
         watch_calls(self.hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
-        for hook in (
-            register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)),
-            register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)),
-            registration.register_module_parameter_registration_hook(self.expect_parameters),
-            registration.register_module_module_registration_hook(self.expect_parameters),
-        ):
-            self.hooks.callback(hook.remove)
+        self.hooks.callback(register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)).remove)
+        self.hooks.callback(register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)).remove)
+        self.hooks.callback(registration.register_module_parameter_registration_hook(self.expect_parameters).remove)
+        self.hooks.callback(registration.register_module_module_registration_hook(self.expect_parameters).remove)
         modules = (part for module in self.networks.modules() for part in module.modules())
-        compiled = any(hasattr(module, "_orig_mod") or module._compiled_call_impl for module in modules)
-        if OPERATIONS in missing_parts() or compiled:
+        if OPERATIONS in missing_parts() or any(hasattr(m, "_orig_mod") or m._compiled_call_impl for m in modules):
             self.details.stop(for_good=True)
         self.details.start()
 
     def stop(self) -> None:
-        """Look at the gradients a last time, and remove the hooks."""
         self.details.stop(for_good=True)
         self.complete_record()
         self.remove_hooks()
@@ -112,14 +105,14 @@ class Watcher:
     @guarded
     def complete_record(self) -> None:
         self.look_at_parameters()
-        built = [event for event in self.record.events if isinstance(event, Built) and event.graph]
+        built = [event for event in [*self.record.forwards, *self.record.calls] if event.graph]
         if any(node() for event in built[:1] for node in event.graph):
             gc.collect()  # the first is kept, or in a cycle
         for event in built:
             event.gone = not any(node() for node in event.graph)
         parameters = (account.parameter() for account in self.record.accounts.values())
         grown = {self.lineage.memory_of(p) for p in parameters if p is not None and p.grad_fn is not None}
-        self.record.grown = [*{w.memory: w.place for w in self.lineage.writes if w.memory in grown}.values()]
+        self.record.grown = [*{memory: place for memory, *_, place in self.lineage.writes if memory in grown}.values()]
 
     def expect_parameters(self, *_: object) -> None:
         self.new_parameters = True
@@ -130,8 +123,7 @@ class Watcher:
         self.open_accounts()
         concerned = {*self.record.accounts, *(id(ref()) for p in self.record.passes for ref in p.loose)}
         for thing in [thing for thing in gc.get_objects() if issubclass(type(thing), Optimizer)]:
-            hooked = getattr(type(thing).step, "hooked", False)
-            if hooked and any(id(p) in concerned for p in parameters_of(thing)):
+            if getattr(type(thing).step, "hooked", False) and any(id(p) in concerned for p in parameters_of(thing)):
                 self.record.optimizers.setdefault(self.number_of(thing), thing)
         return list(self.record.optimizers.values())
 
@@ -146,7 +138,7 @@ class Watcher:
         self.record.made[optimizer] = place = construction_place(optimizer)
         self.networks.add_leaves(optimizer)
         self.open_accounts()
-        alike = place, self.shared(self.record.numbers_of(parameters_of(optimizer)))
+        alike = place, frozenset(self.record.numbers_of(parameters_of(optimizer)))
         if alike in self.constructed and alike[1]:
             self.optimizer_numbers[optimizer] = number = self.constructed[alike]
             self.record.renewed[number] += 1
@@ -160,15 +152,7 @@ class Watcher:
         place = None if any(parameter.requires_grad for parameter in parameters) else current_place()
         self.record.frozen |= dict.fromkeys(self.record.numbers_of(parameters), place)
 
-    def shared(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Return the set of these numbers that other events have, too: a long training has few."""
-        numbers = frozenset(numbers)
-        return self.sets.setdefault(numbers, numbers)
-
-    # Parameters and their gradients.
-
     def open_accounts(self) -> None:
-        """Open an account for each new parameter: networks may get some during the audit."""
         if not self.new_parameters:
             return
         self.new_parameters = False
@@ -181,8 +165,7 @@ class Watcher:
 
     def open_account(self, parameter: Tensor) -> None:
         key, accounts = id(parameter), self.record.accounts
-        account = accounts.get(key)
-        if account is None:
+        if (account := accounts.get(key)) is None:
             reference = weakref.ref(parameter, lambda _: accounts.pop(key, None))
             account = accounts[key] = Account(next(self.numbers), reference)
         if account.hook is None and parameter.requires_grad and parameter.is_leaf:
@@ -195,7 +178,6 @@ class Watcher:
             self.details.call.reached.add(number)
 
     def look_at_parameters(self) -> None:
-        """See which have been made or unfrozen, and whose gradient has been cleared, since the last look."""
         self.open_accounts()
         for account in list(self.record.accounts.values()):
             if (parameter := account.parameter()) is not None:
@@ -204,11 +186,7 @@ class Watcher:
                     self.detect_cleared_gradient(account, parameter)
 
     def detect_cleared_gradient(self, account: Account, parameter: Tensor, *, stepping: bool = False) -> None:
-        """Forget the passes if the gradient has been cleared since the last look: it has become None or all zeros.
-
-        One that was all zeros before and has been written to since was cleared if a backward pass comes next, and
-        clipped or unscaled if a step comes next. Another tensor in its place may be computed from it.
-        """
+        """Forget the passes if the gradient has become None or all zeros since the last look."""
         grad = parameter.grad
         if grad is None:
             account.passes = set()
@@ -219,6 +197,7 @@ class Watcher:
                 account.passes = set()
             account.grad, account.version, account.zero = weakref.ref(grad), grad._version, is_zero(grad)
         elif (written := grad._version != account.version) or self.reads_gradients:
+            # What was all zeros before was cleared if a pass comes next, and clipped or unscaled if a step comes next.
             cleared = is_zero(grad) and (not account.zero or (written and not stepping))
             self.writes_gradients |= written or cleared
             if cleared:
@@ -226,7 +205,7 @@ class Watcher:
 
     def passes_behind(self, grad: Tensor, account: Account) -> set[int]:
         """Return the passes that a tensor was computed from; a call of autograd.grad becomes one."""
-        calls = [self.record.calls[number] for number in numbers_in(CALL, self.lineage.sources_of([grad]))]
+        calls = [self.record.calls[number] for number in numbers_in(CALL, self.lineage.sources_of(grad))]
         for call in calls:
             if call.number is None:
                 call.number, call.reached = len(self.record.passes), set()
@@ -240,21 +219,17 @@ class Watcher:
     def note_clipping(self, parameters: list[Tensor]) -> None:
         place = current_place()
         self.record.clips.setdefault(place, "used" if self.details.steps else "")  # in a hook of the step
-        for parameter in parameters:
-            if account := self.record.accounts.get(id(parameter)):
-                self.detect_cleared_gradient(account, parameter)
-                account.clip, account.clipped = place, frozenset(account.passes)
+        for account, parameter in self.record.accounts_of(parameters):
+            self.detect_cleared_gradient(account, parameter)
+            account.clip, account.clipped = place, frozenset(account.passes)
 
     @guarded
     def note_unscaling(self, scaler: torch.amp.GradScaler, optimizer: Optimizer) -> None:
-        for parameter in parameters_of(optimizer) if scaler.is_enabled() else ():
-            account = self.record.accounts.get(id(parameter))
-            if account and account.clipped & account.passes:
+        for account, parameter in self.record.accounts_of(parameters_of(optimizer)) if scaler.is_enabled() else ():
+            if account.clipped & account.passes:
                 self.record.clips[account.clip] = "scaled"
-            if account and self.details.active and parameter.grad is not None and not parameter.grad.isfinite().all():
+            if self.details.active and parameter.grad is not None and not parameter.grad.isfinite().all():
                 self.record.skipped |= account.passes  # whose step the scaler will skip
-
-    # Backward passes.
 
     def watch_autograd(self, name: str, begin: Callable, end: Callable, limit: Limit | None = None) -> None:
         """Wrap a function of autograd. begin: returns the event and the roots of its graph, or None."""
@@ -298,16 +273,19 @@ class Watcher:
         if self.details.active:
             event.terms, event.detailed = self.lineage.terms_of(roots, current_frames()[0].f_code), True
             leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf]
-            event.late = self.record.numbers_of(x for x in leaves if not (x.requires_grad or inputs))
-            self.note_graph(event, roots, tensors_in(inputs), retain_graph)
+            event.late = self.record.numbers_of(x for x in leaves if inputs is None and not x.requires_grad)
+            nodes = nodes_of(roots) if inputs is None else nodes_between(roots, tensors_in(inputs))
+            self.note_graph(event, nodes, retain_graph)
             if not self.closures:  # LBFGS keeps the first loss until its step ends
                 self.details.follow_graph(event, losses)
-            self.details.watch_nan(roots)
+            self.details.follow_loss(event, roots)
             event.nan = has_nan(losses)
-            event.loose = [weakref.ref(leaf) for leaf in leaves if id(leaf) not in self.record.accounts]
-            event.added = any(self.is_left_over(leaf, event.place) for leaf in event.loose)
+            loose = [leaf for leaf in leaves if id(leaf) not in self.record.accounts]
+            event.loose = [weakref.ref(leaf) for leaf in loose]
+            used = {index for index, call in enumerate(self.record.calls) if call.read and call.place == event.place}
+            grads = [leaf.grad for leaf in loose if used & {*numbers_in(CALL, self.lineage.sources_of(leaf.grad))}]
+            event.added = any(not is_zero(grad) for grad in grads)
             self.lineage.number_sources = 0
-            event.outputs = self.details.outputs_in(event, roots)
             event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))
             self.record.calls.append(event)
         self.record.events.append(event)
@@ -315,24 +293,15 @@ class Watcher:
         self.watch_again(event.place)
         return event, roots
 
-    def is_left_over(self, leaf: weakref.ref, place: Place) -> bool:
-        """Whether a leaf has a gradient of this line from which the script has computed, as a step by hand does."""
-        grad = leaf().grad
-        calls = numbers_in(CALL, 0 if grad is None else self.lineage.sources_of([grad]))
-        used = any(self.record.calls[n].read and self.record.calls[n].place == place for n in calls)
-        return used and not is_zero(grad)
-
-    def note_graph(self, event: Pass, roots: list, ends: list[Tensor], retain_graph: bool | None) -> None:
+    def note_graph(self, event: Pass, nodes: Iterable, retain_graph: bool | None) -> None:
         event.keeps = event.create_graph if retain_graph is None else retain_graph
-        nodes = nodes_between(roots, ends) if ends else nodes_of(roots)
         event.nodes = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
-        event.newest = max((node._sequence_nr() for node in roots), default=0)
         event.callers = current_callers()
 
     @guarded
     def end_pass(self, event: Pass, *_: object, **__: object) -> None:
         reached = {key: account for key, account in self.record.accounts.items() if account.number in event.reached}
-        event.reached = self.shared(event.reached)
+        event.reached = self.shared(frozenset(event.reached))
         for account in reached.values():
             if (grad := getattr(account.parameter(), "grad", None)) is None:
                 account.passes = set()  # a hook of the user's has used and cleared it already
@@ -341,9 +310,8 @@ class Watcher:
             account.fresh, account.grad, account.version = True, weakref.ref(grad), grad._version
             account.zero = self.reads_gradients and is_zero(grad)
             if self.details.active:
-                calls = enumerate(self.record.calls)
-                summed = sum(bit(CALL, index) for index, call in calls if call.number in account.passes)
-                self.lineage.memory_of(grad).sources = summed
+                summed = [index for index, call in enumerate(self.record.calls) if call.number in account.passes]
+                self.lineage.memory_of(grad).sources = sum(bit(CALL, index) for index in summed)
         event.loose = [leaf for leaf in event.loose if getattr(leaf(), "grad", None) is not None]
         for leaf in event.loose:
             self.lineage.memory_of(leaf().grad).sources = bit(CALL, len(self.record.calls) - 1)
@@ -374,9 +342,11 @@ class Watcher:
         event = Pass("grad", current_place(), create_graph=bool(create_graph))
         self.watch_again(event.place)
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
-        event.reached = self.record.numbers_of(leaves_between(roots, ends))
+        nodes = nodes_between(roots, ends)
+        uses = (child for node in nodes for child, _ in node.next_functions if hasattr(child, "variable"))
+        event.reached = self.record.numbers_of(child.variable for child in uses)
         if self.details.active:
-            self.note_graph(event, roots, ends, retain_graph)
+            self.note_graph(event, nodes, retain_graph)
         self.record.events.append(event)
         return event, roots
 
@@ -385,9 +355,8 @@ class Watcher:
         if event and self.details.active:
             self.details.follow_graph(event, gradients)
             sources = self.lineage.sources_of(inputs) | bit(CALL, len(self.record.calls))
-            self.lineage.derive(gradients, sources | sum(bit(PARAMETER, number) for number in event.reached))
-            if not event.create_graph:
-                self.lineage.pass_on(gradients, {("penalty-without-graph", event.place): None})
+            sources |= sum(bit(PARAMETER, number) for number in event.reached)
+            self.lineage.derive(gradients, sources, [("penalty-without-graph", event.place)] * (not event.create_graph))
             self.record.calls.append(event)
 
     @guarded
@@ -396,8 +365,6 @@ class Watcher:
         if OVERWRITTEN not in missing_parts():
             with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
                 self.record.errors += trace_error(event, roots, losses, message, self.record, self.lineage)
-
-    # Steps.
 
     @guarded
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
@@ -430,24 +397,16 @@ class Watcher:
 
     @guarded
     def record_step(self, optimizer: Optimizer) -> None:
-        if getattr(optimizer, "found_inf", False):
-            # GradScaler calls the step of a fused optimizer, which skips it itself.
-            accounts = (self.record.accounts.get(id(parameter)) for parameter in parameters_of(optimizer))
-            self.record.skipped = self.record.skipped.union(*(account.passes for account in accounts if account))
-            return
         self.open_accounts()
+        accounts = self.record.accounts_of(parameters_of(optimizer))
+        if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
+            self.record.skipped = self.record.skipped.union(*(account.passes for account, _ in accounts))
+            return
         number, passes = self.number_of(optimizer), self.record.passes
         self.record.optimizers[number] = optimizer
         event = Step("step", current_place(), optimizer=number, inner=self.details.steps > 1)
         self.watch_again(event.place)
-        for parameter in parameters_of(optimizer):
-            if (account := self.record.accounts.get(id(parameter))) is None:
-                if type(parameter) is Tensor:
-                    # A step of the user's own may write to what needs no gradient, also without a version.
-                    value = None if parameter.requires_grad else parameter.detach().double().sum().item()
-                    bare = self.record.bare.setdefault(id(parameter), [number, list(parameter.shape), value, True])
-                    bare[-1] &= parameter.grad is None and bare[2] == value
-                continue
+        for account, parameter in accounts:
             self.detect_cleared_gradient(account, parameter, stepping=True)
             account.stepped |= parameter.requires_grad
             account.fresh = False
@@ -463,8 +422,8 @@ class Watcher:
                 event.nan.add(account.number)
             if sources or not is_zero(parameter.grad):
                 event.taken[frozenset(sources)].add(account.number)
-        event.reached = self.shared(event.reached)
-        event.taken = {passes: self.shared(numbers) for passes, numbers in event.taken.items()}
+        event.reached = self.shared(frozenset(event.reached))
+        event.taken = {passes: self.shared(frozenset(numbers)) for passes, numbers in event.taken.items()}
         self.record.events.append(event)
 
     def after_step(self, optimizer: Optimizer, _args: tuple, _kwargs: dict) -> None:
@@ -478,24 +437,18 @@ class Watcher:
         """Note the versions after the step, and raise those that the step changed behind autograd's back."""
         self.details.steps = max(self.details.steps - 1, 0)
         place = current_place()
-        for parameter in parameters_of(optimizer):
-            account = self.record.accounts.get(id(parameter))
-            if account is None or account.version_before < 0:
-                continue
-            if parameter._version == account.version_before:
-                increment_version(parameter)
-                account.raised = True
-            self.lineage.writes.append(Write(self.lineage.memory_of(parameter), account.version_before, "", place))
+        for account, parameter in self.record.accounts_of(parameters_of(optimizer)):
+            if account.version_before >= 0:
+                memory = self.lineage.memory_of(parameter)
+                if parameter._version == account.version_before:
+                    increment_version(parameter)
+                    memory.raised = True
+                self.lineage.writes.append((memory, account.version_before, "", place))
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.details.steps:
             self.pauses.close()
             self.stop_details()
 
 
-def _leave_forked_process() -> None:
-    if Watcher.watching:
-        Watcher.watching.remove_hooks()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_forked_process)
+    os.register_at_fork(after_in_child=lambda: Watcher.watching and Watcher.watching.remove_hooks())

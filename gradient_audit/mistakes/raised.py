@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import changed_saved_tensors, nodes_of, storage_of
-from gradient_audit.lineage import Lineage
+from gradient_audit.lineage import FORWARD, Lineage, numbers_in
 from gradient_audit.mistakes import load, match
 from gradient_audit.places import PACKAGE, Place, user_frames
 from gradient_audit.record import Forward, Pass, Record
@@ -123,7 +123,7 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
     Raises AttributeError for nodes that keep tensors elsewhere.
     """
     now, expected = map(int, IN_PLACE.search(message).groups())
-    blame = Overwritten(event, ahead=lineage.reach(roots)[0])
+    blame = Overwritten(event, ahead=lineage.reach(roots))
     for node in sorted(nodes_of(roots), key=lambda node: -node._sequence_nr()):
         for tensor in changed_saved_tensors(node, message):
             storage, memory = storage_of(tensor), lineage.memory_of(tensor)
@@ -131,18 +131,17 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
             of_node = re.sub(r"Backward\d*$", "", node.name())
             blame.storages.setdefault(storage, f"a tensor of shape {list(tensor.shape)} that {of_node} saved")
             blame.readers += filter(None, [lineage.line_of(node)])
-            blame.behind |= lineage.reach([node])[0]
+            blame.behind |= lineage.reach([node])
             for account in list(lineage.accounts.values()):
                 if (parameter := account.parameter()) is not None and storage_of(parameter) is storage:
                     blame.accounts.add(account.number)
-                    blame.hidden |= account.raised
             variables = [item for frame in user_frames() for item in list(frame.f_locals.items())]
             for name, value in variables[::-1]:  # the innermost last
                 if isinstance(value, Tensor) and storage_of(value) is storage and value._version == now:
                     blame.storages[storage] = f"`{name}`"
-            writes = [w for w in lineage.writes if w.memory is memory and expected <= w.version < now]
-            blame.writers += [write.place for write in writes]
-            blame.operations |= {write.name for write in writes} - {""}
+            writes = [write for write in lineage.writes if write[0] is memory and expected <= write[1] < now]
+            blame.writers += [place for *_, place in writes]
+            blame.operations |= {name for *_, name, _ in writes} - {""}
     return blame
 
 
@@ -208,11 +207,11 @@ def trace_freed(event: Pass, roots: list, losses: list, record: Record, lineage:
         node = next((nodes[n] for n in sorted(freed, reverse=True) if lineage.line(nodes[n])), nodes[max(freed)])
         built, line = lineage.line_of(node), lineage.line(node)
         # The freed part is older than an earlier pass of this line, and its own line has run again since.
-        kept = any(max(freed) <= old.newest for old in before if old.callers == event.callers)
-        kept &= any(number > earlier.newest and lines[0] == line for number, lines in lineage.lines.items())
+        kept = any(max(freed) <= max(old.nodes) for old in before if old.callers == event.callers)
+        kept &= any(lines[0] == line and number > max(earlier.nodes) for number, lines in lineage.lines.items())
         kept &= not all(node._sequence_nr() in frees for node in roots)  # else it is this very loss
         cut = [place for mistake, place in _past(losses, lineage)[1] if mistake == DETACHED]
-        behind, ahead = lineage.reach([nodes[number] for number in freed])[0], lineage.reach(roots)[0] | earlier.reached
+        behind, ahead = lineage.reach([nodes[number] for number in freed]), lineage.reach(roots) | earlier.reached
         yield Freed(event, earlier, built, [*map(lineage.line_of, used)], cut, kept, behind, ahead)
         return
 
@@ -284,5 +283,5 @@ def trace_lost(event: Pass, losses: list, record: Record, lineage: Lineage) -> L
 
 def _past(losses: list[Tensor], lineage: Lineage) -> tuple[list[int], list[tuple[str, Place]]]:
     """Return the forward passes behind losses, by number, and what cut something off its graph: mistake and place."""
-    past = [thing for loss in losses for thing in lineage.memory_of(loss).past]
-    return sorted(thing for thing in past if type(thing) is int), [thing for thing in past if type(thing) is tuple]
+    cuts = [cut for loss in losses for cut in lineage.memory_of(loss).cuts]
+    return numbers_in(FORWARD, lineage.sources_of(losses)), cuts
