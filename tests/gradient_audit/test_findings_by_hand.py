@@ -256,8 +256,8 @@ def backward(by_hand, networks, chains, inputs):
             upstream = (set() if i == cut else upstream) | {p for p in networks[i].parameters() if p.requires_grad}
             hidden = networks[i](hidden.detach() if i == cut else hidden)
             passed = cut is None or not i < cut <= max(start, end)
-            if any(p.requires_grad for p in networks[i].parameters()):
-                leads |= {(j, i) for j in range(i + 1, max(start, end) + 1) if cut is None or not i < cut <= j}
+            if passed and any(p.requires_grad for p in networks[i].parameters()):
+                leads |= {(j, i) for j in range(i + 1, max(start, end) + 1)}
             calls.append((i, hidden.requires_grad, passed and upstream & set(chosen or upstream)))
         if hidden.requires_grad:
             losses.append(hidden.square().sum())
