@@ -96,14 +96,14 @@ class Lineage:
         for tensor in written:
             place, name = expression_place(*here), function.overloadpacket.__name__
             self.writes.append((self.memory_of(tensor), tensor._version, name, place))
-            self.raise_version(tensor)
+            self.raise_version(tensor, name, place)
         return set(map(self.memory_of, written)), read
 
-    def raise_version(self, written: Tensor) -> None:
+    def raise_version(self, written: Tensor, name: str, place: Place) -> None:
         """Raise the version that autograd compares, where a write through `.data` raises another one."""
         memory = self.memory_of(written)
         filled = any("distributed" in frame.f_code.co_filename for frame in frames())  # FSDP fills its weights anew
-        if (tensor := memory.reader()) is None or not tensor.is_contiguous() or filled:
+        if filled or (tensor := memory.reader()) is None or not (tensor.is_leaf and tensor.is_contiguous()):
             return
         version, start = tensor._version, tensor.data_ptr()
         with torch.autograd._unsafe_preserve_version_counter(written):
@@ -112,6 +112,7 @@ class Lineage:
         if apart and start <= written.data_ptr() < start + tensor.nbytes:
             increment_version(tensor)
             memory.raised = True
+            self.writes.append((memory, version, name, place))
 
     def cut(self, function: object, tensors: list[Tensor], result: object, here: tuple) -> str:
         """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""
