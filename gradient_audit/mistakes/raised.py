@@ -155,9 +155,7 @@ def freed_graph(event: Pass, by: Pass, told: dict, cut: list, kept: bool, behind
     why = f"`{call}()` frees the graph that it goes through"
     if by.kind == "grad":
         mistake = "penalty-frees-graph" if by.create_graph else TWICE
-        cure = (
-            "No `retain_graph=False`; `create_graph=True` if a loss is to change the result, else `retain_graph=True`."
-        )
+        cure = "`create_graph=True` if a loss is to change the result, else `retain_graph=True`, and never `False`."
     elif kept:
         mistake, why, cure = KEPT, "", ""
         told["used by"] = told.pop("used by")
@@ -166,15 +164,14 @@ def freed_graph(event: Pass, by: Pass, told: dict, cut: list, kept: bool, behind
         why += f", and this one ends at what {ends} computed, which has no graph here"
         cure = f"If this loss is for {ends}, run {joined(here)} again on that output, without `detach()`"
         cure += f"; if it is for {joined(here)}, {ONCE}."
-    elif here and sum(not ahead.isdisjoint(held) for held in facts.accounts_of.values()) > 1:  # several optimizers
-        others = {name: {*here} - {name} for name in here}
-        first = joined([n for n in here if not any(facts.leads_through(event, n, o) for o in others[n])] or here)
-        why += f": that of both passes, to {joined(here)}"
-        cure = f"`detach()` what {first} computed, in the loss that is not for {first}, and run what follows on it"
-        cure += f" once for each loss, limited by `inputs=`; if both are for {first}, {ONCE}."
     else:
         why += f": that of both passes, to {joined(here) or 'the same tensors'}"
         cure = f"{ONCE}; or compute it anew for each pass, or `retain_graph=True` in the first."
+        if here and sum(not ahead.isdisjoint(held) for held in facts.accounts_of.values()) > 1:  # several optimizers
+            others = {name: {*here} - {name} for name in here}
+            first = joined([n for n in here if not any(facts.leads_through(event, n, o) for o in others[n])] or here)
+            cure = f"`detach()` what {first} computed, in the loss that is not for {first}, and run what follows on it"
+            cure += f" once for each loss, limited by `inputs=`; if both are for {first}, {ONCE}."
     text = "a backward pass needs a graph that an earlier pass has freed."
     yield _finding("freed", here, text, told, mistake, why, cure)
 
@@ -232,10 +229,7 @@ def lost_graph(event: Pass, forwards: list[Forward], cuts: dict, frozen: set[int
         told |= {"cut off by": cuts.get(DETACHED, blind), "used by": [forward.place for forward in without]}
         told["frozen by"] = [facts.record.frozen.get(number) for number in sorted(numbers)]
         why = f"no parameter of {names} required a gradient, and nothing before {names} has a graph"
-        cure = (
-            f"If this loss is for {names}, call `requires_grad_(True)` before that; if it is for the network before, "
-        )
-        cure += "cut that one off only in losses that are not."
+        cure = f"If this loss is for {names}, call `requires_grad_(True)` before; else do not cut off what it is for."
     elif forwards and forwards[-1].blind:
         mistake, told["under no_grad"] = "no-graph", blind
     elif cuts:
