@@ -21,7 +21,6 @@ from importlib import import_module
 from gradient_audit.findings import KINDS
 
 HELPERS = {"one_weight": "one_weight_gan", "one_rank": "one_rank"}  # files that are no mistakes: what they help with
-PARTS = ("WHY", "CURE", "MESSAGES", "HINTS", "NOT_RUN", "UNSEEN", "wrong", "right", "WRONG_RETURNS", "RIGHT_RETURNS")
 FREQUENT = ("step-between-backwards", "second-backward", "loss-kept-with-graph")
 FREQUENT += ("no-graph", "all-frozen", "loss-rebuilt", "step-function")
 """The likeliest of those that share a message, in this order."""
@@ -113,7 +112,7 @@ def load(name: str) -> Mistake:
         meant = f"did you mean {' or '.join(close)}?" if close else "--list names all of them"
         raise ValueError(f"there is no such mistake; {meant}")
     module = vars(import_module(f"{__name__}.{name.replace('-', '_')}"))
-    parts = {part.lower(): module[part] for part in PARTS if part in module}
+    parts = {part.lower(): value for part, value in module.items() if part.lower() in Mistake.__dataclass_fields__}
     parts |= {part: " ".join(text.split()) for part, text in parts.items() if isinstance(text, str)}
     return Mistake(name, module["__doc__"], **parts)
 
@@ -182,10 +181,8 @@ def observe(function: Callable[[], object]) -> Outcome:
 
 def does_as_described(mistake: Mistake, wrong: Outcome, right: Outcome) -> bool:
     """Return whether both forms did what the file says; numbers are compared as they are printed, to four digits."""
-    if mistake.silent:
-        as_described = not wrong.raised and _show(wrong.value) == _show(mistake.wrong_returns)
-    else:
-        as_described = wrong.raised and mistake in match(wrong.message)
+    silent = not wrong.raised and _show(wrong.value) == _show(mistake.wrong_returns)
+    as_described = silent if mistake.silent else wrong.raised and mistake in match(wrong.message)
     return as_described and not right.raised and _show(right.value) == _show(mistake.right_returns)
 
 
@@ -201,22 +198,17 @@ def describe(mistake: Mistake) -> str:
             if f"{helper}()" in codes[0]:
                 parts.append(_wrap(f"  {helper}: ", getattr(import_module(f"{__name__}.{file}"), helper).__doc__))
         outcomes = [observe(form) for form in (mistake.wrong, mistake.right)]
-        parts += map(_describe_outcome, codes, outcomes)
+        for code, outcome in zip(codes, outcomes, strict=True):
+            lines = [] if outcome.raised else [f"  returns {_show(outcome.value)}"]
+            message = re.sub(r" \(Triggered internally at .*\)", "", outcome.message)
+            lines += [_wrap("  ", message, max_lines=8)] if message else []
+            parts.append("\n".join([textwrap.indent(code, "    "), "", *lines]))
         if not does_as_described(mistake, *outcomes):
             parts.append("  note   This PyTorch does something else here than is described.")
     parts += [_wrap("  why   ", mistake.why), _wrap("  cure  ", mistake.cure)]
     if mistake.audit:
         parts.append(_wrap("  audit ", mistake.audit))
     return "\n\n".join(parts) + "\n"
-
-
-def _describe_outcome(code: str, outcome: Outcome) -> str:
-    lines = [textwrap.indent(code, "    "), ""]
-    if not outcome.raised:
-        lines.append(f"  returns {_show(outcome.value)}")
-    if outcome.message:
-        lines.append(_wrap("  ", re.sub(r" \(Triggered internally at .*\)", "", outcome.message), max_lines=8))
-    return "\n".join(lines)
 
 
 def explain(name: str | None, text: str | None) -> bool:

@@ -6,8 +6,7 @@ from gradient_audit.mistakes.one_weight import one_weight_gan
 
 MESSAGES = ("does not require grad and does not have a grad_fn",)
 HINTS = ("requires_grad = False",)
-WHY = """An output requires grad if a weight or an input does. With D frozen, only G's weights require grad, and
-detach() cuts off the graph to them."""
+WHY = "An output requires grad if a weight or an input does: D's weights are frozen, and detach() cuts off G's."
 CURE = "Detach the fakes in D's loss, never in G's. print(loss.requires_grad) tells whether there is a graph."
 RIGHT_RETURNS = [[0.49]]
 

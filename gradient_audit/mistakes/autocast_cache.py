@@ -4,8 +4,8 @@ import torch
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-WHY = """autocast keeps the half-precision copies of weights until its block ends. D's second forward pass uses the
-copies from before its step, so G is trained against the old D: the score changes by 0 in place of 0.175."""
+WHY = """autocast keeps the half-precision copies of weights until its block ends: D's second forward pass uses those
+from before its step, and G is trained against the old D. The score changes by 0 in place of 0.175."""
 CURE = "A block for each forward pass; or torch.autocast(..., cache_enabled=False) around the step."
 UNSEEN = "D(fake) before and after D's step: the same to the bit."
 WRONG_RETURNS = [[0.0]]

@@ -11,8 +11,7 @@ RIGHT_RETURNS = [-1.0]
 
 def wrong():
     weight = torch.tensor([0.0], requires_grad=True)
-    one = torch.FloatTensor([1])
-    mone = one * -1
+    mone = torch.FloatTensor([1]) * -1
     weight.mean().backward(mone)
     return weight.grad
 

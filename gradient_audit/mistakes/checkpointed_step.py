@@ -5,9 +5,8 @@ from torch.utils.checkpoint import checkpoint
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-WHY = """A checkpoint saves no weights and runs D again in backward(), with its current weights. So the mistake of
-step-between-backwards gives no error, but a mixed gradient, with any optimizer. saved_tensors_hooks, such as
-save_on_cpu(), bypass the check as well."""
+WHY = """A checkpoint saves no weights and runs D again in backward(), with its current weights: step-between-backwards
+without an error, with any optimizer. saved_tensors_hooks, such as save_on_cpu(), bypass the check as well."""
 CURE = "After D's step, run D again on the same fakes."
 UNSEEN = "whether D steps between a checkpointed forward pass and its last backward()."
 WRONG_RETURNS = [[0.245]]

@@ -2,8 +2,7 @@
 
 import torch
 
-WHY = """A GradScaler multiplies the loss, here by 128, and step() divides the gradients again. Clipping in between
-compares the scaled norm with the limit: the step becomes 128 times too small."""
+WHY = "A GradScaler multiplies the loss, here by 128. Clipped while still scaled, the step is 128 times too small."
 CURE = "scaler.unscale_(optimizer) before clip_grad_norm_()."
 WRONG_RETURNS = 2.992
 RIGHT_RETURNS = 2.0

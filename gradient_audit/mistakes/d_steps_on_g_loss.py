@@ -4,8 +4,7 @@ import torch
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-WHY = """backward() adds to .grad of every weight in the graph, and D's weights are in the graph of G's loss. D then
-steps on the sum of both losses."""
+WHY = "backward() adds to .grad of all weights in the graph, of D's as well in G's loss. D steps on the sum of both."
 CURE = """Name the weights a loss is for: g_loss.backward(inputs=list(generator.parameters())). Or freeze D with
 requires_grad_(False) during G's backward(), or clear D's gradient before D's own loss."""
 WRONG_RETURNS = [[0.7]]

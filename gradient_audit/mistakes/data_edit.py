@@ -2,8 +2,7 @@
 
 import torch
 
-WHY = """.data shares the memory of b but not its _version counter, which stays at 0: autograd computes 2 b with the
-zeros and cannot detect it."""
+WHY = ".data shares the memory of b but not its _version, which stays at 0: autograd computes 2 b with the zeros."
 CURE = """No .data. detach() shares the memory as well, but there the edit is caught: see edit-after-use. To edit
 freely, detach().clone(); to change a weight, torch.no_grad()."""
 WRONG_RETURNS = 0.0

@@ -7,8 +7,8 @@ from gradient_audit.mistakes.one_rank import one_rank, record_average
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
 WHY = """DDP averages G's gradients in the first backward pass after G's forward pass, and in no other. With
-retain_graph=True that is D's loss, whose gradient is cleared, and G steps on one that was not averaged: the processes
-diverge without an error. The first number is what DDP averages, the second what G steps on."""
+retain_graph=True that is D's loss: G steps on a gradient that was not averaged, and the processes diverge without an
+error. The first number is what DDP averages, the second what G steps on."""
 CURE = """D's loss on fake.detach(), as in gan_detach.py. Or all-reduce the gradients in a pre-hook of
 optimizer.step(), as common/ranks.py does."""
 UNSEEN = "G's weights in two processes after a step: they differ."

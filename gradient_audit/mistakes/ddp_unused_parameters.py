@@ -7,10 +7,8 @@ from torch.nn.parallel import DistributedDataParallel
 from gradient_audit.mistakes.one_rank import one_rank
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-MESSAGES = (
-    "Expected to have finished reduction in the prior iteration",
-    "parameters that were not used in producing",  # also Lightning's
-)
+# The second is also Lightning's.
+MESSAGES = ("finished reduction in the prior iteration", "parameters that were not used in producing")
 WHY = """DDP waits for the gradient of every parameter that requires one. For a layer that the loss does not reach it
 never comes, and the next forward pass raises: a second head, a label embedding, weights that inputs= leaves out."""
 CURE = "Remove or freeze the layer before wrapping; else find_unused_parameters=True, which costs a search each step."

@@ -4,8 +4,7 @@ import torch
 import torch._functorch.config
 
 MESSAGES = ("compiled with non-empty donated buffers",)
-WHY = """A backward pass that was compiled for a graph that is used once overwrites the tensors that the forward pass
-saved. A retained graph needs these tensors again."""
+WHY = "A backward pass compiled for a graph used once overwrites saved tensors, which a retained graph needs."
 CURE = """An order without retain_graph, such as G's loss on fakes that D saw detached. Or, before the first
 compilation, torch._functorch.config.donated_buffer = False, which costs some memory."""
 RIGHT_RETURNS = 0.4937

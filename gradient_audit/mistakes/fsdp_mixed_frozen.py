@@ -3,6 +3,6 @@
 MESSAGES = ("requires uniform `requires_grad`", "tensors with uniform `requires_grad`")
 NOT_RUN = "It needs a process group. The message is that of PyTorch's torch/distributed/fsdp/_flat_param.py."
 WHY = """FSDP keeps the parameters of a wrapped module in one flat tensor, which requires a gradient as a whole or not
-at all. Freezing a part, as for LoRA or a frozen encoder inside the generator, is not possible in it."""
+at all: a part of it, as for LoRA or a frozen encoder in the generator, cannot be frozen."""
 CURE = """use_orig_params=True, or an auto_wrap_policy that wraps frozen and trained modules apart. fully_shard has no
 such limit."""

@@ -4,9 +4,8 @@ import torch
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-WHY = """Adam, AdamW, SGD and Adagrad with fused=True change weights without raising their _version. The mistake of
-step-between-backwards then gives no error, but a gradient of old and new weights: 0.245 = 2 * 0.5 * 0.7 * 0.35, in
-place of 0.1225 = 2 * 0.5 * 0.35 * 0.35."""
+WHY = """Adam, AdamW, SGD and Adagrad with fused=True change weights without raising their _version:
+step-between-backwards gives no error, but 0.245 = 2 * 0.5 * 0.7 * 0.35 in place of 0.1225 = 2 * 0.5 * 0.35 * 0.35."""
 CURE = """After D's step, run D again on the same fakes. The default form of the optimizer reports the mistake; a fused
 one does after optimizer.register_step_post_hook(lambda *_: torch.autograd.graph.increment_version(weights))."""
 WRONG_RETURNS = [[0.245]]

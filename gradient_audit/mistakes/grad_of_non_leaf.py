@@ -3,8 +3,7 @@
 import torch
 
 MESSAGES = ("attribute of a Tensor that is not a leaf Tensor is being accessed",)
-WHY = """To save memory a backward pass drops the gradients of results on its way; only leaves that require grad, such
-as the weight, keep theirs."""
+WHY = "To save memory backward() drops the gradients of results; only leaves that require grad keep theirs."
 CURE = "retain_grad() on the tensor before backward(). is_leaf tells which kind a tensor is."
 UNSEEN = "PyTorch's warning; is_leaf of the tensor."
 WRONG_RETURNS = (24.0, None)

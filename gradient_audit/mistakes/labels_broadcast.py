@@ -4,8 +4,7 @@ import torch
 import torch.nn.functional as F
 
 MESSAGES = ("is different to the input size", "must be the same as input size")
-WHY = """(N, 1) against (N,) broadcasts to a table of N x N differences, every score against every label. A perfect D
-gets the loss 0.5, with only a warning."""
+WHY = "(N, 1) against (N,) broadcasts to N x N differences: a perfect D gets the loss 0.5, with only a warning."
 CURE = "label.view_as(score) or torch.ones_like(score). In tests, warnings.simplefilter('error')."
 UNSEEN = "PyTorch's warning; the shapes of scores and labels."
 WRONG_RETURNS = 0.5
@@ -13,12 +12,10 @@ RIGHT_RETURNS = 0.0
 
 
 def wrong():
-    score = torch.tensor([[1.0], [0.0]])
-    label = torch.tensor([1.0, 0.0])
+    score, label = torch.tensor([[1.0], [0.0]]), torch.tensor([1.0, 0.0])
     return F.mse_loss(score, label)
 
 
 def right():
-    score = torch.tensor([[1.0], [0.0]])
-    label = torch.tensor([1.0, 0.0])
+    score, label = torch.tensor([[1.0], [0.0]]), torch.tensor([1.0, 0.0])
     return F.mse_loss(score, label.view_as(score))

@@ -11,8 +11,8 @@ MESSAGES = (
     "Assertion `target_val >= zero && target_val <= one` failed",
 )
 WHY = """BCELoss takes probabilities; a D without a sigmoid gives logits, which are any numbers. NaN is not between 0
-and 1 either: if a sigmoid is there, look for the step at which D's weights became NaN. Labels must lie in the range
-too. On CUDA the message is a failed assertion."""
+and 1 either: behind a sigmoid, look for the step at which D's weights became NaN. Labels must lie in the range too. On
+CUDA the message is a failed assertion."""
 CURE = "binary_cross_entropy_with_logits, and no sigmoid."
 RIGHT_RETURNS = 1.41
 

@@ -17,6 +17,5 @@ def wrong():
 
 def right():
     weight = torch.tensor(1.0, requires_grad=True)
-    loss = weight**2
-    loss.backward()
+    (weight**2).backward()
     return weight.grad

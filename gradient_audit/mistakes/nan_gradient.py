@@ -3,9 +3,9 @@
 import torch
 
 MESSAGES = ("returned nan values in its", "degrees of freedom is <= 0")
-WHY = """The derivative of a root at 0 is infinite, and times 0 it is NaN. The norm of a gradient penalty is such a
+WHY = """The derivative of a root at 0 is infinite, and times 0 it is NaN; the norm of a gradient penalty is such a
 root. Under torch.autograd.set_detect_anomaly(True) backward() names the operation; without, all weights become NaN.
-std() and var() of one sample are NaN, too, as of a last batch of one: they divide by N - 1 = 0, and only warn."""
+std() and var() of one sample, as of a last batch of one, divide by N - 1 = 0: NaN, and only a warning."""
 CURE = """torch.linalg.vector_norm(), whose gradient at 0 is 0, or add 1e-12 under the root. For std():
 drop_last=True in the DataLoader, or correction=0."""
 RIGHT_RETURNS = [0.0, 0.0]

@@ -23,6 +23,5 @@ def right():
     generator, discriminator, _, _ = one_weight_gan()
     with torch.no_grad():
         fake = generator(torch.ones(1, 1))
-    d_loss = discriminator(fake) ** 2
-    d_loss.backward()
+    (discriminator(fake) ** 2).backward()
     return discriminator.weight.grad

@@ -10,13 +10,11 @@ RIGHT_RETURNS = [-1.0, 2.0]
 
 def wrong():
     score = torch.tensor([0.0, 3.0], requires_grad=True)
-    loss = (score - 1) ** 2
-    loss.backward()
+    ((score - 1) ** 2).backward()
     return score.grad
 
 
 def right():
     score = torch.tensor([0.0, 3.0], requires_grad=True)
-    loss = ((score - 1) ** 2).mean()
-    loss.backward()
+    ((score - 1) ** 2).mean().backward()
     return score.grad

@@ -13,8 +13,7 @@ RIGHT_RETURNS = [[0.35]]
 
 def wrong():
     _, discriminator, _, optimizer_d = one_weight_gan()
-    stored = {"weight": torch.full((1, 1), 0.7)}
-    discriminator.load_state_dict(stored, assign=True)
+    discriminator.load_state_dict({"weight": torch.full((1, 1), 0.7)}, assign=True)
     (discriminator(torch.full((1, 1), 0.5)) ** 2).backward()
     optimizer_d.step()
     return discriminator.weight
@@ -22,8 +21,7 @@ def wrong():
 
 def right():
     _, discriminator, _, optimizer_d = one_weight_gan()
-    stored = {"weight": torch.full((1, 1), 0.7)}
-    discriminator.load_state_dict(stored)
+    discriminator.load_state_dict({"weight": torch.full((1, 1), 0.7)})
     (discriminator(torch.full((1, 1), 0.5)) ** 2).backward()
     optimizer_d.step()
     return discriminator.weight

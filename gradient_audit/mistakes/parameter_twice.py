@@ -4,10 +4,7 @@ import torch
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-MESSAGES = (
-    "some parameters appear in more than one parameter group",
-    "optimizer contains a parameter group with duplicate parameters",
-)
+MESSAGES = ("appear in more than one parameter group", "parameter group with duplicate parameters")
 WHY = """Two networks that share a layer, or one network named in two groups. Within one group it is only a
 warning, and the weight takes each step twice."""
 CURE = "One group for each weight; list(dict.fromkeys(weights)) drops repetitions and keeps the order."

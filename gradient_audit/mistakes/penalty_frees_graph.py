@@ -4,8 +4,7 @@ import torch
 
 MESSAGES = ("backward through the graph a second time",)
 HINTS = ("create_graph=True", "penalty")
-WHY = """create_graph=True keeps the graph, because retain_graph follows it. retain_graph=False beside it frees the
-graph at once, and backward() of neither the penalty nor D's loss can use it."""
+WHY = "create_graph=True keeps the graph. retain_graph=False beside it frees it at once: no backward() can use it."
 CURE = "torch.autograd.grad(..., create_graph=True), and no retain_graph."
 RIGHT_RETURNS = 57.0
 

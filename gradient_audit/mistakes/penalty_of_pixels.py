@@ -2,9 +2,8 @@
 
 import torch
 
-WHY = """norm(2, dim=1) of a slope of shape (N, C, H, W) is the norm over the channels: one for each pixel. The penalty
-then asks for a slope of 1 at every pixel, which for an image is sqrt(H W). The code comes from networks that take flat
-images, for which dim=1 is right."""
+WHY = """norm(2, dim=1) of a slope of shape (N, C, H, W) is one norm for each pixel. The penalty then asks for a slope
+of 1 at every pixel, which for an image is sqrt(H W). For flat images, where such code comes from, dim=1 is right."""
 CURE = "slope.flatten(1).norm(2, dim=1): one norm for each image."
 UNSEEN = "the shape of the norm: it must be (N,)."
 WRONG_RETURNS = [[[1.0, 1.0], [1.0, 1.0]]]

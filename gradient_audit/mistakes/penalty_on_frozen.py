@@ -4,9 +4,8 @@ import torch
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-WHY = """A graph records the weights that require grad during the forward pass. If D is still frozen from G's step when
-it scores the images, its weights are not in the slope's graph: the penalty goes backward and changes nothing.
-Unfreezing D before backward() comes too late."""
+WHY = """A graph records the weights that require grad during the forward pass. If D is still frozen then, from G's
+step, the penalty goes backward and changes nothing. Unfreezing D before backward() comes too late."""
 CURE = "discriminator.requires_grad_(True) before D's forward pass."
 RIGHT_RETURNS = [[-0.112]]
 

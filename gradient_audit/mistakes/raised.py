@@ -5,6 +5,7 @@ import runpy
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from torch import Tensor, nn
 
@@ -21,6 +22,8 @@ SECOND_TIME = "backward through the graph a second time"
 NO_GRAPH = "does not require grad and does not have a grad_fn"
 TWICE, KEPT, DETACHED = "second-backward", "loss-kept-with-graph", "detached-fakes"
 HIDDEN = "; this write raises no version, so PyTorch alone gives a wrong gradient and no error: raised by the audit"
+STEPPED = "Compute the forward pass again after the step, or step after the last `backward()` that needs it"
+NEW = "`x = x + y` for `x += y`, `inplace=False`, `clone()`"
 ONCE = "`backward()` once, on the sum of the losses"
 
 
@@ -38,35 +41,41 @@ def explain(trace: str, findings: list[Finding], verdict: str) -> Iterator[str]:
         yield verdict
     for mistake in match(trace)[:1]:
         name = (blamed and blamed.mistake) or mistake.name
+        if name == KEPT and SECOND_TIME not in trace and all(finding.kind != "kept" for finding in findings):
+            return  # memory may run out without a mistake
         rest = "." if blamed else f": {mistake.title} {mistake.cure}"  # a finding's own cure fits the culprit
         yield f"This is the mistake `{name}`{rest}\nSee it live: python -m gradient_audit --mistake {name}"
 
 
 def raised_errors(facts: Facts) -> Iterator[Finding]:
     """Yield the passes that raised and whose cause is known."""
-    for error in facts.record.errors:
-        yield from error.findings(facts)
+    for findings in facts.record.errors:
+        yield from findings(facts)
 
 
 def trace_error(event: Pass, roots: list, losses: list, message: str, record: Record, lineage: Lineage) -> Iterator:
-    """Yield what can be known of an error only while the pass raises."""
+    """Yield functions of the facts, of what can be known of an error only while the pass raises."""
     if IN_PLACE.search(message):
-        yield trace_overwritten(event, roots, message, lineage)
+        yield trace_overwritten(event, roots, message, lineage).findings
     elif SECOND_TIME in message:
         yield from trace_freed(event, roots, losses, record, lineage)
     elif NO_GRAPH in message:
-        yield trace_lost(event, losses, record, lineage)
+        yield from trace_lost(event, losses, record, lineage)
 
 
-def _finding(kind, networks, told: dict, text, places: list, mistake: str, why="", cure="", silent=False) -> Finding:
-    """Return a finding with the facts that are told, why it is so and the cure: those of the mistake, if not given."""
-    told |= {"why": why or load(mistake).why, "cure": cure or load(mistake).cure}
-    places = tuple(dict.fromkeys(place for place in places if place))
-    return Finding(kind, networks, text, places, told["cure"], tuple(told.items()), mistake, silent)
+def _finding(kind: str, networks, text: str, told: dict, mistake: str, why="", cure="", silent=False) -> Finding:
+    """Return a finding.
+
+    told: places, or words, by what they are; look at the last ones first. why, cure: "" for those of the mistake.
+    """
+    facts = {label: what if isinstance(what, str) else _lines(what) for label, what in told.items() if what}
+    facts |= {"why": why or load(mistake).why, "cure": cure or load(mistake).cure}
+    places = [place for what in reversed(told.values()) if not isinstance(what, str) for place in what if place]
+    return Finding(kind, networks, text, (*dict.fromkeys(places),), facts["cure"], (*facts.items(),), mistake, silent)
 
 
-def _lines(places: list[Place | None], other: str = "a line that was not seen") -> str:
-    return joined([*dict.fromkeys(str(place) for place in places if place)][:3] or [other])
+def _lines(places: list[Place | None]) -> str:
+    return joined([*dict.fromkeys(str(place) for place in places if place)][:5] or ["a line that was not seen"])
 
 
 @dataclass
@@ -75,46 +84,38 @@ class Overwritten:
 
     event: Pass
     storages: dict[object, str] = field(default_factory=dict)  # of the tensors that fit, each with a description
-    accounts: set[int] = field(default_factory=set)  # of the parameters among them
     readers: list[Place] = field(default_factory=list)
-    writers: list[Place] = field(default_factory=list)
-    operations: set[str] = field(default_factory=set)  # in place; none if optimizers alone have written
+    writers: dict[Place, str] = field(default_factory=dict)  # each with its operation, "" for a step
     behind: set[int] = field(default_factory=set)  # the parameters to which the gradient goes through these tensors
-    ahead: set[int] = field(default_factory=set)  # all that the pass reaches
     hidden: bool = False  # whether PyTorch alone gives no error
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield the finding, with the names that are known at the end."""
-        tensors = {
-            storage_of(tensor): f"`{name}.{inner}`"
+        names = {
+            storage_of(tensor): (name, f"`{name}.{inner}`")
             for name, network in facts.networks.items()
             for inner, tensor in [*network.named_parameters(), *network.named_buffers()]
         }
-        names = [tensors.get(storage, description) for storage, description in self.storages.items()]
+        changed = tuple(dict.fromkeys(names[storage][0] for storage in self.storages if storage in names))
+        tensors = dict.fromkeys(names.get(storage, ("", words))[1] for storage, words in self.storages.items())
         told = {
-            "wanted by": str(self.event.place),
-            "tensor": joined([*dict.fromkeys(names or ["a tensor of its graph"])][:5]),
-            "read by": _lines(self.readers, "the forward pass"),
-            "written by": joined([*dict.fromkeys(map(str, self.writers))] or ["a line that was not seen"]),
+            "wanted by": [self.event.place],
+            "tensor": joined([*tensors][:5] or ["a tensor of its graph"]),
+            "read by": self.readers or [None],
+            "written by": [*self.writers] or [None],
         }
+        fused = any(group.get("fused") for optimizer in facts.optimizers.values() for group in optimizer.param_groups)
+        behind, operations = facts.networks_of(self.behind), joined(sorted({*self.writers.values()} - {""}))
+        mistake = "" if not self.hidden else "fused-step" if fused and not operations else "data-edit"
         why = "the gradient is computed from the tensor as it was in the forward pass" + HIDDEN * self.hidden
+        if operations or not (changed or self.writers):
+            cure = f"Make a new tensor, not {operations or 'the in-place operation'}, and use it: {NEW}."
+        elif {*behind} - {*changed}:  # the gradient goes through the changed network, to another
+            cure = f"{STEPPED}."
+        else:
+            cure = f"{STEPPED}; `detach()` what comes from an earlier step or from a network that this loss is not for."
         text = "a backward pass needs a tensor as it was before it was changed in place."
-        places = [*self.writers, *self.readers, self.event.place]
-        accused = facts.networks_of(self.accounts or self.ahead)
-        holders = [facts.optimizers[number] for number, held in facts.accounts_of.items() if self.accounts & {*held}]
-        fused = any(group.get("fused") for holder in holders for group in holder.param_groups)
-        mistake = ("fused-step" if fused else "data-edit") if self.hidden else ""
-        yield _finding("overwritten", accused, told, text, places, mistake, why, self.cure(facts), self.hidden)
-
-    def cure(self, facts: Facts) -> str:
-        """Return the cure that fits the culprit."""
-        if self.operations or not self.accounts:
-            names = joined(sorted(self.operations)) or "the in-place operation"
-            return f"Make a new tensor, not {names}, and use it: `x = x + y` for `x += y`, `inplace=False`, `clone()`."
-        cure = "Compute the forward pass again after the step, or step after the last `backward()` that needs it"
-        if {*facts.networks_of(self.behind)} - {*facts.networks_of(self.accounts)}:
-            return f"{cure}."  # the gradient goes through the changed network, to another
-        return f"{cure}; `detach()` what comes from an earlier step or from a network that this loss is not for."
+        yield _finding("overwritten", changed or behind, text, told, mistake, why, cure, self.hidden)
 
 
 def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) -> Overwritten:
@@ -123,7 +124,8 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
     Raises AttributeError for nodes that keep tensors elsewhere.
     """
     now, expected = map(int, IN_PLACE.search(message).groups())
-    blame = Overwritten(event, ahead=lineage.reach(roots))
+    blame = Overwritten(event)
+    variables = [item for frame in user_frames() for item in list(frame.f_locals.items())]
     for node in sorted(nodes_of(roots), key=lambda node: -node._sequence_nr()):
         for tensor in changed_saved_tensors(node, message):
             storage, memory = storage_of(tensor), lineage.memory_of(tensor)
@@ -132,87 +134,69 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
             blame.storages.setdefault(storage, f"a tensor of shape {list(tensor.shape)} that {of_node} saved")
             blame.readers += filter(None, [lineage.line_of(node)])
             blame.behind |= lineage.reach([node])
-            for account in list(lineage.accounts.values()):
-                if (parameter := account.parameter()) is not None and storage_of(parameter) is storage:
-                    blame.accounts.add(account.number)
-            variables = [item for frame in user_frames() for item in list(frame.f_locals.items())]
             for name, value in variables[::-1]:  # the innermost last
                 if isinstance(value, Tensor) and storage_of(value) is storage and value._version == now:
                     blame.storages[storage] = f"`{name}`"
             writes = [write for write in lineage.writes if write[0] is memory and expected <= write[1] < now]
-            blame.writers += [place for *_, place in writes]
-            blame.operations |= {name for *_, name, _ in writes} - {""}
+            blame.writers |= {place: name for *_, name, place in writes}
     return blame
 
 
-@dataclass
-class Freed:
-    """What is known of an error "backward through the graph a second time"."""
+def freed_graph(event: Pass, by: Pass, told: dict, cut: list, kept: bool, behind: set, ahead: set, facts: Facts):
+    """Yield the finding about an error "backward through the graph a second time".
 
-    event: Pass
-    by: Pass
-    built: Place | None  # where the newest node of the freed part was made
-    used: list[Place | None]  # where a tensor of the freed part was used for the loss that raised
-    cut: list[Place]  # where a `detach()` was on the way to that loss
-    kept: bool  # whether the freed part is of an earlier iteration
-    behind: set[int]  # the parameters behind the freed part
-    ahead: set[int]  # all that either pass reaches
-
-    def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Yield the finding, with the mistake that fits."""
-        mistake, why, cure = self.explanation(facts)
-        told = {"wanted by": str(self.event.place), "built by": _lines([self.built]), "freed by": str(self.by.place)}
-        lines = self.used if mistake == KEPT else self.cut if mistake == DETACHED else []
-        told |= {"used by" if mistake == KEPT else "cut off by": _lines(lines)} if lines else {}
-        text = "a backward pass needs a graph that an earlier pass has freed."
-        places = [*lines, self.by.place, self.built, self.event.place]
-        yield _finding("freed", facts.networks_of(self.behind), told, text, places, mistake, why, cure)
-
-    def explanation(self, facts: Facts) -> tuple[str, str, str]:
-        """Return the mistake, and why the graph is gone and the cure, if these are not the mistake's own."""
-        why = f"`{'autograd.grad' if self.by.kind == 'grad' else 'backward'}()` frees the graph that it goes through"
-        if self.by.kind == "grad":
-            cure = "`create_graph=True` in that call if a loss is to change its result; else `retain_graph=True`."
-            return ("penalty-frees-graph", "", "") if self.by.create_graph else (TWICE, why, cure)
-        if self.kept:
-            return KEPT, "", ""
-        here, moved = facts.networks_of(self.behind), set().union(*(p.reached for p in facts.record.passes))
-        unmoved = [name for name, numbers in facts.numbers.items() if not numbers.keys() & moved]
-        ends = [name for name in unmoved if facts.is_fed_by(self.event, name) and facts.holders_of(name)]
-        if ends and here:
-            why += f", and this one ends at what {joined(ends)} computed, which has no graph here"
-            cure = f"If this loss is for {joined(ends)}, run {joined(here)} again on that output, without `detach()`"
-            return DETACHED, why, f"{cure}; if it is for {joined(here)}, {ONCE}."
+    by: the pass that freed the graph. cut: where a `detach()` was on the way to the loss. kept: whether the freed part
+    is of an earlier iteration. behind: the parameters behind that part. ahead: all that either pass reaches.
+    """
+    here, moved = facts.networks_of(behind), set().union(*(p.reached for p in facts.record.passes))
+    unmoved = [name for name, numbers in facts.numbers.items() if not numbers.keys() & moved]
+    ends = joined([name for name in unmoved if facts.is_fed_by(event, name) and facts.holders_of(name)])
+    mistake, call = TWICE, "autograd.grad" if by.kind == "grad" else "backward"
+    why = f"`{call}()` frees the graph that it goes through"
+    if by.kind == "grad":
+        mistake = "penalty-frees-graph" if by.create_graph else TWICE
+        cure = "`create_graph=True` if a loss is to change the result, else `retain_graph=True`, and never `False`."
+    elif kept:
+        mistake, why, cure = KEPT, "", ""
+        told["used by"] = told.pop("used by")
+    elif ends and here:
+        mistake, told["cut off by"] = DETACHED, cut
+        why += f", and this one ends at what {ends} computed, which has no graph here"
+        cure = f"If this loss is for {ends}, run {joined(here)} again on that output, without `detach()`"
+        cure += f"; if it is for {joined(here)}, {ONCE}."
+    else:
         why += f": that of both passes, to {joined(here) or 'the same tensors'}"
-        holders = [number for number, held in facts.accounts_of.items() if self.ahead & {*held}]
-        if len(holders) < 2 or not here:
-            return TWICE, why, f"{ONCE}; or compute it anew for each pass, or `retain_graph=True` in the first."
-        judges = [a for a in here if any(a != b and facts.leads_through(self.event, a, b) for b in here)]
-        first = joined([name for name in here if name not in judges] or here)
-        cure = f"`detach()` what {first} computed, in the loss that is not for {first}"
-        cure += f", run {joined(judges)} once for each loss, and limit the other by `inputs=`" if judges else ""
-        return TWICE, why, f"{cure}; if both are for {first}, {ONCE}."
+        cure = f"{ONCE}; or compute it anew for each pass, or `retain_graph=True` in the first."
+        if here and sum(not ahead.isdisjoint(held) for held in facts.accounts_of.values()) > 1:  # several optimizers
+            others = {name: {*here} - {name} for name in here}
+            first = joined([n for n in here if not any(facts.leads_through(event, n, o) for o in others[n])] or here)
+            cure = f"`detach()` what {first} computed, in the loss that is not for {first}, and run what follows on it"
+            cure += f" once for each loss, limited by `inputs=`; if both are for {first}, {ONCE}."
+    text = "a backward pass needs a graph that an earlier pass has freed."
+    yield _finding("freed", here, text, told, mistake, why, cure)
 
 
-def trace_freed(event: Pass, roots: list, losses: list, record: Record, lineage: Lineage) -> Iterator[Freed]:
-    """Yield what is known of the pass that freed a graph, if it was seen."""
+def trace_freed(event: Pass, roots: list, losses: list, record: Record, lineage: Lineage) -> Iterator[partial]:
+    """Yield what tells of the pass that freed a graph, if it was seen."""
     before = [p for p in record.events if isinstance(p, Pass) and p.nodes and p is not event]
     nodes = {node._sequence_nr(): node for node in nodes_of(roots)}
-    for earlier in reversed(before):
-        frees = set() if earlier.keeps else earlier.nodes
+    for by in reversed(before):
+        frees = set() if by.keeps else by.nodes
         if not (freed := [number for number in frees & nodes.keys() if _is_freed(nodes[number])]):
             continue
         new = [nodes[number] for number in sorted(nodes.keys() - frees)]
         used = [node for node in new if any(n and n._sequence_nr() in frees for n, _ in node.next_functions)]
         node = next((nodes[n] for n in sorted(freed, reverse=True) if lineage.line(nodes[n])), nodes[max(freed)])
-        built, line = lineage.line_of(node), lineage.line(node)
         # The freed part is older than an earlier pass of this line, and its own line has run again since.
         kept = any(max(freed) <= max(old.nodes) for old in before if old.callers == event.callers)
-        kept &= any(lines[0] == line and number > max(earlier.nodes) for number, lines in lineage.lines.items())
+        line = lineage.line(node)
+        kept &= any(lines[0] == line and number > max(by.nodes) for number, lines in lineage.lines.items())
         kept &= not all(node._sequence_nr() in frees for node in roots)  # else it is this very loss
-        cut = [place for mistake, place in _past(losses, lineage)[1] if mistake == DETACHED]
-        behind, ahead = lineage.reach([nodes[number] for number in freed]), lineage.reach(roots) | earlier.reached
-        yield Freed(event, earlier, built, [*map(lineage.line_of, used)], cut, kept, behind, ahead)
+        told = {"wanted by": [event.place], "built by": [lineage.line_of(node)]}
+        told |= {"used by": [*map(lineage.line_of, used)], "freed by": [by.place]}
+        cut = _cuts(losses, lineage).get(DETACHED, [])
+        behind, ahead = lineage.reach([nodes[number] for number in freed]), lineage.reach(roots) | by.reached
+        yield partial(freed_graph, event, by, told, cut, kept, behind, ahead)
         return
 
 
@@ -227,61 +211,50 @@ def _is_freed(node) -> bool:
     return False
 
 
-@dataclass
-class Lost:
-    """What is known of an error "does not require grad and does not have a grad_fn"."""
+def lost_graph(event: Pass, forwards: list[Forward], cuts: dict, frozen: set[int], facts: Facts) -> Iterator[Finding]:
+    """Yield the finding about an error "does not require grad and does not have a grad_fn", if a cause was seen.
 
-    event: Pass
-    forwards: list[Forward]  # that the loss was computed by, without their parts
-    cuts: list[tuple[str, Place]]  # what cut something behind it off its graph: the mistake, the place
-    frozen: set[int]  # parameters, now
-
-    def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Yield the finding, if a cause was seen."""
-        forwards = [forward for forward in self.forwards if forward.reached & facts.owned] or self.forwards
-        blind = [forward.place for forward in forwards if forward.blind]
-        frozen = [forward for forward in forwards if forward.frozen and not (forward.blind or forward.graph)]
-        cuts = [cut for cut in self.cuts if cut[0] != "loss-rebuilt"] or ([] if forwards else self.cuts)
-        told, why, cure = {"wanted by": str(self.event.place)}, "", ""
-        numbers = set().union(*(forward.reached for forward in frozen))
-        if not (forwards or cuts):  # nothing was seen: what is trained and frozen now
-            numbers = {n for ids in facts.numbers.values() if ids.keys() <= self.frozen & facts.owned for n in ids}
-        if numbers and (not forwards or forwards[-1] in frozen):  # the network next to the loss
-            lines = [facts.record.frozen.get(number) for number in sorted(numbers)]
-            used, names = [forward.place for forward in frozen], joined(facts.networks_of(numbers))
-            mistake, places = "all-frozen", [*lines, *used]
-            told |= {"frozen by": _lines(lines), "used by": _lines(used)}
-            why = f"no parameter of {names} required a gradient"
-            cure = f"If this loss is for {names}, call `requires_grad_(True)` before that."
-            if rest := joined(facts.networks_of(set().union(*(f.reached for f in forwards if not f.frozen)))):
-                told["cut off by"] = _lines([place for name, place in cuts if name == DETACHED] or blind)
-                why += f", and what {rest} computed came without its graph"
-                cure += f" If it is for {rest}, cut {rest} off only in losses that are not."
-        elif forwards and forwards[-1].blind:
-            mistake, places, told["under no_grad"] = "no-graph", blind[::-1], _lines(blind)
-        elif cuts:
-            mistake, places = cuts[-1][0], [place for name, place in cuts if name == cuts[-1][0]]
-            told["cut off by"] = _lines(places)
-        else:
-            return
-        text = "a backward pass was called on a loss without a graph."
-        yield _finding("dead", (), told, text, [*places, self.event.place], mistake, why, cure)
+    forwards: that the loss was computed by. cuts: see `_cuts`. frozen: the parameters that are, now.
+    """
+    forwards = [forward for forward in forwards if forward.reached & facts.owned] or forwards
+    blind = [forward.place for forward in forwards[::-1] if forward.blind]
+    without = [forward for forward in forwards if forward.frozen and not (forward.blind or forward.graph)]
+    cuts = {mistake: at for mistake, at in cuts.items() if mistake != "loss-rebuilt"} or ({} if forwards else cuts)
+    numbers = set().union(*(forward.reached for forward in without))
+    if not (forwards or cuts):  # nothing was seen: what is trained and frozen now
+        numbers = {n for ids in facts.numbers.values() if ids.keys() <= frozen & facts.owned for n in ids}
+    told, why, cure = {"wanted by": [event.place]}, "", ""
+    if numbers and (not forwards or forwards[-1] in without):  # the network next to the loss
+        mistake, names = "all-frozen", joined(facts.networks_of(numbers))
+        told |= {"cut off by": cuts.get(DETACHED, blind), "used by": [forward.place for forward in without]}
+        told["frozen by"] = [facts.record.frozen.get(number) for number in sorted(numbers)]
+        why = f"no parameter of {names} required a gradient, and nothing before {names} has a graph"
+        cure = f"If this loss is for {names}, call `requires_grad_(True)` before; else do not cut off what it is for."
+    elif forwards and forwards[-1].blind:
+        mistake, told["under no_grad"] = "no-graph", blind
+    elif cuts:
+        mistake = [*cuts][-1]
+        told["cut off by"] = cuts[mistake]
+    else:
+        return
+    yield _finding("dead", (), "a backward pass was called on a loss without a graph.", told, mistake, why, cure)
 
 
-def trace_lost(event: Pass, losses: list, record: Record, lineage: Lineage) -> Lost:
-    """Return what is known of how a loss without a graph was computed."""
-    numbers, cuts = _past(losses, lineage)
-    forwards = [record.forwards[number] for number in numbers]
+def trace_lost(event: Pass, losses: list, record: Record, lineage: Lineage) -> Iterator[partial]:
+    """Yield what tells how a loss without a graph was computed."""
+    forwards = [record.forwards[number] for number in numbers_in(FORWARD, lineage.sources_of(losses))]
     for forward in forwards:
-        forward.reached = (
-            set() if (module := forward.module()) is None else record.numbers_of(nn.Module.parameters(module))
-        )
+        if (module := forward.module()) is not None:
+            forward.reached = record.numbers_of(nn.Module.parameters(module))
     parts = {id(part) for forward in forwards for part in forward.parts}
+    whole = [forward for forward in forwards if forward.reached and id(forward) not in parts]
     frozen = {a.number for a in record.accounts.values() if not getattr(a.parameter(), "requires_grad", True)}
-    return Lost(event, [f for f in forwards if f.reached and id(f) not in parts], cuts, frozen)
+    yield partial(lost_graph, event, whole, _cuts(losses, lineage), frozen)
 
 
-def _past(losses: list[Tensor], lineage: Lineage) -> tuple[list[int], list[tuple[str, Place]]]:
-    """Return the forward passes behind losses, by number, and what cut something off its graph: mistake and place."""
-    cuts = [cut for loss in losses for cut in lineage.memory_of(loss).cuts]
-    return numbers_in(FORWARD, lineage.sources_of(losses)), cuts
+def _cuts(losses: list[Tensor], lineage: Lineage) -> dict[str, list[Place]]:
+    """Return where something behind losses was cut off its graph, by mistake; the last one is nearest."""
+    cuts: dict[str, list[Place]] = {}
+    for mistake, place in [cut for loss in losses for cut in lineage.memory_of(loss).cuts]:
+        cuts[mistake] = [*cuts.pop(mistake, []), place]
+    return cuts

@@ -5,23 +5,17 @@ from torch.optim.swa_utils import AveragedModel
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
 MESSAGES = (
-    'Unexpected key(s) in state_dict: "module.',
-    'Unexpected key(s) in state_dict: "_orig_mod.',
-    'Unexpected key(s) in state_dict: "n_averaged"',
-    'Missing key(s) in state_dict: "module.',
-    'Missing key(s) in state_dict: "_orig_mod.',
-    'Missing key(s) in state_dict: "n_averaged"',
-    "'DistributedDataParallel' object has no attribute",
-    "'DataParallel' object has no attribute",
+    *(f'Unexpected key(s) in state_dict: "{name}' for name in ("module.", "_orig_mod.", "n_averaged")),
+    *(f'Missing key(s) in state_dict: "{name}' for name in ("module.", "_orig_mod.", "n_averaged")),
+    "DataParallel' object has no attribute",  # also DistributedDataParallel
     "'AveragedModel' object has no attribute",
 )
-WHY = """DistributedDataParallel, DataParallel and AveragedModel hold the network as .module and forward only forward();
-they store names with the prefix module., torch.compile() with _orig_mod.; AveragedModel also stores n_averaged, the
-number of its updates. The plain network has none of these."""
+WHY = """DistributedDataParallel, DataParallel and AveragedModel hold the network as .module and forward only forward().
+Their names begin with module., those of torch.compile() with _orig_mod.; AveragedModel also stores n_averaged."""
 CURE = """Store the network itself: ddp.module.state_dict(), average.module.state_dict(),
 compiled._orig_mod.state_dict(); or network.compile(), which changes no names. If there is only the file, take the
-prefix from its names, as here, once for each wrapper. An attribute is wrapped.module.weight; the layers of a DDP
-alone do not average gradients."""
+prefix from its names, as here, once for each wrapper. An attribute is wrapped.module.weight; a DDP's module alone
+averages no gradients."""
 RIGHT_RETURNS = [[0.5]]
 
 

@@ -27,9 +27,7 @@ def wrong():
 def right():
     generator, discriminator, _, optimizer_d = one_weight_gan()
     fake = generator(torch.ones(1, 1))
-    d_loss = discriminator(fake.detach()) ** 2
-    d_loss.backward()
+    (discriminator(fake.detach()) ** 2).backward()
     optimizer_d.step()
-    g_loss = (discriminator(fake) - 1) ** 2  # D as it is now
-    g_loss.backward()
+    ((discriminator(fake) - 1) ** 2).backward()  # D as it is now
     return generator.weight.grad

@@ -3,8 +3,7 @@
 import torch
 
 MESSAGES = ("appears to not have been used in the graph", "One of the differentiated Tensors does not require grad")
-WHY = """A gradient penalty uses the derivative of D's score with respect to D's input. Here D got another tensor than
-the one given to autograd.grad(); a copy or a view made after the call does the same."""
+WHY = "D got another tensor than autograd.grad(). A copy or a view of it that is made after the call does the same."
 CURE = "Give autograd.grad() the same tensor object as D. allow_unused=True only turns the error into a None."
 RIGHT_RETURNS = ([0.7, 2.8],)
 

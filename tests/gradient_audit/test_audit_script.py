@@ -109,14 +109,6 @@ for _ in range(9):
     assert done.returncode == 0
 
 
-def test_the_in_place_error_is_the_script_s_own_and_what_was_seen_until_then_is_told():
-    done = run(MUSEUM / "bugs" / "sine_gan_step_between.py")
-    assert findings(done) == ["overwritten", "wasted"]  # G's optimizer never stepped, but there is one
-    assert "The script raised RuntimeError: one of the variables needed for gradient computation" in done.stdout
-    assert "Traceback" in done.stderr
-    assert not re.search(r"/gradient_audit/\w+\.py", done.stderr)  # no frame of the audit
-
-
 def test_an_audited_training_script_leaves_nothing(tmp_path):
     options = "--steps 5 --model mlp --image-size 8 --batch-size 4 --device cpu --runs-dir"
     for folder in ("runs", "scratch"):

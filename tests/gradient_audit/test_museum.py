@@ -15,6 +15,7 @@ import pytest
 from processes import RUN_AUDIT, forked
 
 MUSEUM = Path(__file__).parent / "museum"
+RAISING = ("overwritten", "freed")
 SHOWN = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):(?:.* \[(\w+\.py:\d+)|)", re.MULTILINE)
 
 
@@ -68,6 +69,10 @@ def audit(script):
     says = [re.sub('"(.+)"', lambda code: place(script, code[1]), said) for said in headers(script, "says")]
     assert [said for said in says if said not in done.stdout] == [], done.stdout
     assert all(re.search(f"Mistakes like it: .*`{name}`", done.stdout) for name in headers(script, "mistake"))
+    raised = re.findall(r"^(\w+): ", done.stderr, re.MULTILINE)[-1:] if "Traceback" in done.stderr else []
+    assert re.findall(r"^The script raised (\w+): ", done.stdout, re.MULTILINE) == raised
+    assert bool(raised) == any(severity == "mistake" or kind in RAISING for severity, kind, _ in wanted)
+    assert not re.search(r"/gradient_audit/(mistakes/)?\w+\.py", done.stderr)  # no frame of the audit
     return done, {severity for severity, *_ in wanted}
 
 
@@ -120,6 +125,17 @@ def test_the_code_of_the_write_ups_runs_and_is_told_right_or_wrong_as_it_is(scri
     assert forked(script).returncode == ("# expects: mistake" in script.read_text())
     done, severities = audit(script)
     assert done.returncode == bool("No backward pass ran." in done.stdout or severities & {"error", "mistake"})
+
+
+@pytest.mark.parametrize("kept", ["err_{}", "err_{}.item()"])
+def test_running_out_of_memory_is_a_mistake_only_where_graphs_are_kept(tmp_path, kept):
+    text = (MUSEUM / "bugs" / "losses_in_lists_with_graph.py").read_text()
+    for loss in "gd":
+        text = text.replace(f"append(err_{loss})", f"append({kept.format(loss)})")
+    (tmp_path / "lists.py").write_text(f"{text}raise torch.OutOfMemoryError('CUDA out of memory.')\n")
+    done = forked(RUN_AUDIT, "--iterations", 99, tmp_path / "lists.py")
+    assert "The script raised OutOfMemoryError: CUDA out of memory." in done.stdout
+    assert ("This is the mistake `loss-kept-with-graph`" in done.stdout) == (kept == "err_{}")
 
 
 @pytest.mark.parametrize(("head", "features"), [("Reverse.apply(features)", "used"), ("features.detach()", "-")])
