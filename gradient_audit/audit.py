@@ -41,10 +41,11 @@ class GradientAudit:
     among them, and `findings` what is wrong, doubtful or wasteful. `str(audit)` is Markdown, `data()` plain lists and
     dictionaries. Raises TypeError if a network is not an `nn.Module`.
 
-    The first 12 backward passes are watched in detail, which takes time: forward passes, the terms of each loss, the
-    lines of in-place operations; not so if a network is compiled. A fused optimizer does not raise the versions of the
-    weights that it changes. The audit does; where that makes `backward()` raise, the gradient would have been wrong.
-    It does not see a `backward` that was imported by name before it began, nor gradients that reach no `.grad`.
+    The first 12 backward passes, and four after a line's first pass or step, are watched in detail, which takes time:
+    forward passes, the terms of each loss, the lines of in-place operations; not so if a network is compiled. A fused
+    optimizer does not raise the versions of the weights that it changes. The audit does; where that makes `backward()`
+    raise, the gradient would have been wrong. It does not see a `backward` that was imported by name before it began,
+    nor gradients that reach no `.grad`.
     """
 
     def __init__(self, /, **networks: nn.Module):

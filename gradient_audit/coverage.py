@@ -20,10 +20,10 @@ def not_run(facts: Facts) -> str:
         if event.kind in ("backward", "grad"):
             ran[event.place.file].add(event.place.number)
     lines = [f"{Path(file).name}:{number}" for file in ran for number in _lines_not_run(file, ran[file])]
-    idle = set().union(*(held for key, held in facts.accounts_of.items() if key not in facts.steps))
     parts = [f"{joined(lines[:SHOWN])}{' and more' * (len(lines) > SHOWN)}"] * bool(lines)
-    parts += [f"a step on {joined(facts.networks_of(idle))}"] * bool(facts.networks_of(idle) and facts.steps)
-    return f"Not reached: {joined(parts)}." * bool(parts)
+    idle = facts.networks_of(set().union(*(held for key, held in facts.accounts_of.items() if key not in facts.steps)))
+    parts += [f"a step on {joined(idle)}"] * bool(idle and facts.steps)
+    return f"Not reached: {joined(parts)}. `--iterations` watches longer." * bool(parts)
 
 
 def _lines_not_run(file: str, ran: set[int]) -> Iterator[int]:

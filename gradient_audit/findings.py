@@ -15,7 +15,7 @@ class Kind(NamedTuple):
 
 
 LIMIT = "Limit where gradients go: `loss.backward(inputs=list(network.parameters()))`"
-# In the order of the report; `Finding` explains them.
+# In the order of the report; docs/mistakes.md explains them.
 KINDS = {
     "stale": Kind("error", "Call `zero_grad()` after each step; a step too many may be another's.", ("no-zero-grad",)),
     "mixed": Kind("error", f"{LIMIT}, or clear the gradients that are not for the step.", ("d-steps-on-g-loss",)),
@@ -61,7 +61,7 @@ KINDS = {
     "unfrozen": Kind(
         "waste", "`network.requires_grad_(False)` if it is to stay as it is; else give it to an optimizer."
     ),
-    "wasted": Kind("waste", f"{LIMIT}, or `detach()`; if meant, step before `zero_grad()` clears it."),
+    "wasted": Kind("waste", f"{LIMIT}, or `detach()`; if a step was to use it, `zero_grad()` only after that step."),
     "kept": Kind(
         "waste",
         "Keep `loss.item()` or `detach()`; compute what no loss needs under `torch.no_grad()`.",
@@ -69,7 +69,7 @@ KINDS = {
     ),
     "retained": Kind("waste", "Leave `retain_graph` out: `backward()` then frees the graph."),
     "late": Kind("waste", "Freeze it before its forward pass, or name the other weights in `backward(inputs=...)`."),
-    "graph": Kind("waste", "Compute it under `torch.no_grad()`, or delete it if it is not needed."),
+    "graph": Kind("waste", "Delete it, or compute it, and nothing that a loss uses, under `torch.no_grad()`."),
 }
 SEVERITIES = ("error", "question", "waste")
 
@@ -101,16 +101,20 @@ class Finding:
         """The places as `file.py:12`; the first is the one to look at."""
         return tuple(dict.fromkeys(place.where for place in self.places))
 
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """The names of the mistakes that look like it."""
+        return (self.mistake,) if self.mistake else KINDS[self.kind].mistakes
+
     def data(self) -> dict[str, object]:
         """Return it as what `json.dump` takes."""
-        places, mistakes = [place.data() for place in self.places], KINDS[self.kind].mistakes
-        derived = {"severity": self.severity, "mistakes": mistakes, "facts": dict(self.facts), "places": places}
+        places = [place.data() for place in self.places]
+        derived = {"severity": self.severity, "mistakes": self.mistakes, "facts": dict(self.facts), "places": places}
         return vars(self) | derived
 
     def __str__(self) -> str:
         at = f" [{', '.join(self.lines)}]" if self.lines else ""
-        names = ", ".join(f"`{name}`" for name in ([self.mistake] if self.mistake else KINDS[self.kind].mistakes))
-        alike = f" Mistakes like it: {names}." if names else ""
+        alike = f" Mistakes like it: {', '.join(f'`{name}`' for name in self.mistakes)}." if self.mistakes else ""
         return f"**{self.kind}** ({self.severity}): {self.text}{at} {self.cure}{alike}"
 
 

@@ -19,6 +19,7 @@ SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
 SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanBackward0", "RsubBackward1")
 SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
+REPLACING = (torch.ops.aten.copy_.default, torch.ops.aten.zero_.default)
 PLAIN = (Tensor, nn.Parameter)
 # What a number can come from. GRAPH: a forward pass whose graph it has; BLIND: a parameter under no_grad().
 KINDS = PARAMETER, CALL, FORWARD, GRAPH, BLIND = range(5)
@@ -67,6 +68,8 @@ class Lineage:
         read = self.sources_of(inputs)
         targets = [args[index] for index in indices if index < len(args)]
         sources = read | self.sources_of(targets)
+        if function in REPLACING and (old := storage_of(args[0])) and old.nbytes() == args[0].nbytes:
+            self.memory_of(args[0]).sources, sources = 0, read
         self.derive(result, sources)
         if function is torch.ops.aten._local_scalar_dense.default:  # item()
             self.number_sources |= sources
@@ -102,8 +105,9 @@ class Lineage:
     def raise_version(self, written: Tensor, name: str, place: Place) -> None:
         """Raise the version that autograd compares, where a write through `.data` raises another one."""
         memory = self.memory_of(written)
-        filled = any("distributed" in frame.f_code.co_filename for frame in frames())  # FSDP fills its weights anew
-        if filled or (tensor := memory.reader()) is None or not (tensor.is_leaf and tensor.is_contiguous()):
+        if (tensor := memory.reader()) is None or not (tensor.is_leaf and tensor.is_contiguous()):
+            return
+        if any("distributed" in frame.f_code.co_filename for frame in frames()):  # FSDP fills its weights anew
             return
         version, start = tensor._version, tensor.data_ptr()
         with torch.autograd._unsafe_preserve_version_counter(written):

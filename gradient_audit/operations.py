@@ -24,8 +24,6 @@ from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
 class Details(dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
-    is_infra_mode = classmethod(lambda _: True)  # torch.compile does not refuse to compile under such a mode
-
     def __init__(self, record: Record, open_accounts: Callable[[], None]):
         super().__init__()
         self.record, self.open_accounts = record, open_accounts
@@ -39,6 +37,10 @@ class Details(dispatch.TorchDispatchMode):
         self.node_hooks = ExitStack()  # removes them
         self.outputs: dict[int, list[Built]] = defaultdict(list)  # by a node's sequence number: whose output it is
         self.hooks = ExitStack()  # removes those that `start` adds
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:  # torch.compile does not refuse to compile under such a mode
+        return True
 
     def start(self) -> None:
         # A PyTorch without `_get_current_dispatch_mode` raises before the mode is entered.

@@ -15,13 +15,15 @@ from gradient_audit.record import Pass
 def owners(facts: Facts) -> Iterator[Finding]:
     """Yield what no optimizer holds, and the gradients that none used."""
     reached = set().union(*(p.reached for p in facts.record.passes))
+    used = set().union(*(p.used for p in facts.record.passes))
+    handed = {p.place for p in facts.record.passes if p.used - p.reached}  # lines whose gradients others step on
     for network, ids in facts.numbers.items():
         wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
         for number, p in enumerate(facts.record.passes):
             unused = (p.reached & ids.keys()).difference(facts.excused, p.used)
-            if unused and not p.raised and number not in facts.record.skipped:
+            if unused and p.place not in handed and not p.raised and number not in facts.record.skipped:
                 wasted[p.place][number] = unused
-        ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed)  # not stepped by hand, either
+        ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed, used)  # not stepped by hand, either
         told: set[int] = set()
         if ownerless and facts.optimizers:  # without any optimizer, no parameter is expected to have one
             found = _ownerless(facts, network, ownerless, wasted)
@@ -29,9 +31,8 @@ def owners(facts: Facts) -> Iterator[Finding]:
             yield found
         for place, unused in wasted.items():
             if numbers := set().union(*unused.values()) - told:
-                text = (
-                    f"{facts.count_of(numbers, network)} of {{}} got gradients that no optimizer used, {len(unused)}x."
-                )
+                count = facts.count_of(numbers, network)
+                text = f"{count} of {{}} got gradients that no optimizer used, {len(unused)}x."
                 yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
 
 

@@ -101,25 +101,24 @@ def _judges_moved(facts: Facts, told: set[Place]) -> dict[tuple[str, str], Place
     Another pass moved the judge alone, on what the network computed, without a graph. They share all optimizers or
     none.
     """
-    moved = [(p, facts.networks_of(p.used & p.reached)) for p in facts.record.passes]
-    holders = {name: {*facts.holders_of(name)} for name in facts.numbers}
-    return {
-        (made, judge): p.place
-        for made, judge in permutations(facts.numbers, 2)
-        for p, names in moved
-        if p.place not in told
-        if {made, judge} <= {*names} and facts.leads_through(p, judge, made)
-        for alone in [[q for q, names in moved if judge in names and facts.is_fed_by(q, made)]]
-        if (alone and holders[made] == holders[judge])
-        or (not holders[made] & holders[judge] and _are_opposed(facts, p, alone, made, judge))
-    }
+    found: dict[tuple[str, str], Place] = {}
+    moved = [(p, {*facts.networks_of(p.used & p.reached)}) for p in facts.record.passes]
+    for made, judge in permutations(facts.numbers, 2):
+        first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
+        both = [p for p, names in moved if {made, judge} <= names and p.place not in told]
+        alone = [p for p, names in moved if judge in names and facts.is_fed_by(p, made)] if both else []
+        for p in both:
+            apart = not first & second and _are_opposed(facts, p, alone, made, judge)
+            if (apart or (alone and first == second)) and facts.leads_through(p, judge, made):
+                found[made, judge] = p.place
+    return found
 
 
 def _calls_of(facts: Facts, judge: str, made: str) -> tuple[list[Forward], list[Forward]]:
     """Return the forward passes of a judge on what another network computed, and the others."""
     calls = [event for event in facts.record.forwards if event.module() is facts.networks[judge]]
-    fed = [event for event in calls if event.values & facts.numbers[made].keys()]
-    return fed, [event for event in calls if event not in fed]
+    ids = facts.numbers[made].keys()
+    return [event for event in calls if event.values & ids], [event for event in calls if not event.values & ids]
 
 
 def _are_opposed(facts: Facts, p: Pass, alone: list[Pass], made: str, judge: str) -> bool:

@@ -118,6 +118,7 @@ class Account:
     zero: bool = False
     stepped: bool = False  # its optimizer stepped while it required a gradient
     fresh: bool = False  # a pass has added to it since the last step
+    handed: bool = False  # its gradient is another parameter's, as that of a replica
     version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
     clip: Place | None = None  # that changed it last
     clipped: Set[int] = frozenset()  # the passes whose gradient that was

@@ -15,6 +15,7 @@ class Steps:
     fed: set[int] = field(default_factory=set)  # the parameters that had a gradient at least once
     sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (parameters, step)
     faults: dict[tuple[str, Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # kind, where
+    bare: int = 0  # steps that found no gradient, since the last one that did
     repeated: set[Place] = field(default_factory=set)  # steps whose gradients had all been used
 
 
@@ -48,10 +49,12 @@ def steps_of(record: Record) -> dict[int, Steps]:
 
 def _add(steps: Steps, event: Step, first: dict, passes: list[Pass]) -> None:
     steps.places[event.place] += 1
+    steps.bare = 0 if event.taken else steps.bare + 1
     for taken, numbers in event.taken.items():
         steps.fed |= numbers
         for p in taken:
-            passes[p].users[event.optimizer] |= numbers
+            handed = not numbers <= passes[p].reached  # of which, is not known
+            passes[p].users[event.optimizer] |= numbers | (passes[p].reached if handed else set())
             old = {number for number in numbers if (p, number) in first}
             for number in numbers:
                 user, place = first.setdefault((p, number), (event.optimizer, event.place))

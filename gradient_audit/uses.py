@@ -31,6 +31,9 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
             text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
             cure = "See whether another network was meant; if not, `list(dict.fromkeys(parameters))` has each once."
             yield finding("twice", facts.networks_of(numbers), text, [[*steps.places][-1]], cure)
+        if steps.bare > 1 and facts.fed & {*times}:  # else it is told of the network
+            text = f"the last {steps.bare} steps of an optimizer of {{}} found no gradient."
+            yield finding("unreached", facts.networks_of(times), text, steps.places, doubtful=bool(steps.fed))
         optimizer = facts.optimizers.get(key)
         for tensor in parameters_of(optimizer) if type(optimizer).__module__.startswith("torch.optim.") else ():
             if type(tensor) is Tensor and not tensor.requires_grad:  # the user's own optimizer may write to it
@@ -39,10 +42,11 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
     for p in (p for p in facts.record.passes if p.added):
         text = "this pass added to the gradient of a plain tensor that had been used by hand."
         yield finding("stale", (), text, [p.place], "Clear it after its use: `x.grad = None`.", doubtful=True)
+    raised = any(p.raised for p in facts.record.passes)
     for network, ids in facts.numbers.items():
         missing = {n for n in ids if facts.by_number[n].stepped and n not in facts.fed}
-        if missing:
-            of_it = [s for key, s in facts.steps.items() if missing & {*facts.accounts_of.get(key, ())}]
+        of_it = [s for key, s in facts.steps.items() if missing & {*facts.accounts_of.get(key, ())}]
+        if missing and (not raised or any(s.places.total() > 1 for s in of_it)):
             count = facts.count_of(missing, network)
             text = f"{count} of {network} had no gradient whenever their optimizer stepped"
             places = [place for s in of_it for place in s.places]

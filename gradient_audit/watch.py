@@ -190,9 +190,11 @@ class Watcher:
         grad = parameter.grad
         if grad is None:
             account.passes = set()
-        elif account.grad is None or account.grad() is not grad:
+        elif account.grad is None or account.grad() is not grad or (account.handed and not account.fresh):
             if self.details.active:
                 account.passes = self.passes_behind(grad, account)
+                reached = (self.record.passes[number].reached for number in account.passes)
+                account.handed = any(account.number not in numbers for numbers in reached)
             elif not account.fresh:
                 account.passes = set()
             account.grad, account.version, account.zero = weakref.ref(grad), grad._version, is_zero(grad)
@@ -242,6 +244,7 @@ class Watcher:
                 return original(*args, **kwargs)
             if limit:
                 limit(self, None)
+            self.pauses.close()  # a step that raised has left them open
             given = {k: tuple(x) if isinstance(x, Iterator) else x for k, x in bind(*args, **kwargs).arguments.items()}
             with self.details.paused():  # looking at gradients is no operation of the script
                 event, roots = begin(**given) or (None, ())
@@ -400,7 +403,9 @@ class Watcher:
         self.open_accounts()
         accounts = self.record.accounts_of(parameters_of(optimizer))
         if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
-            self.record.skipped = self.record.skipped.union(*(account.passes for account, _ in accounts))
+            for account, _ in accounts:
+                self.record.skipped |= account.passes
+                account.version_before = -1
             return
         number, passes = self.number_of(optimizer), self.record.passes
         self.record.optimizers[number] = optimizer
@@ -416,8 +421,9 @@ class Watcher:
             event.reached.add(account.number)
             # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
             sources = account.passes | ({len(passes) - 1} if self.details.call else set())
-            if account.clipped & sources:
-                self.record.clips[account.clip] = self.record.clips[account.clip] or "used"
+            for clipped in self.record.accounts.values() if account.handed else [account]:
+                if clipped.clipped & sources:
+                    self.record.clips[clipped.clip] = self.record.clips[clipped.clip] or "used"
             if self.details.active and has_nan(parameter.grad):
                 event.nan.add(account.number)
             if sources or not is_zero(parameter.grad):
@@ -450,5 +456,10 @@ class Watcher:
             self.stop_details()
 
 
+def _end_in_child() -> None:
+    if Watcher.watching:
+        Watcher.watching.remove_hooks()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: Watcher.watching and Watcher.watching.remove_hooks())
+    os.register_at_fork(after_in_child=_end_in_child)
