@@ -17,6 +17,8 @@ def owners(facts: Facts) -> Iterator[Finding]:
     reached = set().union(*(p.reached for p in facts.record.passes))
     used = set().union(*(p.used for p in facts.record.passes))
     handed = {p.place for p in facts.record.passes if p.used - p.reached}  # lines whose gradients others step on
+    if unknown := any(event.kind == "step" and frozenset() in event.taken for event in facts.record.events):
+        handed |= {p.place for p in facts.record.passes if not p.detailed}
     for network, ids in facts.numbers.items():
         wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
         for number, p in enumerate(facts.record.passes):
@@ -25,7 +27,8 @@ def owners(facts: Facts) -> Iterator[Finding]:
                 wasted[p.place][number] = unused
         ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed, used)  # not stepped by hand, either
         told: set[int] = set()
-        if ownerless and facts.optimizers:  # without any optimizer, no parameter is expected to have one
+        # Without any optimizer, no parameter is expected to have one.
+        if ownerless and facts.optimizers and not unknown:
             found = _ownerless(facts, network, ownerless, wasted)
             told = ownerless if found.kind == "unfrozen" else told
             yield found

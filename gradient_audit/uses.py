@@ -10,6 +10,7 @@ from gradient_audit.findings import Finding
 from gradient_audit.graph import parameters_of
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
+BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
 FAULTS = {
     "stale": "an optimizer of {} stepped again on gradients that it had already used.",
     "twice": "two optimizers stepped on the same gradients of {}.",
@@ -33,7 +34,7 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
             yield finding("twice", facts.networks_of(numbers), text, [[*steps.places][-1]], cure)
         if steps.bare > 1 and facts.fed & {*times}:  # else it is told of the network
             text = f"the last {steps.bare} steps of an optimizer of {{}} found no gradient."
-            yield finding("unreached", facts.networks_of(times), text, steps.places, doubtful=bool(steps.fed))
+            yield finding("unreached", facts.networks_of(times), text, steps.places, BARE, doubtful=bool(steps.fed))
         optimizer = facts.optimizers.get(key)
         for tensor in parameters_of(optimizer) if type(optimizer).__module__.startswith("torch.optim.") else ():
             if type(tensor) is Tensor and not tensor.requires_grad:  # the user's own optimizer may write to it
