@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 E, D, basis = nn.Linear(8, 4), nn.Linear(4, 1), torch.randn(4, 8)
-optimizer_r, optimizer_e = torch.optim.SGD(E.parameters(), 0.01), torch.optim.SGD(E.parameters(), 0.01)
-optimizer_d = torch.optim.SGD(D.parameters(), 0.01)
+optimizer_r = torch.optim.SGD(E.parameters(), 0.01)
+optimizer_e, optimizer_d = torch.optim.SGD(E.parameters(), 0.01), torch.optim.SGD(D.parameters(), 0.01)
 bce = nn.functional.binary_cross_entropy_with_logits
 for _ in range(8):
     x = torch.randn(16, 8)
