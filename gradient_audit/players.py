@@ -9,7 +9,7 @@ from gradient_audit.findings import Finding, joined
 from gradient_audit.graph import united
 from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
-from gradient_audit.record import Forward, Pass
+from gradient_audit.record import Pass
 
 
 def mixed_players(facts: Facts) -> Iterator[Finding]:
@@ -38,19 +38,15 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         text += "of two losses."
         yield finding("mixed", networks, text, places, doubtful=networks not in proved)
     told = {place for places, _ in mixed.values() for place in places}
-    for (made, judge), place in _judges_moved(facts, told).items():
-        same = facts.holders_of(made) == facts.holders_of(judge)
-        text = f"one backward pass moved {made} and {judge}, and another {judge} alone on what {made} computed."
-        told |= set() if same else {place}
-        yield finding("meant?" if same else "mixed", (made, judge), text, [place])
     for made, judge in permutations(facts.numbers, 2):
-        fed, others = _calls_of(facts, judge, made)
-        ways = [(way, passes[n]) for event in fed for n, way in event.directions.items()]
-        ways = [(way, p.place) for way, p in ways if facts.leads_through(p, judge, made)]
-        same = facts.holders_of(made) and facts.holders_of(made) == facts.holders_of(judge)
-        if same and others and ways and min(ways)[0] < -0.5 < 0.5 < max(ways)[0]:
-            text = f"one loss moves what {judge} says of {made}'s output up, another one down, under one optimizer."
-            yield finding("opposed", (made, judge), text, [place for _, place in ways])
+        first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
+        places = [place for place in _opposed(facts, made, judge) if place not in told]
+        text = f"one loss moved {made} and {judge}; another moved what {judge} says of {made}'s output the other way."
+        if places and first == second:
+            yield finding("opposed", (made, judge), text, places)
+        elif places and not first & second:
+            yield finding("mixed", (made, judge), text, places)
+            told |= {*places}
     for p, groups in zip(passes, crossed, strict=True):
         for group in groups if p.place not in told else ():
             if not any(is_leaf(facts.networks[name]) for name in group):  # a table beside its model, as a rule
@@ -95,35 +91,15 @@ def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], othe
     )
 
 
-def _judges_moved(facts: Facts, told: set[Place]) -> dict[tuple[str, str], Place]:
-    """Return the networks that a pass moved through a judge, with this judge, and where, if that is not told already.
+def _opposed(facts: Facts, made: str, judge: str) -> list[Place]:
+    """Return the passes that moved both networks, and what the judge says of the other's output, not of all it sees.
 
-    Another pass moved the judge alone, on what the network computed, without a graph. They share all optimizers or
-    none.
+    Another loss that moved the judge moved that in the opposite direction, as those of D and G do.
     """
-    found: dict[tuple[str, str], Place] = {}
-    moved = [(p, {*facts.networks_of(p.used & p.reached)}) for p in facts.record.passes]
-    for made, judge in permutations(facts.numbers, 2):
-        first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
-        both = [p for p, names in moved if {made, judge} <= names and p.place not in told]
-        alone = [p for p, names in moved if judge in names and facts.is_fed_by(p, made)] if both else []
-        for p in both:
-            apart = not first & second and _are_opposed(facts, p, alone, made, judge)
-            if (apart or (alone and first == second)) and facts.leads_through(p, judge, made):
-                found[made, judge] = p.place
-    return found
-
-
-def _calls_of(facts: Facts, judge: str, made: str) -> tuple[list[Forward], list[Forward]]:
-    """Return the forward passes of a judge on what another network computed, and the others."""
+    moved = [facts.networks_of(p.used & p.reached) for p in facts.record.passes]
     calls = [event for event in facts.record.forwards if event.module() is facts.networks[judge]]
-    ids = facts.numbers[made].keys()
-    return [event for event in calls if event.values & ids], [event for event in calls if not event.values & ids]
-
-
-def _are_opposed(facts: Facts, p: Pass, alone: list[Pass], made: str, judge: str) -> bool:
-    """Whether a pass moves what the judge says of another network's output up, and those of the judge alone down."""
-    calls, _ = _calls_of(facts, judge, made)
-    up = [event.directions[p.number] for event in calls if p.number in event.directions]
-    down = [event.directions[q.number] for q in alone for event in calls if q.number in event.directions]
-    return bool(up and down) and all(one * other < -0.25 for one in up for other in down)
+    fed = [event for event in calls if event.values & facts.numbers[made].keys()]
+    ways = [(n, way) for event in fed for n, way in event.directions.items() if judge in moved[n]]
+    both = [(facts.record.passes[n], way) for n, way in ways if made in moved[n] and len(fed) < len(calls)]
+    opposed = [p for p, way in both if any(way * other < -0.25 for _, other in ways)]
+    return [p.place for p in opposed if facts.leads_through(p, judge, made)]

@@ -1,5 +1,5 @@
 """One class holds both networks, and one optimizer all parameters: D learns from G's loss to be deceived."""
-# expects: question meant? at "    softplus(-gan.judge(fake)).mean().backward()"
+# expects: question opposed at "    softplus(-gan.judge(fake)).mean().backward()"
 # cure: "(fake)).mean().backward()" -> "(fake)).mean().backward(inputs=list(gan.make.parameters()))"
 
 import torch
