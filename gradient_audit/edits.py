@@ -1,33 +1,14 @@
 """What is done to gradients between a pass and a step: clipping that no step reads, or of scaled gradients; and NaN."""
 
-import functools
-import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 
-import torch
 from torch import Tensor, nn
 
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
 from gradient_audit.graph import tensors_in
-from gradient_audit.guard import replace
 from gradient_audit.places import Place
-
-
-def watch_clipping(hooks: ExitStack, note: Callable[[list[Tensor]], None]) -> None:
-    """Have `note` called with the parameters whose gradients are clipped; a limit of inf only asks for their norm."""
-    for name in ("clip_grad_norm_", "clip_grad_value_"):
-        original = getattr(torch.nn.utils, name)
-
-        @functools.wraps(original)
-        def watched(parameters, *args, original=original, **kwargs):
-            parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-            if math.isfinite(float([*args, *kwargs.values()][0])):
-                note(parameters)
-            return original(parameters, *args, **kwargs)
-
-        replace(hooks, torch.nn.utils, name, watched)
 
 
 def has_nan(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 import functools
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -42,6 +42,8 @@ def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable) -> N
 
     @functools.wraps(original)
     def watched(*args, **kwargs):
+        args = [list(value) if isinstance(value, Iterator) else value for value in args]  # for both
+        kwargs = {name: list(value) if isinstance(value, Iterator) else value for name, value in kwargs.items()}
         result = original(*args, **kwargs)
         note(*args, **kwargs)
         return result

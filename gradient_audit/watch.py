@@ -3,6 +3,7 @@
 import functools
 import gc
 import inspect
+import math
 import os
 import threading
 import weakref
@@ -18,7 +19,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradient_audit.edits import has_nan, watch_clipping
+from gradient_audit.edits import has_nan
 from gradient_audit.graph import is_zero, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
@@ -77,7 +78,8 @@ class Watcher:
         self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
         watch_calls(self.hooks, Optimizer, "__init__", self.note_construction)
-        watch_clipping(self.hooks, self.note_clipping)
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            watch_calls(self.hooks, nn.utils, name, self.note_clipping)
         watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", self.note_unscaling)
         watch_calls(self.hooks, nn.Module, "requires_grad_", self.note_freezing)
         # The details' hooks and modes would change what is compiled.
@@ -218,10 +220,12 @@ class Watcher:
         return {call.number for call in calls}
 
     @guarded
-    def note_clipping(self, parameters: list[Tensor]) -> None:
+    def note_clipping(self, parameters: Tensor | list[Tensor], *limits: object, **named: object) -> None:
+        if not math.isfinite(float([*limits, *named.values()][0])):
+            return  # asked for the norm
         place = current_place()
-        self.record.clips.setdefault(place, "used" if self.details.steps else "")  # in a hook of the step
-        for account, parameter in self.record.accounts_of(parameters):
+        for account, parameter in self.record.accounts_of(tensors_in(parameters)):
+            self.record.clips.setdefault(place, "used" if self.details.steps else "")  # in a hook of the step
             self.detect_cleared_gradient(account, parameter)
             account.clip, account.clipped = place, frozenset(account.passes)
 
