@@ -147,9 +147,14 @@ class FoundNetworks(Networks):
             if new := (ids[key] & concerned) - covered:
                 covered |= new
                 chosen.add(key)
+        seen: set[tuple[str, object]] = set()
         for part in (parts[key] for key in parts if key in chosen):
             name = self.names.get(part._parameters["itself"] if is_leaf(part) else part, type(part).__name__)
             name = "tensor" if name == "Module" else name
+            made = name, record.made.get(part)
+            if made in seen and part in self.names:
+                continue  # made anew in each turn, under one name: the first stands for all
+            seen.add(made)
             while name in self.networks:
                 name += "'"
             self.networks[name] = part

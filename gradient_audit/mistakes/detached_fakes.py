@@ -6,8 +6,8 @@ from gradient_audit.mistakes.one_weight import one_weight_gan
 
 MESSAGES = ("backward through the graph a second time",)
 WHY = """No gradient passes detach(): the .grad of what comes before stays None, and the optimizer skips such weights
-without a warning. So it is with a G loss on D's scores of fake.detach(): D's loss has freed their graph, so that
-backward() raises; with retain_graph=True it reaches D alone."""
+without a warning; backward() raises where nothing else is left. A G loss on D's scores of fake.detach() finds that D's
+loss has freed their graph; with retain_graph=True it reaches D alone."""
 CURE = """detach() only where one loss must not reach a network; not between networks under one optimizer. After a
 backward(), check for weights whose .grad is None."""
 WRONG_RETURNS = [[0.5]]

@@ -1,5 +1,6 @@
 """First-order MAML: the gradient of an adapted copy is that of the network."""
 # expects: nothing
+# networks: net, learner
 
 import copy
 
