@@ -8,12 +8,11 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from gradient_audit.findings import Finding, joined
+from gradient_audit.findings import Finding
 from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
-from gradient_audit.private import missing_parts
 from gradient_audit.record import Event, Term
 from gradient_audit.watch import MOST_PASSES, Limit, Watcher
 
@@ -142,12 +141,10 @@ class GradientAudit:
 
     @property
     def details(self) -> str:
-        """What this version of PyTorch does not show, the table, and the findings, a line each."""
-        missing = missing_parts()
-        gaps = f"With PyTorch {torch.__version__}, the audit does not see {joined(missing)}." if missing else ""
-        gaps += f"Only the first {MOST_PASSES:,} backward passes were watched." * (len(self.passes) == MOST_PASSES)
+        """What was not watched, the table, and the findings, a line each."""
+        gap = f"Only the first {MOST_PASSES:,} backward passes were watched." * (len(self.passes) == MOST_PASSES)
         listing = "\n".join(f"- {finding}" for finding in self.findings)
-        return "\n\n".join(part for part in (gaps, self.table, listing) if part)
+        return "\n\n".join(part for part in (gap, self.table, listing) if part)
 
     @property
     def table(self) -> str:
@@ -179,7 +176,7 @@ class GradientAudit:
     def data(self) -> dict:
         """Return all of it as what `json.dump` takes; `Event` explains the cells."""
         return {
-            "made_with": ", ".join([f"PyTorch {torch.__version__}", *(f"without {part}" for part in missing_parts())]),
+            "made_with": f"PyTorch {torch.__version__}",
             "severity": self.severity,
             "verdict": self.verdict,
             "networks": [

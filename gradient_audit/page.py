@@ -7,20 +7,15 @@ import re
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
+from string import Template
 
 from gradient_audit.audit import LEGEND
 
 SUFFIXES = (".html", ".md", ".json")
 CONTEXT = 3  # lines of source above and below the line of a finding
 MOST_EVENTS = 80  # rows of the picture
-EVENTS = {  # kind: words, and a shape within a square of 20
-    "forward": ("forward pass", '<circle class="line" cx="10" cy="10" r="5.5"/>'),
-    "backward": ("backward pass", '<path d="M3 5h14l-7 12z"/>'),
-    "grad": ("autograd.grad", '<path d="M10 2l8 8-8 8-8-8z"/>'),
-    "step": ("optimizer step", '<rect x="3" y="3" width="14" height="14" rx="2"/>'),
-    "zero_grad": ("zero_grad()", '<path class="line" d="M4 4l12 12M16 4L4 16"/>'),
-}
-STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+WORDS = {"grad": "autograd.grad", "step": "optimizer step", "zero_grad": "zero_grad()"}  # others: `<kind> pass`
+TEMPLATE = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
 
 
 def save(path: Path, data: dict, text: str) -> None:
@@ -43,58 +38,47 @@ def page(data: dict) -> str:
 
     data: may also have the texts `script` and `ending`. The source is read from the files that it names.
     """
-    title = escape(f"Gradient audit of {Path(data.get('script', 'a training loop')).name}")
     facts = data["findings"][0]["facts"] if data["findings"] else {}  # the verdict's other lines
-    rows = "".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts.items())
-    body = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-        f'<meta name="viewport" content="width=device-width"><title>{title}</title><style>{STYLE}</style></head>',
-        f"<body><h1>{title}</h1>",
-        f'<div class="verdict {data["severity"] or "ok"}"><p>{marked(data["verdict"].splitlines()[0])}</p>',
-        f'<table>{rows}</table></div><p class="dim">{escape(data.get("ending", ""))}</p>',
-        *picture(data),
-        *findings(data["findings"]),
-        f'<p class="dim">{escape(data["made_with"])}</p></body></html>',
-    ]
-    return "\n".join(body)
+    sizes = {escape(network["name"]): f"{network['parameters']:,}" for network in data["networks"]}
+    return TEMPLATE.substitute(
+        LEGEND,
+        title=escape(f"Gradient audit of {Path(data.get('script', 'a training loop')).name}"),
+        severity=data["severity"] or "ok",
+        verdict=marked(data["verdict"].splitlines()[0]),
+        facts="".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts.items()),
+        ending=escape(data.get("ending", "")),
+        networks="".join(f'<th class="net">{name}<br><small>{size}</small></th>' for name, size in sizes.items()),
+        events="\n".join(picture(data)),
+        findings="\n".join(findings(data["findings"])),
+        made_with=escape(data["made_with"]),
+    )
 
 
 def picture(data: dict) -> Iterable[str]:
-    """Yield the picture of one training step: networks as columns, time downwards, a mark for each event."""
-    yield "<h2>One training step</h2>"
-    heads = ""
-    for network in data["networks"]:
-        heads += f'<th class="net">{escape(network["name"])}<br><span class="dim">{network["parameters"]:,}</span></th>'
-    yield f'<div class="scroll"><table><tr><th>line</th><th>source</th><th class="what">event</th>{heads}</tr>'
-    errors = [finding for finding in data["findings"] if finding["severity"] == "error"]
+    """Yield the rows of one training step: networks as columns, time downwards, a mark for each event."""
     for event in one_step(data["events"]):
-        # A forward pass is wrong only where its tensors were overwritten.
-        told = [error for error in errors if event["kind"] != "forward" or error["kind"] == "overwritten"]
+        kind, raised = event["kind"], bool(event.get("raised"))
         where = event["place"]["file"], event["place"]["line"]
-        here = [e for e in told if any(where == (place["file"], place["line"]) for place in e["places"])]
-        wrong = {name for error in here for name in error["networks"]}
-        raised, (words, shape) = event.get("raised"), EVENTS[event["kind"]]
-        words += ", create_graph" * bool(event.get("create_graph")) + ", raised" * bool(raised)
-        yield row("raised" if raised else event["kind"], event["place"], words, shape, event["cells"], wrong)
+        here = [f for f in data["findings"] if any(where == (place["file"], place["line"]) for place in f["places"])]
+        # A forward pass is wrong only where its tensors were overwritten.
+        errors = [f for f in here if f["severity"] == "error" and (kind != "forward" or f["kind"] == "overwritten")]
+        wrong = {name for error in errors for name in error["networks"]}
+        words = WORDS.get(kind, f"{kind} pass")
+        words += ", create_graph" * bool(event.get("create_graph")) + ", raised" * raised
+        yield row("raised" if raised else kind, event["place"], words, kind, event["cells"], wrong)
         for term in event["terms"]:
             words, wrong = "term of the loss" + ", dead" * term["dead"], {*term["cells"]} if term["dead"] else set()
-            yield row("term", term["place"] or event["place"], words, shape, term["cells"], wrong)
-    yield '</table></div><div class="legend">'
-    for words, shape in EVENTS.values():
-        yield f'<span class="here"><svg viewBox="0 0 20 20">{shape}</svg>{words}</span>'
-    for word, meaning in [*[*LEGEND.items()][:-1], ("wrong", "named by an error below")]:  # "-" has no mark
-        yield f'<span class="{word}"><svg viewBox="0 0 20 20">{EVENTS["backward"][1]}</svg>{word}: {meaning}</span>'
-    yield "</div>"
+            yield row("term", term["place"] or event["place"], words, kind, term["cells"], wrong)
 
 
 def row(kind: str, place: dict, words: str, shape: str, cells: dict[str, str], wrong: set[str]) -> str:
     """Return the row of an event or a term: where, what, and a mark for each network in the colour of its word."""
-    code, via = escape(place["code"]), f' <span class="dim">via {escape(place["via"])}</span>' * bool(place["via"])
+    code, via = escape(place["code"]), f" <small>via {escape(place['via'])}</small>" * bool(place["via"])
     marks = ""
     for network, word in cells.items():
         colour = "wrong" if network in wrong else word
         label = escape(f"{words}: {network}, {colour}")
-        mark = f'<td class="net {colour}"><svg viewBox="0 0 20 20" role="img"><title>{label}</title>{shape}</svg></td>'
+        mark = f'<td class="net {colour}"><svg role="img"><title>{label}</title><use href="#{shape}"/></svg></td>'
         marks += '<td class="net"></td>' if word == "-" else mark
     where = f'<td class="where">{escape(Path(place["file"]).name)}:{place["line"]}</td>'
     source = f'<td class="code" title="{code}"><code>{code}</code>{via}</td>'

@@ -27,7 +27,6 @@ from gradient_audit.mistakes.raised import trace_error
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
 from gradient_audit.places import Place, construction_place, current_callers, current_frames, current_place
-from gradient_audit.private import OPERATIONS, OVERWRITTEN, missing_parts
 from gradient_audit.record import Account, Pass, Record, Step
 
 Limit = Callable[["Watcher", Optimizer | None], None]  # called before each pass, with None, and after each step
@@ -73,7 +72,6 @@ class Watcher:
 
     @guarded
     def add_hooks(self) -> None:
-        missing_parts()  # its own backward pass is not to be watched
         self.networks.start(self)
         self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
@@ -89,7 +87,7 @@ class Watcher:
         self.hooks.callback(registration.register_module_parameter_registration_hook(self.expect_parameters).remove)
         self.hooks.callback(registration.register_module_module_registration_hook(self.expect_parameters).remove)
         modules = (part for module in self.networks.modules() for part in module.modules())
-        if OPERATIONS in missing_parts() or any(hasattr(m, "_orig_mod") or m._compiled_call_impl for m in modules):
+        if any(hasattr(m, "_orig_mod") or m._compiled_call_impl for m in modules):
             self.details.stop(for_good=True)
         self.details.start()
 
@@ -369,9 +367,8 @@ class Watcher:
     @guarded
     def note_error(self, event: Pass, roots: list, losses: list[Tensor], message: str) -> None:
         event.raised = True
-        if OVERWRITTEN not in missing_parts():
-            with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
-                self.record.errors += trace_error(event, roots, losses, message, self.record, self.lineage)
+        with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
+            self.record.errors += trace_error(event, roots, losses, message, self.record, self.lineage)
 
     @guarded
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
