@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gradient_audit import mistakes
-from gradient_audit.page import SUFFIXES, save
+from gradient_audit.page import SUFFIXES, page, save
 from gradient_audit.script import audit_script, report_of
 
 
@@ -87,7 +87,8 @@ def audit(options: argparse.Namespace) -> int:
     def finish(audit, ending: str, trace: str) -> int:
         report = report_of(audit, ending, trace)
         if options.output is not None:  # before the report is printed: its reader may have left
-            save(options.output, {"script": str(options.script), "ending": ending} | audit.data(), report)
+            html = options.output.suffix == ".html"
+            save(options.output, page(audit, str(options.script), ending) if html else report)
             report += f"\n\nThe report is in {options.output}"
         _accept_all_letters()
         print(f"\n{report}", flush=True)

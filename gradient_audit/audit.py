@@ -1,19 +1,17 @@
-"""The audit as a context manager: watch, record, judge; and its report, as Markdown and as plain data."""
+"""The audit as a context manager: watch, record, judge; and its report, as Markdown."""
 
 import sys
 from collections import Counter, defaultdict
 from types import TracebackType
 
-import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
 
 from gradient_audit.findings import Finding
 from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
-from gradient_audit.record import Event, Term
+from gradient_audit.record import Event
 from gradient_audit.watch import MOST_PASSES, Limit, Watcher
 
 LEGEND = {
@@ -37,8 +35,8 @@ class GradientAudit:
         audit.check()                      # GradientFlowError if something is wrong
 
     After the block, also if the code inside raised, `events` are what happened in order, `passes` the backward passes
-    among them, and `findings` what is wrong, doubtful or wasteful. `str(audit)` is Markdown, `data()` plain lists and
-    dictionaries. Raises TypeError if a network is not an `nn.Module`.
+    among them, and `findings` what is wrong, doubtful or wasteful. `str(audit)` is Markdown. Raises
+    TypeError if a network is not an `nn.Module`.
 
     The first 12 backward passes, and four after a line's first pass or step, are watched in detail, which takes time:
     forward passes, the terms of each loss, the lines of in-place operations; not so if a network is compiled. A fused
@@ -172,25 +170,3 @@ class GradientAudit:
         return "\n\n".join(part for part in (self.verdict, self.details) if part)
 
     _repr_markdown_ = __str__  # what `display(audit)` shows in a notebook
-
-    def data(self) -> dict:
-        """Return all of it as what `json.dump` takes; `Event` explains the cells."""
-        return {
-            "made_with": f"PyTorch {torch.__version__}",
-            "severity": self.severity,
-            "verdict": self.verdict,
-            "networks": [
-                {"name": name, "parameters": sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p))}
-                for name, network in self.networks.items()
-            ],
-            "events": [_data(event) for event in self.events],
-            "findings": [finding.data() for finding in self.findings],
-        }
-
-
-def _data(thing: Event | Term) -> dict:
-    """Return an event or a term as what `json.dump` takes."""
-    names = ("kind", "name", "cells", "raised", "create_graph", "dead")
-    shown = {name: value for name, value in vars(thing).items() if name in names}
-    terms = [_data(term) for term in getattr(thing, "terms", ())]
-    return shown | {"place": thing.place and thing.place.data(), "terms": terms}

@@ -106,12 +106,6 @@ class Finding:
         """The names of the mistakes that look like it."""
         return (self.mistake,) if self.mistake else KINDS[self.kind].mistakes
 
-    def data(self) -> dict[str, object]:
-        """Return it as what `json.dump` takes."""
-        places = [place.data() for place in self.places]
-        derived = {"severity": self.severity, "mistakes": self.mistakes, "facts": dict(self.facts), "places": places}
-        return vars(self) | derived
-
     def __str__(self) -> str:
         at = f" [{', '.join(self.lines)}]" if self.lines else ""
         alike = f" Mistakes like it: {', '.join(f'`{name}`' for name in self.mistakes)}." if self.mistakes else ""

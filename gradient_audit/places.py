@@ -39,11 +39,6 @@ class Place(NamedTuple):
         """The source of it, without its comment, 60 characters at most."""
         return _source(self.file, self.number, self.columns)[:60]
 
-    def data(self) -> dict[str, object]:
-        """Return it as what `json.dump` takes."""
-        via = Path(self.via).name
-        return {"file": self.file, "line": self.number, "function": self.function, "code": self.code, "via": via}
-
     def __str__(self) -> str:
         via = f" via {Path(self.via).name}" if self.via else ""
         return f"`{self.where} {self.code}`{via}"

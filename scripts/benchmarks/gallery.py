@@ -10,7 +10,7 @@ All runs together take some seven minutes on two cores. The names are those of `
 a mistake is in both.
 """
 
-import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -173,11 +173,11 @@ class GalleryOptions(Options):
 
 def audit_findings(mistake: Mistake, script: Path) -> str:
     """Return the kinds of what the audit finds in three steps of `script`, or a dash."""
-    report = script.with_suffix(".json")
+    report = script.with_suffix(".md")
     command = [sys.executable, "-m", "gradient_audit", "--output", report, script, *mistake.arguments]
     subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
-    findings = json.loads(report.read_text())["findings"]
-    return ", ".join(dict.fromkeys(finding["kind"] for finding in findings)) or "-"
+    kinds = re.findall(r"^- \*\*(.+?)\*\*", report.read_text(), re.MULTILINE)
+    return ", ".join(dict.fromkeys(kinds)) or "-"
 
 
 def main(options: GalleryOptions) -> None:

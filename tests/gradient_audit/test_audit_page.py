@@ -1,6 +1,5 @@
-"""The page shows what the audit's data says: every event of a step, every finding with its source, and nothing else."""
+"""The page shows what the audit knows: every event of a step, every finding with its source, and nothing else."""
 
-import json
 from html.parser import HTMLParser
 
 import pytest
@@ -9,6 +8,8 @@ from torch import nn
 
 from gradient_audit import GradientAudit
 from gradient_audit.page import one_step, page
+from gradient_audit.places import Place
+from gradient_audit.record import Event, Step
 
 VOID = {"meta", "br", "path", "circle", "rect"}
 
@@ -40,9 +41,9 @@ class Reader(HTMLParser):
             self.rows[-1][1][-1][1].append(text)
 
 
-def read(data):
+def read(audit, **texts):
     reader = Reader()
-    reader.feed(page(json.loads(json.dumps(data))))
+    reader.feed(page(audit, **texts))
     assert not reader.open
     return reader
 
@@ -59,7 +60,7 @@ def marks(cells):
 
 
 def test_the_picture_has_a_row_for_each_event_of_one_step_and_a_mark_in_each_network_that_it_concerns():
-    reader = read(audit_of(textbook_detach).data())
+    reader = read(audit_of(textbook_detach))
     events = [(kind, marks(cells)) for kind, cells in reader.rows if marks(cells) and kind != "term"]
     assert events[1:] == [
         ("forward", ["here", ""]),
@@ -77,21 +78,21 @@ def test_the_picture_has_a_row_for_each_event_of_one_step_and_a_mark_in_each_net
 
 
 def test_every_finding_and_the_source_of_an_error_are_shown():
-    data = audit_of(no_zero_grad).data()
-    reader = read(data)
-    for finding in data["findings"]:
-        assert finding["kind"] in reader.text
-        assert finding["text"].replace("`", "") in reader.text
+    audit = audit_of(no_zero_grad)
+    reader = read(audit)
+    for finding in audit.findings:
+        assert finding.kind in reader.text
+        assert finding.text.replace("`", "") in reader.text
     assert "def no_zero_grad(generator" in reader.text
 
 
 def test_the_cells_of_the_lines_and_networks_that_an_error_names_are_wrong_and_forward_passes_are_not():
-    steps = [marks(cells) for kind, cells in read(audit_of(no_zero_grad).data()).rows if kind in ("forward", "step")]
+    steps = [marks(cells) for kind, cells in read(audit_of(no_zero_grad)).rows if kind in ("forward", "step")]
     assert steps == [["here", ""], ["", "here"], ["wrong", ""], ["", "wrong"]]
 
 
 def test_the_page_loads_nothing_and_runs_nothing():
-    reader = read(audit_of(textbook_detach).data() | {"script": "<script>alert(1).py", "ending": "<b>&"})
+    reader = read(audit_of(textbook_detach), script="<script>alert(1).py", ending="<b>&")
     assert not [tag for tag, _ in reader.tags if tag in ("script", "link", "img", "iframe", "object")]
     assert not [name for _, attributes in reader.tags for name in attributes if name in ("src", "onload")]
     ids = {f"#{attributes['id']}" for tag, attributes in reader.tags if tag == "symbol"}
@@ -102,11 +103,11 @@ def test_the_page_loads_nothing_and_runs_nothing():
 def test_an_audit_that_saw_nothing_has_a_page():
     with GradientAudit(network=nn.Linear(1, 1)) as audit:
         pass
-    assert "No backward pass ran" in read(audit.data()).text
+    assert "No backward pass ran" in read(audit).text
 
 
 def event(kind, line):
-    return {"kind": kind, "place": {"file": "train.py", "line": line}, "cells": {"net": "here"}}
+    return (Step if kind == "step" else Event)(kind, Place("train.py", line, "train"))
 
 
 STEP = [event("forward", 3), event("backward", 4), event("step", 5)]
