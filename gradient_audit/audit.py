@@ -46,7 +46,10 @@ class GradientAudit:
     """
 
     def __init__(self, /, **networks: nn.Module):
-        self._provider, self._limit, self.networks = Networks(**networks), None, networks
+        for name, network in networks.items():
+            if not issubclass(type(network), nn.Module):  # `isinstance` takes a weakref.proxy of a module for one
+                raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
+        self._provider, self._limit, self.networks = Networks(networks), None, networks
         self._clear()
 
     def _clear(self) -> None:
@@ -57,10 +60,10 @@ class GradientAudit:
         self.failure = self.not_run = ""  # what raised inside the audit; what the answer is not about
 
     @classmethod
-    def of_provider(cls, provider: Networks, limit: Limit | None = None) -> "GradientAudit":
-        """Return an audit of the networks that `provider` finds; `limit` may end it by raising."""
+    def of_script(cls, limit: Limit | None = None) -> "GradientAudit":
+        """Return an audit of the networks that a script makes; `limit` may end it by raising."""
         audit = cls()
-        audit._provider, audit._limit = provider, limit
+        audit._provider, audit._limit = Networks(), limit
         return audit
 
     def __enter__(self) -> "GradientAudit":

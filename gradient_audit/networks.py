@@ -4,7 +4,7 @@ import gc
 import traceback
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from itertools import islice, permutations
 from types import FrameType, FunctionType, ModuleType, TracebackType
 
@@ -21,49 +21,25 @@ HEADS = 6  # more children than that are layers
 
 
 class Networks:
-    """The networks that the caller has named."""
+    """The networks that the caller has named, or those that a script makes.
 
-    def __init__(self, /, **networks: nn.Module):
-        for name, network in networks.items():
-            if not issubclass(type(network), nn.Module):  # `isinstance` takes a weakref.proxy of a module for one
-                raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
-        self.networks = networks
-
-    def start(self, recorder: object) -> None:
-        """Begin. recorder: the `Watcher` that asks for the networks."""
-
-    def modules(self) -> Iterable[nn.Module]:
-        """Return the modules whose parameters are watched."""
-        return self.networks.values()
-
-    def add_leaves(self, optimizer: Optimizer) -> None:
-        """Note the plain tensors of an optimizer that is constructed."""
-
-    def hold(self, parameters: Set[int]) -> None:
-        """Note that a pass has reached these parameters, given by id, or that an optimizer has stepped on them."""
-
-    def settle(self, _trace: TracebackType | None = None) -> dict[str, nn.Module]:
-        """End, and return the networks by name. _trace: of what the script raised."""
-        return self.networks
-
-
-class FoundNetworks(Networks):
-    """The networks that a script makes, found as they are constructed and named as its variables name them.
-
-    A network is a module that is not part of another. If the parts of a module have different optimizers, or if a loss
-    reaches only some of them, as in a class that holds both G and D or several heads, each part is a network.
+    The latter are found as they are constructed and named as its variables name them. A network is a module that is
+    not part of another. If the parts of a module have different optimizers, or if a loss reaches only some of them, as
+    in a class that holds both G and D or several heads, each part is a network.
     """
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, named: dict[str, nn.Module] | None = None):
+        self.named, self.networks = named, {}
         # Every module, in order of construction: weakly, for what the script drops is no network.
-        self.known = WeakIdKeyDictionary()
+        self.known = WeakIdKeyDictionary(dict.fromkeys((named or {}).values()))
         self.leaves = WeakIdKeyDictionary()  # by optimizer: a module for each plain tensor that it holds
         self.names = WeakIdKeyDictionary()
         self.trained: dict[int, nn.Module] = {}  # by id, those reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
     def start(self, recorder: object) -> None:
+        if self.named is not None:
+            return
         self.recorder, self.record = recorder, recorder.record
         recorder.hooks.callback(registration.register_module_parameter_registration_hook(self.add).remove)
         recorder.hooks.callback(registration.register_module_module_registration_hook(self.add).remove)
@@ -81,7 +57,7 @@ class FoundNetworks(Networks):
 
     def add_leaves(self, optimizer: Optimizer) -> None:
         """Take the plain tensors that an optimizer holds for networks, of one parameter each."""
-        for tensor in parameters_of(optimizer):
+        for tensor in parameters_of(optimizer) if self.named is None else ():
             if type(tensor) is Tensor and tensor.requires_grad:
                 module = nn.Module()
                 module._parameters["itself"] = tensor
@@ -93,7 +69,7 @@ class FoundNetworks(Networks):
 
     def hold(self, parameters: Set[int]) -> None:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them."""
-        if not parameters <= self.covered:
+        if self.named is None and not parameters <= self.covered:
             self.covered |= parameters
             self.name_modules([*frames()][::-1])
             self.recorder.find_optimizers()
@@ -122,7 +98,12 @@ class FoundNetworks(Networks):
                 level = [inside for name, value in level for inside in _contents(name, value)]
 
     def settle(self, trace: TracebackType | None = None) -> dict[str, nn.Module]:
-        """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds."""
+        """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds.
+
+        trace: of what the script raised.
+        """
+        if self.named is not None:
+            return self.named
         self.name_modules([frame for frame, _ in traceback.walk_tb(trace)])  # the frames of what the script raised
         gc.collect()  # dead modules that hold one another
         self.recorder.expect_parameters()

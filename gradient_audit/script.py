@@ -18,7 +18,6 @@ from torch.optim.optimizer import Optimizer
 from gradient_audit.audit import GradientAudit
 from gradient_audit.graph import parameters_of
 from gradient_audit.mistakes.raised import explain, traceback_of_script
-from gradient_audit.networks import FoundNetworks
 from gradient_audit.places import PACKAGE
 from gradient_audit.watch import Watcher
 
@@ -101,7 +100,7 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
 
     os.environ["GRADIENT_AUDIT"] = "1"  # tells the script that it will be ended, so that it can leave no files
     os._exit, limit = end, StepLimit(*limits, end)
-    audit = GradientAudit.of_provider(FoundNetworks(), limit)
+    audit = GradientAudit.of_script(limit)
     trace, raising = "", ""
     try:
         with audit:

@@ -17,7 +17,6 @@ from torch.utils import _python_dispatch
 
 from gradient_audit import GradientAudit, GradientFlowError
 from gradient_audit.guard import guarded
-from gradient_audit.networks import FoundNetworks
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -96,7 +95,7 @@ def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypat
         code = getattr(getattr(owner, attribute), "__code__", None)
         monkeypatch.setattr(owner, attribute, guarded(broken) if code is HARMLESS else broken)
     before = replaced()
-    with GradientAudit.of_provider(FoundNetworks(), lambda _, optimizer: counted.append(optimizer)) as audit:
+    with GradientAudit.of_script(lambda _, optimizer: counted.append(optimizer)) as audit:
         assert train() == expected
     assert replaced() == before
     if name != "Watcher.add_hooks":
@@ -117,7 +116,7 @@ def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypat
 def test_where_pytorch_lacks_a_private_name_the_audit_says_that_it_gave_up(monkeypatch, owner, name):
     expected = train()
     monkeypatch.delattr(owner, name)
-    with GradientAudit.of_provider(FoundNetworks()) as audit:
+    with GradientAudit.of_script() as audit:
         outcome = train()
     monkeypatch.undo()
     assert outcome == expected
