@@ -35,6 +35,15 @@ def is_zero(grad: Tensor) -> bool:
     return not (first.any() or grad.any())
 
 
+def has_nan(value: object) -> bool:
+    """Whether a tensor among the values has a NaN."""
+    with suppress(RuntimeError, NotImplementedError):  # of tensors without numbers, or of a kind that cannot say
+        tensors = (tensor for tensor in tensors_in(value) if type(tensor) in (Tensor, nn.Parameter))
+        # A sum costs less, and tells mostly; it is NaN, too, of two infinities.
+        return any(bool(t.sum().isnan()) and bool(t.isnan().any()) for t in tensors if t.is_floating_point())
+    return False
+
+
 def storage_of(tensor: Tensor) -> torch.UntypedStorage | None:
     """Return the tensor's memory, or that of what `torch.func` has wrapped; None if it has none."""
     try:

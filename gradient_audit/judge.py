@@ -5,35 +5,30 @@ from dataclasses import replace
 
 from torch import nn
 
+from gradient_audit import owners, players, unused, uses
 from gradient_audit.coverage import not_run
-from gradient_audit.edits import edited_gradients
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.mistakes.raised import raised_errors
-from gradient_audit.owners import owners, plain_leaves, shared_networks
-from gradient_audit.players import mixed_players
 from gradient_audit.record import Record
-from gradient_audit.terms import dead_passes, dead_terms
-from gradient_audit.unused import kept_graphs, late_freezing, retained_graphs, unaveraged_networks, unused_graphs
-from gradient_audit.uses import idle_optimizers, renewed_optimizers, wrong_steps
 
 # In this order: an optimizer that is idle excuses what is dead or wasted because of it, and dead terms are no targets.
 QUESTIONS = (
-    idle_optimizers,
-    mixed_players,
-    wrong_steps,
-    edited_gradients,
-    dead_passes,
-    dead_terms,
-    owners,
-    plain_leaves,
-    shared_networks,
-    renewed_optimizers,
-    unaveraged_networks,
-    unused_graphs,
-    kept_graphs,
-    retained_graphs,
-    late_freezing,
+    uses.idle_optimizers,
+    players.mixed_players,
+    uses.wrong_steps,
+    uses.edited_gradients,
+    unused.dead_passes,
+    unused.dead_terms,
+    owners.owners,
+    owners.plain_leaves,
+    owners.shared_networks,
+    uses.renewed_optimizers,
+    unused.unaveraged_networks,
+    unused.unused_graphs,
+    unused.kept_graphs,
+    unused.retained_graphs,
+    unused.late_freezing,
     raised_errors,
 )
 

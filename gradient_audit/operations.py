@@ -13,8 +13,7 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
-from gradient_audit.edits import has_nan
-from gradient_audit.graph import nodes_of, parameters_of, tensors_in
+from gradient_audit.graph import has_nan, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, watch_calls
 from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, Lineage, bit, numbers_in
 from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place

@@ -1,4 +1,4 @@
-"""Steps on gradients that are too old, used twice or missing; optimizers that never step or are made anew."""
+"""Steps on gradients that are too old, used twice, missing, NaN or clipped in vain; optimizers that are idle or new."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from torch import Tensor
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
 from gradient_audit.graph import parameters_of
+from gradient_audit.places import Place
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
@@ -90,3 +91,20 @@ def renewed_optimizers(facts: Facts) -> Iterator[Finding]:
         if times > 1 and any(optimizer.state.values()):
             text = f"the optimizer of {{}} ({type(optimizer).__name__}) was made anew {times}x; its state was lost."
             yield finding("renewed", facts.networks_of(facts.accounts_of[number]), text, [facts.record.made[optimizer]])
+
+
+def edited_gradients(facts: Facts) -> Iterator[Finding]:
+    """Yield the lines that clip in vain, and where the first NaN came from if a step used it."""
+    for place, clip in facts.record.clips.items():
+        if clip == "scaled":
+            yield finding("scaled", (), "gradients were clipped while they were multiplied by the loss scale.", [place])
+        elif not clip and facts.steps:
+            yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
+    steps = [event for event in facts.record.events if event.kind == "step" and event.nan]
+    lost = [p for p in facts.record.passes if p.nan]
+    if steps or lost:
+        numbers = set().union(*(event.nan for event in steps))
+        begin: list[Place] = [place for place in (facts.record.nan,) if place]
+        text = "a step used gradients of {} that are NaN." if steps else "the loss of a backward pass is NaN."
+        places = [*begin, (steps or lost)[0].place]
+        yield finding("nan", facts.networks_of(numbers), text, places, doubtful=not steps)

@@ -19,8 +19,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradient_audit.edits import has_nan
-from gradient_audit.graph import is_zero, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
+from gradient_audit.graph import has_nan, is_zero, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
 from gradient_audit.mistakes.raised import trace_error

@@ -53,6 +53,7 @@ class ByHand:
         self.calls = []  # (network, whether a pass came through the graph; None: it built none)
         self.leads = []  # of each pass: (j, i) where the gradient comes to network i through network j
         self.steps = dict.fromkeys({o for owner in owners.values() for o in owner}, 0)
+        self.bare = dict(self.steps)  # steps that found no gradient, since the last one that did
 
     @property
     def reached(self):
@@ -89,6 +90,8 @@ class ByHand:
                     self.stale.add((optimizer, p))
             if len(self.held[p]) > 1:
                 self.sums.add((optimizer, p, frozenset(self.held[p])))
+        found = any(self.held[p] for p in self.parameters if optimizer in self.owners[p])
+        self.bare[optimizer] = 0 if found else self.bare[optimizer] + 1
         self.last_step[optimizer] = len(self.used)
         self.steps[optimizer] += 1
 
@@ -126,6 +129,10 @@ class ByHand:
             yield "stale", names_of(p for by, p in self.stale if by == optimizer)
         for optimizer in {optimizer for optimizer, _ in self.twice}:
             yield "twice", names_of(p for by, p in self.twice if by == optimizer)
+        for optimizer in {optimizer for optimizer, bare in self.bare.items() if bare > 1}:
+            mine = {p for p in self.parameters if optimizer in self.owners[p]}
+            if mine & self.fed:
+                yield "unreached", names_of(mine)
         excused = set()
         for optimizer in {optimizer for optimizer, steps in self.steps.items() if not steps}:
             mine = {p for p in self.parameters if optimizer in self.owners[p]} - self.asked
