@@ -86,21 +86,18 @@ class GradientAudit:
             self.unwatched = "Not watched: this is a forked process."
             return
         stopped, self.record.closed = self.record.closed, bool(self.record.failure)
-        self._settle(trace)
-        self._watcher.stop()
-        self._judge(ended=self._limit is None or not (stopped or kind))
-        self.not_run = "" if kind and not stopped else self.record.not_run
+        self._conclude(trace, ended=self._limit is None or not (stopped or kind))
+        self._watcher.remove_hooks()
+        self.not_run = "" if kind and not stopped else self.not_run
         self.failure = self.record.failure
         del self._watcher, self.record  # they hold the optimizers
 
     @guarded
-    def _settle(self, trace: TracebackType | None) -> None:
+    def _conclude(self, trace: TracebackType | None, *, ended: bool) -> None:
         self.networks = self._provider.settle(trace)
         self._watcher.find_optimizers()
-
-    @guarded
-    def _judge(self, *, ended: bool) -> None:
-        self.findings = judge(self.record, self.networks, ended=ended)
+        self._watcher.complete_record()
+        self.findings, self.not_run = judge(self.record, self.networks, ended=ended)
         self.events, self.passes = self.record.events, self.record.passes
 
     @property

@@ -86,27 +86,6 @@ def nodes_between(roots: Iterable, ends: list[Tensor]) -> list:
     return [*nodes_of([parent for node in found for parent in parents[node]], parents.__getitem__)]
 
 
-def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:
-    """Yield the tensors that a node has saved and that give this very error "modified by an inplace operation"."""
-    for name in dir(node):
-        try:
-            if name.startswith("_saved_") or name == "saved_tensors":
-                getattr(node, name, None)
-        except RuntimeError as error:
-            if str(error).split(" Hint:")[0] not in message:
-                continue
-            raw = getattr(node, f"_raw_{name.lstrip('_')}")
-            for saved in raw if isinstance(raw, tuple | list) else [raw]:
-                unpacked: list[Tensor] = []
-
-                def refuse(_: object, error=error) -> None:
-                    raise error  # for whoever calls backward() on this graph again
-
-                with suppress(RuntimeError):  # freed already, or saved by other hooks
-                    saved.register_hooks(unpacked.append, refuse)
-                yield from unpacked
-
-
 def united(sets: Iterable[set]) -> list[set]:
     """Unite the sets that have an element in common; leave out empty ones."""
     groups: list[set] = []

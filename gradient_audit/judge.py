@@ -33,16 +33,16 @@ QUESTIONS = (
 )
 
 
-def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True) -> list[Finding]:
-    """Fill in the cells of the record's events and terms, and return the findings: what raised, errors, the others.
+def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True) -> tuple[list[Finding], str]:
+    """Fill in the cells of the record's events and terms, and return the findings, and what they are not about.
 
-    networks: by name. ended: whether nothing is to follow.
+    The findings are in order: what raised, errors, the others. networks: by name. ended: whether nothing is to follow.
     """
     facts = Facts(record, networks, ended)
-    record.not_run = not_run(facts)
     merged: dict[Finding, list[str]] = defaultdict(list)  # the networks of which the same is told
     for finding in (finding for question in QUESTIONS for finding in question(facts)):
         alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
-    return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), not f.facts, [*KINDS].index(f.kind)))
+    found.sort(key=lambda f: (SEVERITIES.index(f.severity), not f.facts, [*KINDS].index(f.kind)))
+    return found, not_run(facts)

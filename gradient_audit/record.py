@@ -145,7 +145,6 @@ class Record:
     clips: dict[Place, str] = field(default_factory=dict)  # lines that clip: "used" by a step, or "scaled" then
     skipped: set[int] = field(default_factory=set)  # passes whose gradients GradScaler found to be infinite
     nan: Place | None = None  # the line whose result, or gradient, was the first NaN
-    not_run: str = ""  # what the answer is not about
 
     def keys_of(self, numbers: Set[int]) -> set[int]:
         return {key for key, account in self.accounts.items() if account.number in numbers}

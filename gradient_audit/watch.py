@@ -90,19 +90,14 @@ class Watcher:
             self.details.stop(for_good=True)
         self.details.start()
 
-    def stop(self) -> None:
-        self.details.stop(for_good=True)
-        self.complete_record()
-        self.remove_hooks()
-
     def remove_hooks(self) -> None:
         Watcher.watching, self.details.thread = None, -1  # that of no thread
         self.details.stop(for_good=True)
         self.details.node_hooks.close()
         self.hooks.close()
 
-    @guarded
     def complete_record(self) -> None:
+        self.details.stop(for_good=True)
         self.look_at_parameters()
         built = [event for event in [*self.record.forwards, *self.record.calls] if event.graph]
         if any(node() for event in built[:1] for node in event.graph):

@@ -4,6 +4,7 @@ import re
 import runpy
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Finding, joined
-from gradient_audit.graph import changed_saved_tensors, nodes_of, storage_of
+from gradient_audit.graph import nodes_of, storage_of
 from gradient_audit.lineage import FORWARD, Lineage, numbers_in
 from gradient_audit.mistakes import load, match
 from gradient_audit.places import PACKAGE, Place, user_frames
@@ -118,6 +119,33 @@ class Overwritten:
         yield _finding("overwritten", changed or behind, text, told, mistake, why, cure, self.hidden)
 
 
+def saved_errors(node) -> Iterator[tuple[str, Exception]]:
+    """Yield the attributes of a node that would be saved tensors, and raise, each with its error."""
+    for name in dir(node):
+        if name.startswith("_saved_") or name == "saved_tensors":
+            try:
+                getattr(node, name, None)
+            except Exception as error:  # also what a hook of the user's on saved tensors raises
+                yield name, error
+
+
+def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:
+    """Yield the tensors that a node has saved and that give this very error "modified by an inplace operation"."""
+    for name, error in saved_errors(node):
+        if not (text := str(error).split(" Hint:")[0]) or text not in message:
+            continue
+        raw = getattr(node, f"_raw_{name.lstrip('_')}")
+        for saved in raw if isinstance(raw, tuple | list) else [raw]:
+            unpacked: list[Tensor] = []
+
+            def refuse(_: object, error=error) -> None:
+                raise error  # for whoever calls backward() on this graph again
+
+            with suppress(RuntimeError):  # freed already, or saved by other hooks
+                saved.register_hooks(unpacked.append, refuse)
+            yield from unpacked
+
+
 def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) -> Overwritten:
     """Find the tensors that fit the error of a pass, who read them and who wrote them.
 
@@ -182,7 +210,8 @@ def trace_freed(event: Pass, roots: list, losses: list, record: Record, lineage:
     nodes = {node._sequence_nr(): node for node in nodes_of(roots)}
     for by in reversed(before):
         frees = set() if by.keeps else by.nodes
-        if not (freed := [number for number in frees & nodes.keys() if _is_freed(nodes[number])]):
+        errors = {number: [str(error) for _, error in saved_errors(nodes[number])] for number in frees & nodes.keys()}
+        if not (freed := [number for number, texts in errors.items() if SECOND_TIME in " ".join(texts)]):
             continue
         new = [nodes[number] for number in sorted(nodes.keys() - frees)]
         used = [node for node in new if any(n and n._sequence_nr() in frees for n, _ in node.next_functions)]
@@ -198,17 +227,6 @@ def trace_freed(event: Pass, roots: list, losses: list, record: Record, lineage:
         behind, ahead = lineage.reach([nodes[number] for number in freed]), lineage.reach(roots) | by.reached
         yield partial(freed_graph, event, by, told, cut, kept, behind, ahead)
         return
-
-
-def _is_freed(node) -> bool:
-    for name in dir(node):
-        if name.startswith("_saved_") or name == "saved_tensors":
-            try:
-                getattr(node, name, None)
-            except Exception as error:  # also what a hook of the user's on saved tensors raises
-                if SECOND_TIME in str(error):
-                    return True
-    return False
 
 
 def lost_graph(event: Pass, forwards: list[Forward], cuts: dict, frozen: set[int], facts: Facts) -> Iterator[Finding]:
