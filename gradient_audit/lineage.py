@@ -188,12 +188,13 @@ class Lineage:
                 memory |= with_graph
                 for value, sources, constant in constants:
                     place = expression_place(*constant.line) if constant.line else self.line_of(node)
-                    terms.append((Term(place, "a constant", value, sources), constant.origins | {constant}))
+                    terms.append((Term(place, "a constant", -1, value, sources), constant.origins | {constant}))
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
             else:
                 name = re.sub(r"Backward\d*$", "", summand.name())
-                terms.append((Term(self.line_of(summand, code), name, reached=self.reach([node])), set()))
+                term = Term(self.line_of(summand, code), name, node._sequence_nr(), reached=self.reach([node]))
+                terms.append((term, set()))
         # A constant that was computed from another summand, as in the straight-through estimator, is on purpose.
         meant = [term for term, origins in terms if not origins & memory]
         return meant if len(meant) > 1 and not stack else []

@@ -21,6 +21,7 @@ class Term:
 
     place: Place | None
     name: str
+    node: int = -1  # its sequence number
     value: float | None = None  # of a constant
     sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
     reached: set[int] = field(default_factory=set, repr=False)

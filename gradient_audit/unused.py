@@ -14,11 +14,11 @@ from gradient_audit.record import OTHER, Built, Pass, Term
 
 def dead_passes(facts: Facts) -> Iterator[Finding]:
     """Yield the passes that reached nothing that is trained."""
-    lost = []
+    lost, read = [], {p.place for p in facts.record.passes if p.read}  # maybe after the last pass in detail
     for p in facts.record.passes if facts.optimizers or facts.networks else ():  # else nothing was to be trained
         loose = {id(ref()) for ref in p.loose}
         # A gradient of a plain tensor may be read, as FGSM reads that of images.
-        serves = p.reached or loose & facts.held or (p.loose and p.read)
+        serves = p.reached or loose & facts.held or (p.loose and p.place in read)
         if p.detailed and not (p.raised or serves):
             lost.append(p.place)
     for place in dict.fromkeys(lost):
@@ -43,6 +43,7 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
             dead = all(
                 term.value is None and not term.reached & (facts.excused | p.used | {OTHER}) for p, term in pairs
             ) and any(p.users for p, _ in pairs)
+            dead &= not any(term.node in q.nodes for p, term in pairs for q in passes if q is not p)
         if dead:
             for _, term in pairs:
                 term.dead = True

@@ -44,6 +44,7 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
     for p in (p for p in facts.record.passes if p.added):
         text = "this pass added to the gradient of a plain tensor that had been used by hand."
         yield finding("stale", (), text, [p.place], "Clear it after its use: `x.grad = None`.", doubtful=True)
+    sloped = set().union(*(call.reached for call in facts.record.calls if call.kind == "grad"))  # maybe with slope 0
     raised = any(p.raised for p in facts.record.passes)
     for network, ids in facts.numbers.items():
         missing = {n for n in ids if facts.by_number[n].stepped and n not in facts.fed}
@@ -52,12 +53,14 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
             count = facts.count_of(missing, network)
             text = f"{count} of {network} had no gradient whenever their optimizer stepped"
             places = [place for s in of_it for place in s.places]
-            cut = any(missing & p.values - p.reached for p in facts.record.passes)
+            cut = any(missing & p.values - p.reached - sloped for p in facts.record.passes)
+            dropped = (event for event in facts.record.forwards if event.scalar and not (event.in_loss or event.needed))
+            cut |= any(missing & event.values for event in dropped)
             if cut or missing == {n for n in ids if facts.by_number[n].stepped}:
                 yield finding("unreached", (network,), f"{text}.", places)
                 continue
             cleared = any(missing & p.reached for p in facts.record.passes)
-            why = "it was cleared between `backward()` and `step()`" if cleared else "no loss was computed from them"
+            why = "it was cleared between `backward()` and `step()`" if cleared else "no loss leads to them"
             cure = "If they are held still, or not in use, on purpose, this is right."
             yield finding("unreached", (network,), f"{text}: {why}.", places, cure, doubtful=True)
 
