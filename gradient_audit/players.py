@@ -94,12 +94,18 @@ def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], othe
 def _opposed(facts: Facts, made: str, judge: str) -> list[Place]:
     """Return the passes that moved both networks, and what the judge says of the other's output, not of all it sees.
 
-    Another loss that moved the judge moved that in the opposite direction, as those of D and G do.
+    Another loss that moved the judge moved that in the opposite direction, as those of D and G do; both always.
     """
     moved = [facts.networks_of(p.used & p.reached) for p in facts.record.passes]
     calls = [event for event in facts.record.forwards if event.module() is facts.networks[judge]]
     fed = [event for event in calls if event.values & facts.numbers[made].keys()]
-    ways = [(n, way) for event in fed for n, way in event.directions.items() if judge in moved[n]]
-    both = [(facts.record.passes[n], way) for n, way in ways if made in moved[n] and len(fed) < len(calls)]
-    opposed = [p for p, way in both if any(way * other < -0.25 for _, other in ways)]
-    return [p.place for p in opposed if facts.leads_through(p, judge, made)]
+    ways: dict[tuple[Place, Place], list[float]] = defaultdict(list)  # by the lines of the pass and of the call
+    both: dict[tuple[Place, Place], None] = {}
+    for event in fed if len(fed) < len(calls) else ():
+        for p, way in ((facts.record.passes[n], way) for n, way in event.directions.items() if judge in moved[n]):
+            ways[p.place, event.place].append(way)
+            if made in moved[p.number] and facts.leads_through(p, judge, made):
+                both[p.place, event.place] = None
+    up = {lines for lines, found in ways.items() if min(found) > 0.5}
+    down = {lines for lines, found in ways.items() if max(found) < -0.5}
+    return [lines[0] for lines in both if (lines in up and down) or (lines in down and up)]
