@@ -61,7 +61,7 @@ KINDS = {
     "unfrozen": Kind(
         "waste", "`network.requires_grad_(False)` if it is to stay as it is; else give it to an optimizer."
     ),
-    "wasted": Kind("waste", f"{LIMIT}, or `detach()`; if a step was to use it, `zero_grad()` only after that step."),
+    "wasted": Kind("waste", f"{LIMIT}, or `detach()`, unless it is read; for a step, `zero_grad()` only after it."),
     "kept": Kind(
         "waste",
         "Keep `loss.item()` or `detach()`; compute what no loss needs under `torch.no_grad()`.",
@@ -88,7 +88,6 @@ class Finding:
     cure: str
     facts: tuple[tuple[str, str], ...] = ()  # of what the script raised: what is wanted, who wrote it, and so on
     mistake: str = ""  # likewise: which it is, if more is known than the message tells
-    silent: bool = False  # of `overwritten`: PyTorch alone gives no error
     doubtful: bool = False  # a question, though its kind is an error
 
     @property

@@ -1,17 +1,21 @@
-"""The judgement: a function of the record, which finds what is wrong, doubtful or wasteful."""
+"""The judgement: a function of the record, which finds what is wrong, doubtful or wasteful, and what did not run."""
 
+import ast
+import linecache
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from torch import nn
 
 from gradient_audit import owners, players, unused, uses
-from gradient_audit.coverage import not_run
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.mistakes.raised import raised_errors
 from gradient_audit.record import Record
 
+CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
 # In this order: an optimizer that is idle excuses what is dead or wasted because of it, and dead terms are no targets.
 QUESTIONS = (
     uses.idle_optimizers,
@@ -46,3 +50,28 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
     found.sort(key=lambda f: (SEVERITIES.index(f.severity), not f.facts, [*KINDS].index(f.kind)))
     return found, not_run(facts)
+
+
+def not_run(facts: Facts) -> str:
+    """Say which passes and calls of autograd.grad, of the files that ran some, and which steps were not reached."""
+    ran: dict[str, set[int]] = defaultdict(set)
+    for event in facts.record.events:
+        if event.kind in ("backward", "grad"):
+            ran[event.place.file].add(event.place.number)
+    lines = [f"{Path(file).name}:{number}" for file in ran for number in _lines_not_run(file, ran[file])]
+    parts = [f"{joined(lines[:3])}{' and more' * (len(lines) > 3)}"] * bool(lines)
+    idle = facts.networks_of(set().union(*(held for key, held in facts.accounts_of.items() if key not in facts.steps)))
+    parts += [f"a step on {joined(idle)}"] * bool(idle and facts.steps)
+    return f"Not reached: {joined(parts)}. `--iterations` watches longer." * bool(parts)
+
+
+def _lines_not_run(file: str, ran: set[int]) -> Iterator[int]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:  # a cell with magics
+        return
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and not ran & {*range(call.lineno, call.end_lineno + 1)}:
+            name = ast.unparse(call.func)
+            if name.endswith(".backward") or name in CALLS:
+                yield call.lineno

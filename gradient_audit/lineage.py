@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
 from gradient_audit.graph import leaves_of, storage_of, tensors_in, written_arguments
-from gradient_audit.places import Place, current_callers, expression_place, frames
+from gradient_audit.places import Place, current_callers, expression_place, runs_inside
 from gradient_audit.record import OTHER, Account, Term
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
@@ -83,7 +83,8 @@ class Lineage:
             if node not in self.lines:
                 scalar = isinstance(result, Tensor) and result.ndim == 0  # as the terms of a loss are
                 self.lines[node] = (scalar and current_callers()) or (here,)
-            if function.overloadpacket in SUM_OPERATIONS:
+            # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
+            if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
                 constants = [constant for x in inputs[:2] if (constant := self.constant(x))]
                 self.sums.setdefault(node, (constants, set(map(self.memory_of, with_graph))))
         elif sources and type(result) in PLAIN:
@@ -107,7 +108,7 @@ class Lineage:
         memory = self.memory_of(written)
         if (tensor := memory.reader()) is None or not (tensor.is_leaf and tensor.is_contiguous()):
             return
-        if any("distributed" in frame.f_code.co_filename for frame in frames()):  # FSDP fills its weights anew
+        if runs_inside("distributed"):  # FSDP fills its weights anew
             return
         version, start = tensor._version, tensor.data_ptr()
         with torch.autograd._unsafe_preserve_version_counter(written):

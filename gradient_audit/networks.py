@@ -56,9 +56,10 @@ class Networks:
             self.record.made[module] = construction_place(module)
 
     def add_leaves(self, optimizer: Optimizer) -> None:
-        """Take the plain tensors that an optimizer holds for networks, of one parameter each."""
+        """Take the tensors that an optimizer holds, and no module, for networks of one parameter each."""
+        inside = {id(p) for module in self.known for p in nn.Module.parameters(module, recurse=False)}
         for tensor in parameters_of(optimizer) if self.named is None else ():
-            if type(tensor) is Tensor and tensor.requires_grad:
+            if type(tensor) in (Tensor, nn.Parameter) and tensor.requires_grad and id(tensor) not in inside:
                 module = nn.Module()
                 module._parameters["itself"] = tensor
                 self.leaves.setdefault(optimizer, []).append(module)
@@ -93,7 +94,7 @@ class Networks:
                     if issubclass(type(value), nn.Module) and name != "self":
                         self.names.setdefault(value, name)
                         self.names.setdefault(getattr(value, "_orig_mod", value), name)
-                    elif type(value) is Tensor and value.requires_grad and value.is_leaf:
+                    elif type(value) in (Tensor, nn.Parameter) and value.requires_grad and value.is_leaf:
                         self.names.setdefault(value, name)
                 level = [inside for name, value in level for inside in _contents(name, value)]
 
@@ -116,10 +117,9 @@ class Networks:
         # A network outside of the training, as an average of weights is, whose forward passes build graphs.
         modules = [module for event in record.forwards if event.graph and (module := event.module()) is not None]
         concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
-        # What the losses reach, and their terms: most passes reach the same as others.
+        # What the losses reach, and their terms. And modules by id: a user's own `==` may compare them.
         losses = [*map(record.keys_of, {frozenset(p.reached) for p in record.passes})]
         terms = [*map(record.keys_of, {frozenset(term.reached) for p in record.passes for term in p.terms})]
-        # By id: a module may be compared by the user's own `==`.
         parts = {id(part): part for top in self.top_modules() for part in _split(top, holders, losses, terms)}
         ids = {key: ids_of(part) for key, part in parts.items()}
         chosen, covered = set(), set()

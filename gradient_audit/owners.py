@@ -103,7 +103,7 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
     }
     places: dict[tuple[str, str], list[Place]] = defaultdict(list)
     for p in facts.record.passes:
-        for leaf in () if p.read else {id(ref()) for ref in p.loose} & attributes.keys():
+        for leaf in () if p.place in facts.read else {id(ref()) for ref in p.loose} & attributes.keys():
             places[attributes[leaf]].append(p.place)
     for (network, name), where in places.items():
         text = f"the tensor {network}.{name} gets gradients, but it is no nn.Parameter and no optimizer holds it."
@@ -115,7 +115,8 @@ def shared_networks(facts: Facts) -> Iterator[Finding]:
     """Yield the optimizers that hold two networks, of which another one that steps holds one, too."""
     stepping = {key: facts.networks_of(held) for key, held in facts.accounts_of.items() if key in facts.steps}
     for key, networks in stepping.items():
-        shared = [n for n in networks if any(n in held for other, held in stepping.items() if other != key)]
+        others = set().union(*(facts.accounts_of[other] for other in stepping if other != key))
+        shared = [n for n in networks if others & {*facts.accounts_of[key]} & facts.numbers[n].keys()]
         if shared and len(shared) < len(networks):
             got = set().union(*(p.users.get(key, set()) for p in facts.record.passes))
             cut = [name for name in shared if not got & facts.numbers[name].keys()]

@@ -49,6 +49,11 @@ def frames() -> Iterator[FrameType]:
     return (frame for frame, _ in traceback.walk_stack(sys._getframe(1)))
 
 
+def runs_inside(part: str) -> bool:
+    """Return whether a function runs that is in a file with this part in its path."""
+    return any(part in frame.f_code.co_filename for frame in frames())
+
+
 def user_frames() -> Iterator[FrameType]:
     """Return the frames of the user's code, innermost first."""
     return (frame for frame in frames() if _origin(frame.f_code.co_filename) == "user")

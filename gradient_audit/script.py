@@ -87,19 +87,20 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
     """Run a script under the audit; return what `finish(audit, ending, traceback)` returns.
 
     script: the absolute path, or the name of a module. limits: steps of every optimizer, and of one. The traceback is
-    "" if the script raised nothing. Where the script ends the process, by `os._exit`, this calls `finish` before.
+    "" if the script raised nothing.
     """
-    process, end_process = os.getpid(), os._exit
+    process = os.getpid()
 
-    def end(status: int = 0) -> None:
+    def end() -> None:
+        status = 0
         if os.getpid() == process:
             audit.__exit__(None, None, None)
-            status = finish(audit, limit.ending, "") or status
+            status = finish(audit, limit.ending, "")
             sys.stderr.flush()
-        end_process(status)
+        os._exit(status)
 
     os.environ["GRADIENT_AUDIT"] = "1"  # tells the script that it will be ended, so that it can leave no files
-    os._exit, limit = end, StepLimit(*limits, end)
+    limit = StepLimit(*limits, end)
     audit = GradientAudit.of_script(limit)
     trace, raising = "", ""
     try:
@@ -111,8 +112,6 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
         if not limit.stops and (not isinstance(raised, SystemExit) or raised.code):
             trace = traceback_of_script(raised)
             raising = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
-    finally:
-        os._exit = end_process
     return finish(audit, raising or limit.ending, trace) if os.getpid() == process else 0  # a fork has no report
 
 

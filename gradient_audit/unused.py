@@ -14,11 +14,11 @@ from gradient_audit.record import OTHER, Built, Pass, Term
 
 def dead_passes(facts: Facts) -> Iterator[Finding]:
     """Yield the passes that reached nothing that is trained."""
-    lost, read = [], {p.place for p in facts.record.passes if p.read}  # maybe after the last pass in detail
+    lost = []
     for p in facts.record.passes if facts.optimizers or facts.networks else ():  # else nothing was to be trained
         loose = {id(ref()) for ref in p.loose}
         # A gradient of a plain tensor may be read, as FGSM reads that of images.
-        serves = p.reached or loose & facts.held or (p.loose and p.place in read)
+        serves = p.reached or loose & facts.held or (p.loose and p.place in facts.read)
         if p.detailed and not (p.raised or serves):
             lost.append(p.place)
     for place in dict.fromkeys(lost):

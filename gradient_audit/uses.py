@@ -8,7 +8,6 @@ from torch import Tensor
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
 from gradient_audit.graph import parameters_of
-from gradient_audit.places import Place
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
@@ -107,7 +106,6 @@ def edited_gradients(facts: Facts) -> Iterator[Finding]:
     lost = [p for p in facts.record.passes if p.nan]
     if steps or lost:
         numbers = set().union(*(event.nan for event in steps))
-        begin: list[Place] = [place for place in (facts.record.nan,) if place]
         text = "a step used gradients of {} that are NaN." if steps else "the loss of a backward pass is NaN."
-        places = [*begin, (steps or lost)[0].place]
+        places = [*filter(None, [facts.record.nan]), (steps or lost)[0].place]
         yield finding("nan", facts.networks_of(numbers), text, places, doubtful=not steps)

@@ -10,9 +10,8 @@ MESSAGES = (
     "Assertion `input_val >= zero && input_val <= one` failed",
     "Assertion `target_val >= zero && target_val <= one` failed",
 )
-WHY = """BCELoss takes probabilities; a D without a sigmoid gives logits, which are any numbers. NaN is not between 0
-and 1 either: behind a sigmoid, look for the step at which D's weights became NaN. Labels must lie in the range too. On
-CUDA the message is a failed assertion."""
+WHY = """BCELoss takes probabilities; a D without a sigmoid gives logits. NaN is not between 0 and 1 either: behind a
+sigmoid, look for the step at which D's weights became NaN. Labels must lie in the range, too."""
 CURE = "binary_cross_entropy_with_logits, and no sigmoid."
 RIGHT_RETURNS = 1.41
 

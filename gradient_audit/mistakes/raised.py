@@ -64,7 +64,7 @@ def trace_error(event: Pass, roots: list, losses: list, message: str, record: Re
         yield from trace_lost(event, losses, record, lineage)
 
 
-def _finding(kind: str, networks, text: str, told: dict, mistake: str, why="", cure="", silent=False) -> Finding:
+def _finding(kind: str, networks, text: str, told: dict, mistake: str, why="", cure="") -> Finding:
     """Return a finding.
 
     told: places, or words, by what they are; look at the last ones first. why, cure: "" for those of the mistake.
@@ -72,7 +72,7 @@ def _finding(kind: str, networks, text: str, told: dict, mistake: str, why="", c
     facts = {label: what if isinstance(what, str) else _lines(what) for label, what in told.items() if what}
     facts |= {"why": why or load(mistake).why, "cure": cure or load(mistake).cure}
     places = [place for what in reversed(told.values()) if not isinstance(what, str) for place in what if place]
-    return Finding(kind, networks, text, (*dict.fromkeys(places),), facts["cure"], (*facts.items(),), mistake, silent)
+    return Finding(kind, networks, text, (*dict.fromkeys(places),), facts["cure"], (*facts.items(),), mistake)
 
 
 def _lines(places: list[Place | None]) -> str:
@@ -116,7 +116,7 @@ class Overwritten:
         else:
             cure = f"{STEPPED}; `detach()` what comes from an earlier step or from a network that this loss is not for."
         text = "a backward pass needs a tensor as it was before it was changed in place."
-        yield _finding("overwritten", changed or behind, text, told, mistake, why, cure, self.hidden)
+        yield _finding("overwritten", changed or behind, text, told, mistake, why, cure)
 
 
 def saved_errors(node) -> Iterator[tuple[str, Exception]]:

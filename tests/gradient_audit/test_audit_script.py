@@ -294,15 +294,6 @@ print("they ended with", child.exitcode, os.waitstatus_to_exitcode(os.waitpid(nu
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize(("status", "expected"), [(0, 0), (3, 3), ("mistake", 1)])
-def test_a_script_that_ends_by_os_exit_has_a_report(write, status, expected):
-    loop = LOOP.replace("optimizer.zero_grad()", "pass") if status == "mistake" else LOOP
-    done = run("--iterations", 9, write(f"{NETWORK}{loop}import os; os._exit({status if status != 'mistake' else 0})"))
-    assert findings(done) == ["stale"] * (status == "mistake")
-    assert "The script ended by itself." in done.stdout
-    assert done.returncode == expected
-
-
 @pytest.mark.parametrize("loop", ["while True", "for _ in range(4)"])
 def test_a_script_that_catches_what_stops_it_is_stopped_again_and_its_findings_are_of_before(write, loop):
     script = f"""{NETWORK}
