@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from processes import RUN_AUDIT, forked
 
+pytestmark = pytest.mark.museum
+
 MUSEUM = Path(__file__).parent / "museum"
 RAISING = ("overwritten", "freed")
 SHOWN = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):(?:.* \[(\w+\.py:\d+)|)", re.MULTILINE)
