@@ -14,15 +14,12 @@ from gradient_audit.record import OTHER, Built, Pass, Term
 
 def dead_passes(facts: Facts) -> Iterator[Finding]:
     """Yield the passes that reached nothing that is trained."""
-    lost = []
     for p in facts.record.passes if facts.optimizers or facts.networks else ():  # else nothing was to be trained
         loose = {id(ref()) for ref in p.loose}
         # A gradient of a plain tensor may be read, as FGSM reads that of images.
         serves = p.reached or loose & facts.held or (p.loose and p.place in facts.read)
         if p.detailed and not (p.raised or serves):
-            lost.append(p.place)
-    for place in dict.fromkeys(lost):
-        yield finding("dead", (), "a backward pass reached no parameter of any network.", [place])
+            yield finding("dead", (), "a backward pass reached no parameter of any network.", [p.place])
 
 
 def dead_terms(facts: Facts) -> Iterator[Finding]:

@@ -402,7 +402,7 @@ class Watcher:
                 self.record.skipped |= account.passes
                 account.version_before = -1
             return
-        number, passes = self.number_of(optimizer), self.record.passes
+        number, passes, handed = self.number_of(optimizer), self.record.passes, set()
         self.record.optimizers[number] = optimizer
         event = Step("step", current_place(), optimizer=number, inner=self.details.steps > 1)
         self.watch_again(event.place)
@@ -416,13 +416,16 @@ class Watcher:
             event.reached.add(account.number)
             # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
             sources = account.passes | ({len(passes) - 1} if self.details.call else set())
-            for clipped in self.record.accounts.values() if account.handed else [account]:
-                if clipped.clipped & sources:
-                    self.record.clips[clipped.clip] = self.record.clips[clipped.clip] or "used"
+            handed |= sources if account.handed else set()
+            if account.clipped & sources:
+                self.record.clips[account.clip] = self.record.clips[account.clip] or "used"
             if self.details.active and has_nan(parameter.grad):
                 event.nan.add(account.number)
             if sources or not is_zero(parameter.grad):
                 event.taken[frozenset(sources)].add(account.number)
+        for account in self.record.accounts.values() if handed else ():  # whose gradients were handed on
+            if account.clipped & handed:
+                self.record.clips[account.clip] = self.record.clips[account.clip] or "used"
         event.reached = self.shared(frozenset(event.reached))
         event.taken = {passes: self.shared(frozenset(numbers)) for passes, numbers in event.taken.items()}
         self.record.events.append(event)

@@ -210,8 +210,8 @@ def trace_freed(event: Pass, roots: list, losses: list, record: Record, lineage:
     nodes = {node._sequence_nr(): node for node in nodes_of(roots)}
     for by in reversed(before):
         frees = set() if by.keeps else by.nodes
-        errors = {number: [str(error) for _, error in saved_errors(nodes[number])] for number in frees & nodes.keys()}
-        if not (freed := [number for number, texts in errors.items() if SECOND_TIME in " ".join(texts)]):
+        errors = ((number, error) for number in frees & nodes.keys() for _, error in saved_errors(nodes[number]))
+        if not (freed := {number for number, error in errors if SECOND_TIME in str(error)}):
             continue
         new = [nodes[number] for number in sorted(nodes.keys() - frees)]
         used = [node for node in new if any(n and n._sequence_nr() in frees for n, _ in node.next_functions)]
