@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
+from torch import Tensor, nn
 from torch.optim import Adam, AdamW
 
 from common.errors import BadInput, refusing
@@ -87,6 +88,22 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
 def state_of(owner: Any) -> Any:
     """Return the state of what has `state_dict` or, as random number generators do, `get_state`."""
     return owner.state_dict() if hasattr(owner, "state_dict") else owner.get_state()
+
+
+def average_of(name: str) -> str:
+    """Return the name, in `state` and in checkpoints, of the average of the weights of the network called `name`."""
+    return "average" if name == "generator" else f"average_{name}"
+
+
+def load_weights(network: nn.Module, state: dict[str, Tensor]) -> None:
+    """Load the weights of a checkpoint; raises ValueError that names the first of another shape or type."""
+    expected = network.state_dict()
+    for name in [*expected, *(name for name in state if name not in expected)]:
+        shapes = [(tuple(t.shape), t.dtype) if t is not None else None for t in (expected.get(name), state.get(name))]
+        if shapes[0] != shapes[1]:
+            has, expects = (f"is {shape[1]} {shape[0]}" if shape else "is missing" for shape in shapes[::-1])
+            raise ValueError(f"its {name} {has}, where this network's {expects}")
+    network.load_state_dict(state, assign=any(tensor.is_meta for tensor in expected.values()))
 
 
 def load_state(owner: Any, state: Any) -> None:
