@@ -1,6 +1,8 @@
 """What TensorBoard shows of a run: the names of its curves, and its pictures."""
 
 import io
+import time
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +17,14 @@ TAGS |= {"d_real": "probability/real", "d_fake": "probability/fake"}
 def tag_of(name: str) -> str:
     """Return the TensorBoard tag of a result: from TAGS, `loss/cycle` for `cycle_loss`, else the name itself."""
     return TAGS.get(name) or (f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name)
+
+
+def order_event_files(folder: Path) -> None:
+    """Rename a run's event files if a new one's name, the time, would not be the last: they are read by name."""
+    files = sorted(folder.glob("events.out.tfevents.*"))
+    if files and files[-1].name.split(".")[3] >= f"{int(time.time()):010}":  # of this second, or the clock was set back
+        for number, path in enumerate(files):
+            path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
 
 
 def grid(images: Tensor, columns: int) -> Tensor:

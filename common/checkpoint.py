@@ -13,20 +13,22 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW
+from torch.optim.swa_utils import AveragedModel
 
-from common.errors import BadInput, refusing
+from common.errors import BadInput, as_bad_input
 
 
-def make_run_folder(parent: Path, name: str | None) -> Path:
-    """Make and return a folder named after the time and `name`, with a number appended if that folder exists."""
+def make_run_folder(parent: Path, name: str | None, opened: ExitStack) -> Path:
+    """Make, lock and return a folder named after the time and `name`, with a number appended if that folder exists."""
     stem = f"{datetime.now():%Y%m%d-%H%M%S}" + (f"-{name}" if name else "")
-    with refusing(f"--runs-dir: {parent / stem} cannot be made; choose another", (OSError, UnicodeError)):
+    with as_bad_input(f"--runs-dir: {parent / stem} cannot be made; choose another", (OSError, UnicodeError)):
         str(parent / stem).encode()  # TensorBoard writes to no other path
         parent.mkdir(parents=True, exist_ok=True)  # not in the loop: for a broken link it raises FileExistsError, too
         for number in count(1):
             folder = parent / (stem if number == 1 else f"{stem}-{number}")
             with suppress(FileExistsError):
                 folder.mkdir()
+                lock(folder, opened)
                 return folder
 
 
@@ -63,9 +65,10 @@ def as_bytes(state: Any) -> bytes:
 
 
 def short_path(path: Path) -> Path:
-    """Return `path` relative to the current folder if it is inside it, else absolute."""
-    path, here = path.resolve(), Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    """Return `path` relative to the current folder if it is inside it, else as it is."""
+    with suppress(OSError, ValueError):  # the current folder may have been deleted, or be another
+        return path.resolve().relative_to(Path.cwd())
+    return path
 
 
 def load_checkpoint(run: Path) -> dict[str, Any]:
@@ -73,9 +76,9 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
-    with refusing(f"{path}: TensorBoard cannot write beside it; rename its folders", UnicodeError):
+    with as_bad_input(f"{path}: TensorBoard cannot write beside it; rename its folders", UnicodeError):
         str(path).encode()
-    with refusing(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
+    with as_bad_input(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
@@ -83,6 +86,23 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
         if any(type(checkpoint[name]) is not kind for name, kind in facts.items()) or checkpoint["step"] < 1:
             raise ValueError("it lacks what a run saves")
     return checkpoint
+
+
+def resume_run(folder: Path, opened: ExitStack, is_main: bool) -> dict[str, Any]:
+    """Return the checkpoint of the run in a folder, which the main process locks before it is read."""
+    if not (folder / "checkpoint.pt").is_file():
+        raise BadInput(f"--resume {folder}: no checkpoint.pt in it; name the folder of a run that has saved one")
+    if is_main:
+        lock(folder, opened)
+    return load_checkpoint(folder)
+
+
+def check_state(name: str, owner: Any, taken: set[str]) -> None:
+    """Raise BadInput unless a checkpoint can hold the state of `owner` under this name."""
+    with as_bad_input(f"state {name!r}: cannot be in a checkpoint"):
+        if name in taken:
+            raise ValueError("the name is taken; choose another")
+        torch.load(io.BytesIO(as_bytes(state_of(owner))), weights_only=True)
 
 
 def state_of(owner: Any) -> Any:
@@ -97,13 +117,29 @@ def average_of(name: str) -> str:
 
 def load_weights(network: nn.Module, state: dict[str, Tensor]) -> None:
     """Load the weights of a checkpoint; raises ValueError that names the first of another shape or type."""
-    expected = network.state_dict()
-    for name in [*expected, *(name for name in state if name not in expected)]:
-        shapes = [(tuple(t.shape), t.dtype) if t is not None else None for t in (expected.get(name), state.get(name))]
-        if shapes[0] != shapes[1]:
-            has, expects = (f"is {shape[1]} {shape[0]}" if shape else "is missing" for shape in shapes[::-1])
-            raise ValueError(f"its {name} {has}, where this network's {expects}")
-    network.load_state_dict(state, assign=any(tensor.is_meta for tensor in expected.values()))
+    own = network.state_dict()
+    given, expected = ({name: (tuple(t.shape), t.dtype) for name, t in tensors.items()} for tensors in (state, own))
+    for name in [*expected, *given]:
+        if given.get(name) != expected.get(name):
+            raise ValueError(f"its {name} is {given.get(name)}, where this network's is {expected.get(name)}")
+    network.load_state_dict(state, assign=any(tensor.is_meta for tensor in own.values()))
+
+
+def load_initial_weights(state: dict[str, Any], run: Path) -> None:
+    """Load the weights of each network in `state` from another run, averaged if it has an average.
+
+    Raises BadInput if the run has other networks.
+    """
+    checkpoint = load_checkpoint(run)
+    made = f"made by `{checkpoint.get('command')}`, data {checkpoint['data_shapes']}"
+    for name, network in state.items():
+        if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
+            with as_bad_input(f"--init-from {run}: does not hold this {name} ({made})"):
+                average = checkpoint.get(average_of(name), {})
+                weights = {key[7:]: value for key, value in average.items() if key.startswith("module.")}
+                load_weights(network, weights or checkpoint[name])
+            if average_of(name) in state:
+                state[average_of(name)].module.load_state_dict(network.state_dict())
 
 
 def load_state(owner: Any, state: Any) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from common.data import TORCHVISION, Images, load_images, load_mnist5k, load_torchvision, resized
-from common.errors import BadInput
+from common.errors import BadInput, as_bad_input
 from common.image_files import image_paths
 from common.models import MODELS, Normalised
 
@@ -80,6 +80,10 @@ class ProjectionDiscriminator(nn.Module):
 
 
 def conditional(model: str, image_shape: tuple[int, int, int], z_dim: int, classes: int) -> tuple[nn.Module, nn.Module]:
-    """Return the generator and the discriminator of a model in MODELS, told the class of each image."""
-    generator, discriminator = MODELS[model](image_shape, z_dim + classes)
+    """Return the generator and the discriminator of a model in MODELS, told the class of each image.
+
+    Raises BadInput for an image size that the model does not take.
+    """
+    with as_bad_input("--image-size", ValueError):
+        generator, discriminator = MODELS[model](image_shape, z_dim + classes)
     return ConditionalGenerator(generator, classes), ProjectionDiscriminator(discriminator, classes)

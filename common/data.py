@@ -16,7 +16,7 @@ from torch import Tensor
 from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
-from common.errors import BadInput, refusing
+from common.errors import BadInput, as_bad_input
 from common.image_files import StreamedImages, load_folder
 
 ASSETS = Path(__file__).parent / "assets"
@@ -46,7 +46,7 @@ def load_images(dataset: str, image_size: int | None = None) -> Images:
 def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:
     """Return uint8 images (N, C, H, W), labels (N,) and classes of torchvision; raises BadInput for none or damaged."""
     hint = f"cannot be downloaded into {DOWNLOADS}, or is damaged there: delete it; mnist5k ships with the repository"
-    with refusing(f"--dataset {dataset}: {hint}"):  # for damaged files, torchvision raises errors of any type
+    with as_bad_input(f"--dataset {dataset}: {hint}"):  # for damaged files, torchvision raises errors of any type
         DOWNLOADS.mkdir(exist_ok=True)
         with FileLock(DOWNLOADS / ".lock"):
             data = TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
@@ -81,6 +81,17 @@ def load_stacked_digits(count: int = 60_000, seed: int = 0) -> tuple[Tensor, Ten
     digits, labels = load_mnist5k()
     drawn = torch.from_numpy(np.random.default_rng(seed).integers(len(digits), size=(count, 3)))
     return digits[:, 0][drawn], labels[drawn]
+
+
+def check_data(data: Any) -> Images:
+    """Return the samples in what `batches` takes, without labels; raises BadInput where they are of another type."""
+    samples = getattr(data, "images", data)
+    if not isinstance(samples, Tensor | StreamedImages):
+        raise BadInput(f"data are a tensor, LabeledImages or StreamedImages, not a {type(samples).__name__}")
+    kind = getattr(samples, "dtype", torch.uint8), len(samples.shape)
+    if kind != (torch.uint8, 4) and (kind[0] != torch.float32 or not samples.isfinite().all()):
+        raise BadInput(f"data are uint8 (N, C, H, W) or float32 (N, ...), all finite, not {kind[0]} {[*samples.shape]}")
+    return samples
 
 
 def to_float(images: Tensor) -> Tensor:

@@ -1,7 +1,11 @@
 """The ways a run ends early, each with one line in place of a traceback."""
 
+import os
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 class BadInput(Exception):
@@ -13,7 +17,7 @@ class Stopped(Exception):
 
 
 @contextmanager
-def refusing(subject: object, kind: type | tuple = Exception) -> Iterator[None]:
+def as_bad_input(subject: object, kind: type | tuple = Exception) -> Iterator[None]:
     """Raise an error of the block, of a type in `kind`, as BadInput that names `subject`, an option or a file."""
     try:
         yield
@@ -22,3 +26,29 @@ def refusing(subject: object, kind: type | tuple = Exception) -> Iterator[None]:
     except kind as error:
         cause = " ".join(str(error).split())[:500] or type(error).__name__  # torch lists all its backends in some
         raise BadInput(f"{subject}: {cause}") from error
+
+
+@contextmanager
+def error_in_a_line() -> Iterator[None]:
+    """End the process with one line on stderr, and status 2 for `BadInput`, 1 for `Stopped` and an OSError."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold what is no text, or no letter of a console
+    try:
+        yield
+    except (BadInput, Stopped, OSError) as error:
+        is_shared = isinstance(error, BadInput)  # by all processes of a machine
+        if not is_shared or int(os.environ.get("LOCAL_RANK", 0)) == 0:
+            print(f"error: {one_line(str(error))}", file=sys.stderr)
+        sys.exit(2 if is_shared else 1)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def one_line(message: str) -> str:
+    """Return the message as one line: names in it may hold line breaks and bytes that are not text."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
+
+
+refusing = as_bad_input

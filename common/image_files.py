@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 from tqdm import tqdm
 
-from common.errors import BadInput, refusing
+from common.errors import BadInput, as_bad_input
 
 IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 MEMORY_LIMIT = 64 * 2**20  # bytes of pixels; a bigger folder is streamed
@@ -105,7 +105,7 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
     mode: `L` for C 1, `RGB` for C 3; None takes that of `modes_of`. Raises BadInput for a file that cannot be read.
     """
     own_mode, _ = modes_of(path)
-    with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
+    with as_bad_input(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
         image = ImageOps.exif_transpose(file)
         if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
             pixels = np.array(image)
@@ -121,7 +121,7 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
 
 def modes_of(path: str | Path) -> tuple[str, str]:
     """Return the mode to use an image in, `L` for greyscale, else `RGB`, and its own; raises BadInput for no image."""
-    with refusing(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
+    with as_bad_input(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
         if file.mode == "F" or (file.mode == "I" and file.format not in ("PNG", "PPM")):  # which have 16 bits at most
             raise ValueError("its pixels are floating-point, 32-bit or signed, of a range that the file does not tell")
         if file.format == "PNG" and "transparency" in file.info and file.tile[0][3] in ("L;2", "L;4", "RGB;16B"):

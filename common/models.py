@@ -11,6 +11,9 @@ from math import prod
 import torch
 from torch import nn
 
+CONV_SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
+NORM = 1.3  # of D's weights; with 1, D tells less
+
 
 def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: bool = False) -> tuple[nn.Module, nn.Module]:
     """Return the fully connected generator and discriminator of the simple GAN, for images of any shape (C, H, W).
@@ -41,23 +44,24 @@ def conv(
     if height != size or size not in CONV_SIZES:
         raise ValueError(f"conv takes {[*CONV_SIZES]} pixels a side, not {height}x{size}; mlp takes any size")
     widths = [width * scale for scale in (1, 2, 4, 8, 8)][: CONV_SIZES[size]]  # channels at S / 2, S / 4, ... pixels
-    last, side = widths[-1] * 3 // 2, size >> len(widths)
+    last, side = widths[-1] * 3 // 2, size >> len(widths)  # channels and pixels a side where G begins: 7 or 8 pixels
 
-    down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]
-    for narrow, wide in pairwise([*widths, last]):
+    down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, width, 3, padding=1), nn.LeakyReLU(0.2)]  # (width, S/2, S/2)
+    for narrow, wide in pairwise([*widths, last]):  # (2 width, S/4, S/4), ..., (last, 4, 4)
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(last * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]
+    down += [nn.Flatten(), nn.Linear(last * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]  # (64), then the logit, (1)
     for layer in down if normalise else ():
         if hasattr(layer, "weight"):
             nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(), unsafe=True)
 
-    up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
+    up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
     nn.init.orthogonal_(up[0].weight, gain=3)
     up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side)), norm(last), nn.ReLU()]
     upsample = nn.Upsample(scale_factor=2, mode="bilinear" if size > 32 else "nearest")
-    for wide, narrow in pairwise([last, *reversed(widths[:-1]), width // 2]):  # 1x1 first: fewer channels to upsample
+    # ..., (width, S/2, S/2), (width/2, S, S); 1x1 first: fewer channels to upsample
+    for wide, narrow in pairwise([last, *reversed(widths[:-1]), width // 2]):
         up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1), norm(narrow), nn.ReLU()]
-    up += [nn.Conv2d(width // 2, channels, 3, padding=1), nn.Tanh()]
+    up += [nn.Conv2d(width // 2, channels, 3, padding=1), nn.Tanh()]  # (C, S, S)
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
@@ -82,6 +86,4 @@ def norm(channels: int) -> nn.Module:
     return nn.GroupNorm(channels // 8, channels)
 
 
-NORM = 1.3  # with 1, D tells less
-CONV_SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # and how often each is halved
 MODELS = {"conv": conv, "wide": partial(conv, width=32), "mlp": mlp}

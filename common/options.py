@@ -1,51 +1,51 @@
 """Options: dataclasses whose annotations hold types and ranges, and the command line that fills them."""
 
 import os
-import signal
-import sys
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
-import torch.distributed as dist
 import tyro
+from torch import nn
+from typeguard import check_type
 
-from common.checkpoint import load_checkpoint
 from common.data import DATASETS
-from common.errors import BadInput, Stopped
+from common.errors import BadInput, as_bad_input, error_in_a_line
+from common.models import MODELS
 
 
 class Range(NamedTuple):
     """The range of a number, both ends included, as in `Annotated[int, Range(1, 100)]`."""
 
-    low: float
-    high: float
+    low: int | float
+    high: int | float
 
 
 Count = Annotated[int, Range(1, 10**9)]
 Pixels = Annotated[int, Range(1, 4096)]
 BatchSize = Annotated[int, Range(1, 2**20)]
 Seed = Annotated[int, Range(0, 2**63 - 1)]
-Rate = Annotated[float, Range(1e-12, 1e6)]
-Weight = Annotated[float, Range(0, 1e9)]
+Rate = Annotated[float, Range(1e-12, 10**6)]
+Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What all options derive from; tyro checks the types of their values, and this the ranges."""
+    """What all options derive from."""
 
     def __post_init__(self):
-        """Raise BadInput, naming the option, for a number that is not in the range of its annotation."""
+        """Raise BadInput, naming the option, for a value of another type, or a number out of its range."""
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
+            with as_bad_input(typed(name, value)):
+                check_type(value, kind)
             ranges = [mark for part in (kind, *get_args(kind)) for mark in get_args(part) if isinstance(mark, Range)]
-            for limits in ranges:
-                for number in value if isinstance(value, tuple) else [value]:
-                    if number is not None and not limits.low <= number <= limits.high:  # nan is in no range
-                        raise BadInput(f"{typed(name, value)}: must be from {limits.low:g} to {limits.high:g}")
+            numbers = value if isinstance(value, tuple) else (value,)
+            for low, high in ranges:
+                if not all(number is None or low <= number <= high for number in numbers):  # nan is in no range
+                    raise BadInput(f"{typed(name, value)}: must be from {low} to {high}")
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,13 @@ class NetworkOptions(Options):
     model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional; the same with twice the channels; fully connected.
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
 
+    def make_networks(self, image_shape: tuple[int, int, int], **settings: bool) -> tuple[nn.Module, nn.Module]:
+        """Return the generator and the discriminator of `--model` for images (C, H, W).
 
-@dataclass(frozen=True)
-class OptimizerOptions(Options):
-    """How to train."""
-
-    lr: Rate = 3e-3  # Adam's learning rate, up to half of the steps; then it falls linearly to zero.
-    lr_d: Rate | None = None  # The same, for D. None: as for G.
-    betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
-    ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
+        settings: what else the function in MODELS takes. Raises BadInput for an image size that it does not take.
+        """
+        with as_bad_input("--image-size", ValueError):
+            return MODELS[self.model](tuple(image_shape), self.z_dim, **settings)
 
 
 @dataclass(frozen=True)
@@ -82,22 +80,26 @@ class RunOptions(Options):
     log_every: Count = 50  # Steps between two points of the curves, which are means over these steps.
     sample_every: Count = 250  # Steps between two sample grids.
     checkpoint_every: Count = 500  # Steps between two checkpoints; the last step always has one.
+    init_from: Path | None = None  # Folder of another run, to start from its weights, averaged if it has an average.
     resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may be raised.
 
-    # No options: what `launch` ends the loops of `main` by, and whether `main` has returned.
-    loops, is_done = None, False
-
     def to_store(self) -> dict[str, Any]:
-        """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the images."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("runs_dir", "resume")}
+        """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the data."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: value for name, value in values.items() if name not in ("runs_dir", "resume")}
         if values.get("dataset", DATASETS[0]) not in DATASETS and Path(values["dataset"]).is_dir():
             values["dataset"] = os.path.abspath(values["dataset"])  # noqa: PTH100 (Path.resolve follows links)
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
 @dataclass(frozen=True)
-class GanOptions(RunOptions, OptimizerOptions, NetworkOptions):  # --help begins with the last base
+class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last base
     """Options of the scripts with one generator and one discriminator of `common/models.py`."""
+
+    lr: Rate = 3e-3  # Adam's learning rate, up to half of the steps; then it falls linearly to zero.
+    lr_d: Rate | None = None  # The same, for D. None: as for G.
+    betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
+    ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
 
 
 @dataclass(frozen=True)
@@ -107,20 +109,21 @@ class SimultaneousOptions(GanOptions):
     steps: Count = 4000  # Steps to train, each one update of both networks.
 
 
-def stored_options(checkpoint: dict, kind: type[RunOptions], *words: str) -> RunOptions:
-    """Return the options in a checkpoint, replaced by those in `words`; raises BadInput for one that `kind` lacks."""
-    stored = checkpoint["options"]
-    for name in stored.keys() - kind.__dataclass_fields__.keys():
-        made = f"made by {checkpoint['script']}.py with {typed(str(name), stored[name])}"
-        raise BadInput(f"--resume: {made}, which this script does not have; resume it with the one that made it")
-    return tyro.cli(kind, args=[*(word for item in stored.items() for word in as_words(*item)), *words])
+def stored_options(checkpoint: dict, kind: type[RunOptions]) -> RunOptions:
+    """Return the options in a checkpoint; raises BadInput for one that `kind` lacks, or that is out of its range."""
+    kinds, values = get_type_hints(kind), dict(checkpoint["options"])
+    for name, value in values.items():
+        if name not in kinds:
+            made = f"made by {checkpoint['script']}.py with {typed(str(name), value)}"
+            raise BadInput(f"--resume: {made}, which this script does not have; resume it with the one that made it")
+        if isinstance(value, str) and Path in (kinds[name], *get_args(kinds[name])):
+            values[name] = Path(value)
+    return kind(**values)
 
 
 def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
     """Raise BadInput unless `options` can continue the checkpoint's run, which `script` made."""
     run = options.resume
-    if not run.is_dir():
-        raise BadInput(f"--resume {run}: name the run's folder, not a file")
     if checkpoint["script"] != script:
         raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
@@ -133,58 +136,18 @@ def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
             raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")
 
 
-def as_words(name: str, value: object) -> list[str]:
-    """Return an option as the words of a command line."""
-    flag = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
-    if isinstance(value, bool):
-        return [flag]
-    return [flag, *map(str, value)] if isinstance(value, list | tuple) else [f"{flag}={value}"]
-
-
 def typed(name: str, value: object) -> str:
     """Return an option as one types it."""
-    return " ".join(as_words(name, value))
+    return f"--{name.replace('_', '-')}={value}"
+
+
+def parse(main: Callable[..., None], kind: type[Options], default: Options | None = None) -> Any:
+    """Return the command line as options of this kind; what it leaves out is as in `default`, or the kind's own."""
+    description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
+    return tyro.cli(kind, description=description, default=default)
 
 
 def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
-    """Parse the command line into options of this kind, with `--resume` those of the run, and call `main` with them.
-
-    What ends it early is one line on stderr, and status 2 for `BadInput`, 1 for `Stopped` and an OSError.
-    """
-    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
-    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
-    description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold what is no text, or no letter of a console
-    try:
-        with ExitStack() as opened:  # holds the loops: one that nothing refers to would end at `break` as at an error
-            opened.callback(flush_stdout)
-            options = tyro.cli(kind, description=description)
-            if run := getattr(options, "resume", None):
-                options = stored_options(load_checkpoint(run), kind, *sys.argv[1:])
-            vars(options)["loops"] = opened
-            main(options)
-            vars(options)["is_done"] = True
-    except (BadInput, Stopped, OSError) as error:
-        is_shared = isinstance(error, BadInput)  # by all processes of a machine
-        if not is_shared or int(os.environ.get("LOCAL_RANK", 0)) == 0:
-            print(f"error: {one_line(str(error))}", file=sys.stderr)
-        sys.exit(2 if is_shared else 1)
-    except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
-    if dist.is_initialized():
-        dist.destroy_process_group()
-
-
-def flush_stdout() -> None:
-    """Write what has been printed; raises Stopped if it cannot be written, which Python then does not try again."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise Stopped(f"stdout: {error}") from error
-
-
-def one_line(message: str) -> str:
-    """Return the message as one line: names in it may hold line breaks and bytes that are not text."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
+    """Call `main` with the options of the command line; an error ends it as in `error_in_a_line`."""
+    with error_in_a_line():
+        main(parse(main, kind))

@@ -15,12 +15,8 @@ class Ranks:
 
     def __init__(self, batch_size: int):
         """Find the other processes if torchrun has started this one; raises BadInput for an uneven split."""
-        if dist.is_torchelastic_launched() and not dist.is_initialized():
-            collective(dist.init_process_group, "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
-            # Else, if one ended now with an error in its options, the others would wait for it to connect.
-            collective(dist.all_reduce, torch.zeros(1))
-        self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
-        self.leads = self.rank == 0  # only rank 0 writes and prints
+        self.rank, self.count = connect()
+        self.is_main = self.rank == 0  # only rank 0 writes and prints
         if batch_size % self.count:
             raise BadInput(f"--batch-size {batch_size}: must be a multiple of the {self.count} processes")
         size = batch_size // self.count
@@ -46,6 +42,11 @@ class Ranks:
         for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(piece.view_as(gradient))
 
+    def check_optimizer(self, name: str, optimizer: Optimizer) -> None:
+        """Raise BadInput unless the first thing that `optimizer` does before a step is to average its gradients."""
+        if [*optimizer._optimizer_step_pre_hooks.values()][:1] != [self.average_gradients]:
+            raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
+
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of the ranks' `values`, which may be overwritten."""
         if self.count > 1:
@@ -58,6 +59,15 @@ class Ranks:
         if self.count > 1:
             collective(dist.all_gather_object, values, value)
         return values
+
+
+def connect() -> tuple[int, int]:
+    """Connect to the other processes if torchrun has started this one; return its rank and their number, or (0, 1)."""
+    if dist.is_torchelastic_launched() and not dist.is_initialized():
+        collective(dist.init_process_group, "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        # Else, if one ended now with an error in its options, the others would wait for it to connect.
+        collective(dist.all_reduce, torch.zeros(1))
+    return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
 
 
 def collective(operation: Callable[..., object], *arguments: object) -> None:

@@ -1,6 +1,5 @@
 """The bookkeeping of a training run: all but what changes the weights, which is in the scripts."""
 
-import io
 import os
 import shlex
 import signal
@@ -8,46 +7,82 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from typing import Any
 
 import torch
+import torch.distributed as dist
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-from common import checkpoint as files
-from common.board import grid, png, tag_of
-from common.data import batches, seed_for, to_uint8
-from common.errors import BadInput, Stopped, refusing
-from common.image_files import StreamedImages
-from common.options import RunOptions, check_resumable
-from common.ranks import Ranks
+from common import checkpoint
+from common.board import grid, order_event_files, png, tag_of
+from common.data import batches, check_data, seed_for, to_uint8
+from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line
+from common.options import RunOptions, check_resumable, parse, stored_options
+from common.ranks import Ranks, connect
+
+
+def launch_run(script: str, main: Callable[[Any, "Run"], None], kind: type[RunOptions]) -> None:
+    """Call `main` with the options of the command line and a run of `script`, a path; an error ends it in a line.
+
+    With `--resume`, options that the command line leaves out are those of the run.
+    """
+    with error_in_a_line(), ExitStack() as opened:
+        options, stored = parse(main, kind), None
+        if options.resume:
+            stored = checkpoint.resume_run(options.resume, opened, is_main=connect()[0] == 0)
+            options = parse(main, kind, stored_options(stored, kind))
+        with Run(script, options, stored) as run:
+            main(options, run)
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 class Run:
-    """One run of a training script: a loop over `steps`, which calls `log`."""
+    """One run of a training script: a context manager, in which a loop over `steps` calls `log`."""
 
-    def __init__(self, script: str, options: RunOptions):
-        """Find the other processes, pick the device and seed torch; raises BadInput for options that cannot work."""
-        if not isinstance(options, RunOptions):
-            raise BadInput(f"{type(options).__name__}: derive the options of a script from RunOptions")
-        self.options, self.path, self.script = options, Path(script), Path(script).stem
+    def __init__(self, script: str, options: RunOptions, stored: dict | None = None):
+        """Find the other processes, pick the device and seed torch; raises BadInput for options that cannot work.
+
+        stored: the checkpoint of the run in the folder `options.resume`, to continue it.
+        """
+        self.options, self.path, self.script, self.stored = options, Path(script), Path(script).stem, stored
+        if stored:
+            check_resumable(self.script, options, stored)
         self.ranks, self.device = Ranks(options.batch_size), pick_device(options.device)
+        self.step = stored["step"] if stored else 0  # the last one that was logged
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
+        self.in_step = self.is_left = False  # whether main is between two steps, and whether it has left the loop
+        self.opened = ExitStack()  # what ends with the run: files, threads, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
         if self.device.type == "cuda":
             torch.set_float32_matmul_precision("high")  # TF32
             torch.cuda.set_device(self.device)
 
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, error: type | None, *_: object) -> None:
+        with self.opened:
+            if self.is_left and error is None:  # by `break`
+                if self.step == 0:
+                    raise Stopped("step 1: left before its run.log, so nothing is saved")
+                self.write(is_stopped=True)
+                self.print_results()
+
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
+        if not self.in_step:  # the generator has the seed of another step, or none
+            raise RuntimeError("run.noise is noise of a step: call it in the loop over run.steps")
         z = torch.randn(self.ranks.count, count, z_dim, generator=self.generator)[self.ranks.rank]
         return z.to(self.device, non_blocking=True)
 
@@ -56,145 +91,134 @@ class Run:
         enabled = self.options.precision == "bf16"  # without a cache: a step changes weights between forward passes
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
-    def steps(self, *data, state: dict, pictures: dict, measures: dict | None = None, columns: int = 8) -> Iterator:
+    def steps(self, *data, state: dict, pictures: dict, columns: int = 8) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
-        data: uint8 (N, C, H, W) on the run's device, or streamed to it. A batch is float (batch_size, C, H, W) in
-        [-1, 1], of several processes each one's rows. LabeledImages give (step, real, labels), labels int64.
-        state: by name, what a checkpoint holds: all that a step changes and that has `state_dict` or `get_state`.
-        pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every --sample-every steps,
-        `columns` to a row. measures: by TensorBoard tag, functions that return a number, called with the pictures.
-        Raises BadInput where the run cannot start and Stopped where it cannot continue. Ctrl-C and SIGTERM end the
-        process, everything saved, with status 128 plus their number; `break` saves the last step that was logged.
+        data: on the run's device, uint8 images (N, C, H, W), which become floats in [-1, 1], or float32 (N, ...), which
+        stay as they are; or StreamedImages. LabeledImages give (step, real, labels), labels int64. With several
+        processes each gets its rows of a batch. state: by name, what a checkpoint holds: all that a step changes and
+        that has `state_dict` or `get_state`. pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that
+        make them every --sample-every steps, `columns` to a row. Raises BadInput where the run cannot start and Stopped
+        where it cannot continue. SIGINT, SIGTERM and SIGHUP end the process, everything saved, with status 128 plus
+        their number; `break` saves the last step that was logged.
         """
-        self.state, self.pictures, self.measures, self.columns = state, pictures, measures or {}, columns
-        loop = self.loop(data)
-        if self.options.loops:
-            self.options.loops.enter_context(closing(loop))
-        return loop
-
-    def loop(self, datasets: tuple[object, ...]) -> Iterator[tuple]:
-        """Do what `steps` says."""
-        with ExitStack() as opened:
-            signals = note_signals(opened)
-            self.check(datasets, sys._getframe(1).f_locals)  # of the main that loops over these steps
-            step = self.logged = self.enter_folder(opened)
-            if step == self.options.steps:  # its files stay as they are
-                return self.print_results(step)
-            streams = []
-            for number, images in enumerate(datasets):
-                where = self.options.batch_size, seed_for(self.options.seed, number), step, self.ranks.rows
-                streams.append(opened.enter_context(closing(batches(images, *where))))  # ends the threads that read
-            self.open_board(step, opened)
-            stopped, left = 0, False
-            while step < self.options.steps and not stopped and not left:
-                step += 1
-                self.seed_step(len(datasets), step)
-                try:
-                    reals = [next(stream) for stream in streams]
-                except BadInput as error:  # an image that is streamed
-                    raise Stopped(f"step {step}: {error}") from error
-                try:
-                    yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
-                except GeneratorExit:
-                    if not self.options.is_done:  # an error in main
-                        raise
-                    step, left = self.logged, True
-                    if step == 0:
-                        raise Stopped("step 1: left before its run.log, so nothing is saved") from None
-                # Several processes must stop at the same step, so they exchange signals when they log.
-                if self.ranks.count == 1 or step % self.options.log_every == 0:
-                    stopped = max(self.ranks.gather(max(signals, default=0)))
-                self.write(step, bool(stopped or left))
-        self.print_results(step)
-        if step < self.options.steps and not left:
+        options, stopped = self.options, 0
+        self.state, self.pictures, self.columns = state, pictures, columns
+        signals = note_signals(self.opened)
+        self.start(data)
+        if self.step < options.steps:  # else the run's files stay as they are
+            self.open_board()
+        streams = []
+        for number, images in enumerate(data):
+            where = options.batch_size, seed_for(options.seed, number), self.step, self.ranks.rows
+            streams.append(self.opened.enter_context(closing(batches(images, *where))))  # ends the threads that read
+        for step in range(self.step + 1, options.steps + 1):
+            self.seed_step(len(data), step)
+            try:
+                reals = [next(stream) for stream in streams]
+            except BadInput as error:  # an image that is streamed
+                raise Stopped(f"step {step}: {error}") from error
+            self.in_step = True
+            try:
+                yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
+            except GeneratorExit:  # `break`, or an error in main
+                self.is_left = True
+                raise
+            finally:
+                self.in_step = False
+            self.step = step
+            # Several processes must stop at the same step, so they exchange signals when they log.
+            if self.ranks.count == 1 or step % options.log_every == 0:
+                stopped = max(self.ranks.gather(max(signals, default=0)))
+            self.write(bool(stopped))
+            if stopped:
+                break
+        self.print_results()
+        if self.step < options.steps:
             sys.exit(128 + stopped)
 
-    def check(self, datasets: tuple[object, ...], variables: dict[str, object]) -> None:
-        """Raise BadInput for what cannot be trained on or saved, with main's `variables`, or not in several ranks."""
-        if self.options.precision not in ("fp32", "bf16"):
-            raise BadInput(f"--precision {self.options.precision}: must be fp32 or bf16")
-        stored = {p for owner in self.state.values() if isinstance(owner, nn.Module) for p in owner.parameters()}
-        for name, value in ((name, leaf) for name, tree in variables.items() for leaf in tree_leaves(tree)):
-            parameters = value.parameters() if isinstance(value, nn.Module) else ()
-            is_average = isinstance(value, AveragedModel)
-            is_left_out = any((p.requires_grad or is_average) and p not in stored for p in parameters)
-            if is_left_out or (isinstance(value, Optimizer | LRScheduler) and value not in self.state.values()):
-                advice = "add it (or, of a network, freeze it by requires_grad_(False))"
-                raise BadInput(f"{name}: is not in the `state` of run.steps, so no checkpoint would hold it; {advice}")
-            if isinstance(value, torch.amp.GradScaler) and self.ranks.count > 1:  # each skips its own steps
-                raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
-        plain = [getattr(data, "images", data) for data in datasets]  # without labels
-        for images in plain:
-            if not isinstance(images, Tensor | StreamedImages):
-                raise BadInput(f"data are a tensor, LabeledImages or StreamedImages, not a {type(images).__name__}")
-            if isinstance(images, Tensor) and (images.dtype != torch.uint8 or images.ndim != 4):
-                raise BadInput(f"data are uint8 images (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
-        shapes = [list(images.shape) for images in plain]
-        classes = [list(data.classes) for data in datasets if hasattr(data, "classes")]
-        facts = {"script": self.script, "options": self.options.to_store(), "data_shapes": shapes, "classes": classes}
-        self.facts = facts | origin(self.path, self.device)
-        for name, owner in self.state.items():
-            with refusing(f"state {name!r}: cannot be in a checkpoint"):
-                if name in {*self.facts, "step", "sums"}:
-                    raise ValueError("the name is taken; choose another")
-                torch.load(io.BytesIO(files.as_bytes(files.state_of(owner))), weights_only=True)
-            hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
-            if isinstance(owner, Optimizer) and self.ranks.count > 1 and hooks[:1] != [self.ranks.average_gradients]:
-                raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
-        if any(other != [facts, self.device.type] for other in self.ranks.gather([facts, self.device.type])):
+    def start(self, datasets: tuple[object, ...]) -> None:
+        """Raise BadInput for data or a state that no run can have; load the state, and make or find the folder."""
+        options, ranks, samples = self.options, self.ranks, [check_data(data) for data in datasets]
+        facts = {"script": self.script, "options": options.to_store()}
+        facts["data_shapes"] = [[*data.shape] for data in samples]
+        facts["data_types"] = [str(getattr(data, "dtype", torch.uint8)) for data in samples]
+        facts["classes"] = [[*data.classes] for data in datasets if hasattr(data, "classes")]
+        if any(other != [facts, self.device.type] for other in ranks.gather([facts, self.device.type])):
             raise BadInput("the processes have different options or images; start all with the same command")
-
-    def enter_folder(self, opened: ExitStack) -> int:
-        """Lock the run's folder until `opened` ends, and return its step, the state loaded; 0 if the folder is new."""
-        options, folder = self.options, None
-        if self.ranks.leads and "GRADIENT_AUDIT" in os.environ:  # it ends the script after a few steps: nothing to keep
-            folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-        elif self.ranks.leads:
-            folder = options.resume or files.make_run_folder(options.runs_dir / self.script, options.name)
-            files.lock(folder, opened)
-        self.folder = self.ranks.gather(folder)[0]
-        if not (run := options.resume):
-            return 0
-        checkpoint = files.load_checkpoint(run)  # again, now that no other process can continue the run
-        check_resumable(self.script, options, checkpoint)
-        for name in ("data_shapes", "classes"):
-            if checkpoint.get(name) != self.facts[name]:
-                message = f"the {name} are {self.facts[name]}, but were {checkpoint.get(name)}; use the same images"
-                raise BadInput(f"--resume {run}: {message}")
-        with refusing(f"{run}: does not hold the sums of the curves"):
-            self.sums = {str(n): (float(total), max(1, int(count))) for n, (total, count) in checkpoint["sums"].items()}
+        self.header = facts | origin(self.path, self.device)
         for name, owner in self.state.items():
-            with refusing(f"{run}: does not hold this {name}; networks or options may have changed since"):
-                files.load_state(owner, checkpoint[name])
-        before = checkpoint["options"]["steps"]
-        if self.ranks.leads and before < options.steps:
-            print("With more --steps, a learning rate that falls towards the last step rises again.")
-            for name, owner in self.state.items():
-                if isinstance(owner, LRScheduler) and str(before) in map(str, owner.state_dict().values()):
-                    print(f"{name}: its length is still {before}; make the rate a function of the step (docs/copy.md)")
-        return checkpoint["step"]
+            checkpoint.check_state(name, owner, {*self.header, "step", "sums"})
+            if isinstance(owner, Optimizer) and ranks.count > 1:
+                ranks.check_optimizer(name, owner)
+        scalers = (owner for owner in self.state.values() if isinstance(owner, torch.amp.GradScaler))
+        self.is_scaled = any(scaler.is_enabled() for scaler in scalers)
+        if self.is_scaled and ranks.count > 1:  # each skips its own steps
+            raise BadInput("GradScaler: loss scales of several processes differ; --precision bf16 needs none")
+        if self.stored:
+            self.load_state(self.stored)
+        elif options.init_from:
+            checkpoint.load_initial_weights(self.state, options.init_from)
+        self.opened.callback(register_optimizer_step_pre_hook(self.require_state).remove)
+        folder = options.resume
+        if ranks.is_main and os.environ.get("GRADIENT_AUDIT") == str(os.getpid()):  # it ends the run after a few steps
+            print("This run keeps nothing: gradient_audit has started it.")
+            folder = Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
+        elif ranks.is_main and not folder:
+            folder = checkpoint.make_run_folder(options.runs_dir / self.script, options.name, self.opened)
+        self.folder = ranks.gather(folder)[0]
 
-    def open_board(self, step: int, opened: ExitStack) -> None:
+    def load_state(self, stored: dict) -> None:
+        """Load the state and the sums of the curves from a checkpoint; raises BadInput if they do not fit."""
+        run = self.options.resume
+        stored = {"data_types": ["torch.uint8"] * len(self.header["data_types"])} | stored  # older ones have no other
+        for name in ("data_shapes", "data_types", "classes"):
+            if stored.get(name) != self.header[name]:
+                message = f"the {name} are {self.header[name]}, but were {stored.get(name)}; use the same data"
+                raise BadInput(f"--resume {run}: {message}")
+        with as_bad_input(f"{run}: does not hold the sums of the curves"):
+            self.sums = {str(n): (float(total), max(1, int(count))) for n, (total, count) in stored["sums"].items()}
+        for name, owner in self.state.items():
+            with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
+                checkpoint.load_state(owner, stored[name])
+        if self.ranks.is_main and stored["options"]["steps"] < self.options.steps:
+            print("With more --steps, a learning rate that falls towards the last step rises again.")
+
+    def require_state(self, optimizer: Optimizer, *_: object) -> None:
+        """Raise BadInput if an optimizer that steps in the loop, or a weight that it holds, is in no checkpoint."""
+        owners = self.state.values()
+        stored = {p for owner in owners if isinstance(owner, nn.Module) for p in owner.parameters()}
+        lost = [f"weight {[*p.shape]}" for group in optimizer.param_groups for p in group["params"] if p not in stored]
+        held = (getattr(owner, "param_groups", None) for owner in owners)  # a wrapper has those of its optimizer
+        if not any(groups is optimizer.param_groups for groups in held):
+            lost = [type(optimizer).__name__]
+        if self.in_step and lost:
+            message = f"trains a {lost[0]} that is not in the `state` of run.steps, so no checkpoint would hold it"
+            raise BadInput(f"step {self.step + 1}: {message}; add it, or the network that it belongs to")
+
+    def open_board(self) -> None:
         """Open TensorBoard and the progress bar, and write what a run shows before its next step."""
-        progress = {"initial": step, "total": self.options.steps, "unit": "step", "dynamic_ncols": True}
-        self.bar = opened.enter_context(tqdm(desc=self.script, **progress, disable=not self.ranks.leads))
-        if self.ranks.leads:
-            # TensorBoard ignores what files of earlier seconds, by their names, hold of steps after the checkpoint.
-            while [*self.folder.glob(f"events.*.{int(time.time())}.*")]:
-                time.sleep(0.1)
-            self.board = opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
-            facts = self.facts["options"] | self.facts
-            rows = [f"| {name} | {fact} |" for name, fact in facts.items() if name != "options"]
-            text = "\n".join(["| | |", "| --- | --- |", *rows])
-            self.board.add_text("run", text.encode(errors="replace").decode(), step)  # a path may hold what is no text
+        step, is_terminal = self.step, sys.stderr.isatty()
+        layout = None if is_terminal else "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"
+        shown = {"desc": self.script, "unit": "step", "mininterval": 0.1 if is_terminal else 10, "bar_format": layout}
+        bar = tqdm(initial=step, total=self.options.steps, dynamic_ncols=True, disable=not self.ranks.is_main, **shown)
+        self.bar = self.opened.enter_context(bar)
+        self.point = step, time.perf_counter()  # the last one of the curves
+        if self.ranks.is_main:
+            order_event_files(self.folder)
+            self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
+            facts = {name: fact for name, fact in (self.header["options"] | self.header).items() if name != "options"}
+            # The tab HPARAMS has a column for each. Paths may hold what is no text.
+            numbers = {name: fact for name, fact in facts.items() if isinstance(fact, bool | int | float)}
+            words = {name: str(fact).encode(errors="replace").decode() for name, fact in facts.items()}
+            self.board.file_writer.add_summary(hparams_pb(words | numbers))
         if step:
-            self.save(step)  # with the new --steps, so that they are kept even if this process is killed
-        elif self.ranks.leads:
+            self.save()  # with the new --steps, so that they are kept even if this process is killed
+        elif self.ranks.is_main:
             for name, picture in self.pictures.items():
                 if isinstance(picture, Tensor):
                     self.board.add_image(name, grid(to_uint8(picture), self.columns), 0)
-            self.draw(0)
+            self.draw()
 
     def seed_step(self, datasets: int, step: int) -> None:
         """Make all random numbers of a step a function of (seed, step), and those that it draws itself of the rank."""
@@ -206,80 +230,91 @@ class Run:
 
     def log(self, step: int, results: dict[str, Tensor | float]) -> None:
         """Add the results of a step: numbers, or tensors of one element, whose means since the last point are shown."""
-        self.logged = step
+        self.step = step
         for name, value in results.items():
             if isinstance(value, Tensor):
                 value = value.detach().reshape(()).float()
             total, count = self.sums.get(name, (0.0, 0))
             self.sums[name] = total + value, count + 1
 
-    def write(self, step: int, interrupted: bool) -> None:
-        """Log, draw and save what is due after `step`; only for the curves and the checkpoint, the host waits."""
-        self.bar.update()
-        options, last = self.options, step == self.options.steps
+    def write(self, is_stopped: bool) -> None:
+        """Log, draw and save what is due after a step; only for the curves and the checkpoint, the host waits."""
+        options, step, is_last = self.options, self.step, self.step == self.options.steps
+        self.bar.update(step - self.bar.n)
         is_regular = step == 1 or step % options.log_every == 0
-        if is_regular or last:
-            means = {name: total / count for name, (total, count) in self.totals(step).items()}
-            losses = " ".join(f"{name} {mean:.3f}" for name, mean in means.items() if name.endswith("loss"))
-            self.bar.set_postfix_str(losses, refresh=False)
-            for name, mean in means.items() if self.ranks.leads else ():
-                self.board.add_scalar(tag_of(name), mean, step)
+        if is_regular or is_last:
+            self.add_points()
         if is_regular:  # not after the last step: a resumed run that gets more has the points of one that had them
             self.sums = {}
-        if self.ranks.leads and (last or interrupted or step % options.sample_every == 0):
-            self.draw(step)
-        if last or interrupted or step % options.checkpoint_every == 0:
-            self.save(step)
+        if self.ranks.is_main and (is_last or is_stopped or step % options.sample_every == 0):
+            self.draw()
+        if is_last or is_stopped or step % options.checkpoint_every == 0:
+            self.save()
 
-    def totals(self, step: int) -> dict[str, tuple[float, int]]:
-        """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number."""
+    def add_points(self) -> None:
+        """Add a point to each curve: the mean of a result since its last point, the learning rates, the speed."""
+        values = {name: total / count for name, (total, count) in self.totals().items()}
+        losses = " ".join(f"{name} {value:.3f}" for name, value in values.items() if name.endswith("loss"))
+        self.bar.set_postfix_str(losses, refresh=False)
+        for name, owner in self.state.items():
+            if isinstance(owner, Optimizer):
+                values[f"optimizer/learning_rate/{name}"] = owner.param_groups[0]["lr"]
+        (step, start), self.point = self.point, (self.step, time.perf_counter())
+        values["speed/steps_per_second"] = (self.step - step) / (self.point[1] - start)
+        for name, value in values.items() if self.ranks.is_main else ():
+            self.board.add_scalar(tag_of(name), value, self.step)
+
+    def totals(self) -> dict[str, tuple[float, int]]:
+        """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number.
+
+        With a GradScaler one may be infinite: it lets gradients overflow, and skips those steps.
+        """
         tensors = [torch.as_tensor(total, device=self.device) for total, _ in self.sums.values()]
         numbers = self.ranks.mean(torch.stack(tensors)).tolist() if tensors else []  # all at once
         totals = {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
-        require_finite(step, totals)
+        if not self.is_scaled:
+            require_finite(self.step, totals)
         return totals
 
-    def draw(self, step: int) -> None:
-        """Draw, show and save the pictures and measurements after `step`, in evaluation mode."""
+    def draw(self) -> None:
+        """Draw, show and save the pictures, in evaluation mode."""
         networks = nn.ModuleList(owner for owner in self.state.values() if isinstance(owner, nn.Module))
         training = [module for module in networks.modules() if module.training]
         networks.eval()
         with torch.no_grad():
             drawn = {name: to_uint8(make()) for name, make in self.pictures.items() if callable(make)}
-            measured = {name: float(measure()) for name, measure in self.measures.items()}
         for module in training:
             module.training = True
         for name, images in drawn.items():
             # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
-            self.board.add_image(f"images/{name}", grid(images, self.columns), step)
-        for name, number in measured.items():
-            self.board.add_scalar(name, number, step)
+            self.board.add_image(f"images/{name}", grid(images, self.columns), self.step)
         if drawn:
             (self.folder / "samples").mkdir(exist_ok=True)
             picture = png(*(grid(images, self.columns) for images in drawn.values()))
-            files.write_whole(self.folder / "samples" / f"step-{step:06d}.png", picture)
+            checkpoint.write_whole(self.folder / "samples" / f"step-{self.step:06d}.png", picture)
 
-    def save(self, step: int) -> None:
+    def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
-        sums, states = self.totals(step), {name: files.state_of(owner) for name, owner in self.state.items()}
-        require_finite(step, states)
-        if self.ranks.leads:
+        entries = {name: checkpoint.state_of(owner) for name, owner in self.state.items()}
+        content = self.header | {"step": self.step, "sums": self.totals()} | entries
+        require_finite(self.step, entries)
+        if self.ranks.is_main:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
-            checkpoint = self.facts | {"step": step, "sums": sums} | states
-            files.write_whole(self.folder / "checkpoint.pt", files.as_bytes(checkpoint))
+            checkpoint.write_whole(self.folder / "checkpoint.pt", checkpoint.as_bytes(content))
 
-    def print_results(self, step: int) -> None:
+    def print_results(self) -> None:
         """Print where the results are, how to look at them and, if there are steps left, how to continue."""
-        if not self.ranks.leads:
+        if not self.ranks.is_main:
             return
         paths = self.path, self.folder, self.folder.parent
-        script, folder, parent = (shlex.quote(str(files.short_path(path))) for path in paths)
-        print(f"Done: {step} steps." if step == self.options.steps else f"Interrupted after step {step}.")
-        if step < self.options.steps:
-            torchrun = f"torchrun --standalone --nproc-per-node={self.ranks.count}"
-            print(f"Continue:    {'python' if self.ranks.count == 1 else torchrun} {script} --resume {folder}")
+        script, folder, parent = (shlex.quote(str(checkpoint.short_path(path))) for path in paths)
+        python = "python" if self.ranks.count == 1 else f"torchrun --standalone --nproc-per-node={self.ranks.count}"
+        if self.step == self.options.steps:
+            print(f"Done: {self.step} steps.")
+        else:
+            print(f"Interrupted after step {self.step}.\nContinue:    {python} {script} --resume {folder}")
         if any(map(callable, self.pictures.values())):
-            print(f"Samples:     {files.short_path(self.folder)}/samples/step-{step:06d}.png")
+            print(f"Samples:     {folder}/samples/step-{self.step:06d}.png")
         print(f"TensorBoard: tensorboard --logdir {parent}")
 
 
@@ -296,34 +331,41 @@ def pick_device(name: str | None) -> torch.device:
     name = name or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
-    with refusing(f"--device {name}: cannot be used on this machine; --device cpu can"):
+    with as_bad_input(f"--device {name}: cannot be used on this machine; --device cpu can"):
         probe = torch.zeros(1, device=name)
         probe.cpu()  # raises for `meta`, which holds no numbers
         return probe.device
 
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:
-    """Return where a run comes from: its command line, with no path of this machine but those typed, and the code."""
-    path, root, commit = script.resolve(), Path(__file__).resolve().parents[1], "none"
-    git = ["git", "-C", str(path.parent), "describe", "--always", "--dirty", "--abbrev=12"]
-    with suppress(OSError):  # no git
-        commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or commit
-    shown = path.relative_to(root) if path.is_relative_to(root) else path.name
-    command = shlex.join(["python", str(shown), *sys.argv[1:]])
+    """Return where a run comes from: its command line, the commit of its code, versions and the device."""
+    commit, git = "none", ["git", "-C", str(script.resolve().parent)]
+    with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
+        describe = [*git, "describe", "--always", "--dirty", "--abbrev=12"]
+        commit = subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
+        listed = subprocess.run([*git, "ls-files", script.name], capture_output=True, check=True).stdout
+        commit += "" if listed else f", without {script.name}"
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
+    command = shlex.join(["python", *sys.argv])
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
 
 
 def note_signals(opened: ExitStack) -> list[int]:
-    """Return a list that gets the first SIGINT or SIGTERM until `opened` ends; a second one acts as usual."""
-    received, before = [], {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Return a list that gets the first SIGINT, SIGTERM or SIGHUP until `opened` ends; a second one acts as usual."""
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    terminals, received = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()], []
 
     def note(number: int, _frame: object) -> None:
         received.append(number)
         signal.signal(number, before[number])
+        if number not in (signal.SIGINT, signal.SIGTERM):  # the terminal is closed
+            for terminal in terminals:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), terminal)
 
     with suppress(ValueError):  # raised outside the main thread, which alone receives signals
         for number, handler in before.items():
-            signal.signal(number, note)
-            opened.callback(signal.signal, number, handler)
+            if number in numbers[:2] or handler != signal.SIG_IGN:  # nohup ignores SIGHUP
+                signal.signal(number, note)
+                opened.callback(signal.signal, number, handler)
     return received

@@ -34,11 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 from common.cyclegan_data import crop_and_flip, load_domains
 from common.cyclegan_models import ImagePool, cyclegan_networks
 from common.data import batches, to_float
-from common.errors import refusing
+from common.errors import as_bad_input
 from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.optimizers import fused_adam, linear_decay
-from common.options import BatchSize, Count, Decay, Options, Pixels, Range, Rate, RunOptions, Weight, launch
-from common.run import Run
+from common.options import BatchSize, Count, Decay, Options, Pixels, Range, Rate, RunOptions, Weight
+from common.run import Run, launch_run
 
 
 def train_step(
@@ -114,6 +114,11 @@ class CycleOptions(Options):
     identity_weight: Weight = 0.0  # Weight of the identity loss; 0 skips its passes. 5 as published.
     ema: Decay = 0.0  # Decay per step of the EMA of the generators, which translates; 0: no average.
 
+    def make_networks(self, image_shape: tuple[int, int, int]) -> tuple[torch.nn.Module, ...]:
+        """Return the networks of `cyclegan_networks`; raises BadInput for options that do not fit the images."""
+        with as_bad_input("--image-size or --halvings", ValueError):
+            return cyclegan_networks(image_shape, self.width, self.blocks, self.halvings)
+
 
 @dataclass(frozen=True)
 class CycleGANOptions(RunOptions, CycleOptions):
@@ -123,14 +128,12 @@ class CycleGANOptions(RunOptions, CycleOptions):
     steps: Count = 520  # Steps to train, each one update of all four networks.
 
 
-def main(options: CycleGANOptions) -> None:
+def main(options: CycleGANOptions, run: Run) -> None:
     """Train all four networks."""
-    run = Run(__file__, options)
     decay_from = options.steps // 2 if options.decay_from is None else options.decay_from
     rate = linear_decay(options.steps, decay_from)
     domains = load_domains(options.dataset, options.image_size).to(run.device)
-    with refusing("--image-size or --halvings", ValueError):
-        networks = cyclegan_networks(domains.test_a.shape[1:], options.width, options.blocks, options.halvings)
+    networks = options.make_networks(domains.test_a.shape[1:])
     a_to_b, b_to_a, discriminator_a, discriminator_b = (network.to(run.device) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
@@ -149,11 +152,6 @@ def main(options: CycleGANOptions) -> None:
         "b_to_a_to_b": lambda: torch.cat([b, average_ba(b), average_ab(average_ba(b))]),
         "identity_of_b_and_of_a": lambda: torch.cat([average_ab(b), average_ba(a)]),
     }
-    measures = {}
-    if domains.truth is not None:
-        test, truth = to_float(domains.test_a), to_float(domains.truth)
-        measures["translation/error"] = lambda: translation_error(average_ab, test, truth)
-        measures["translation/error_of_identity"] = lambda: translation_error(torch.nn.Identity(), test, truth)
     state = {
         "a_to_b": a_to_b,
         "b_to_a": b_to_a,
@@ -168,29 +166,31 @@ def main(options: CycleGANOptions) -> None:
     }
     players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, pool_a, pool_b
     weights = options.cycle_weight, options.identity_weight
-    for step, *reals in run.steps(domains.a, domains.b, state=state, pictures=pictures, measures=measures):
+    for step, *reals in run.steps(domains.a, domains.b, state=state, pictures=pictures):
         draws = torch.rand(options.batch_size, 2, 3, generator=run.generator).to(run.device, non_blocking=True)
         draws = run.ranks.local_rows(draws).unbind(1)
         if domains.augmented:
             reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]
-        lr = options.lr * rate(step - 1)
-        for group in optimizer_g.param_groups + optimizer_d.param_groups:
-            group["lr"] = lr
+        for optimizer in (optimizer_g, optimizer_d):
+            optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         with run.precision():
             results = train_step(*players, *reals, *weights)
-        run.log(step, results | {"optimizer/learning_rate": lr})
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
+        if domains.truth is not None and (step % options.sample_every == 0 or step == options.steps):
+            results["translation/error"] = translation_error(average_ab, domains.test_a, domains.truth)
+        run.log(step, results)
 
 
+@torch.no_grad()
 def translation_error(translate, images, truth):
-    """Return the mean absolute error of `translate(images)`, in brightness from 0 to 1, as a 0-d tensor.
+    """Return the mean absolute error of `translate`, in brightness from 0 to 1, as a 0-d tensor.
 
-    images, truth: (N, C, H, W) in [-1, 1].
+    images, truth: uint8 (N, C, H, W).
     """
-    translated = torch.cat([translate(part) for part in images.split(100)])
-    return (translated - truth).abs().mean() / 2
+    translated = torch.cat([translate(to_float(part)) for part in images.split(100)])
+    return (translated - to_float(truth)).abs().mean() / 2
 
 
 if __name__ == "__main__":
-    launch(main, CycleGANOptions)
+    launch_run(__file__, main, CycleGANOptions)

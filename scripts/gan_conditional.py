@@ -24,11 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 
 from common.conditional import conditional, load_labeled_images
 from common.data import batches
-from common.errors import refusing
 from common.losses import discriminator_loss, generator_loss
 from common.optimizers import fused_adam, linear_decay
-from common.options import GanOptions, launch
-from common.run import Run
+from common.options import GanOptions
+from common.run import Run, launch_run
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels, z):
@@ -62,16 +61,13 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels,
     }
 
 
-def main(options: GanOptions) -> None:
+def main(options: GanOptions, run: Run) -> None:
     """Train both networks in this update order."""
-    run = Run(__file__, options)
     data = load_labeled_images(options.dataset, options.image_size).to(run.device)
-    with refusing("--image-size", ValueError):
-        networks = conditional(options.model, tuple(data.images.shape[1:]), options.z_dim, len(data.classes))
+    networks = conditional(options.model, tuple(data.images.shape[1:]), options.z_dim, len(data.classes))
     generator, discriminator = (network.to(run.device) for network in networks)
-    lr_d = options.lr_d or options.lr
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
-    optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     rate = linear_decay(options.steps, options.steps // 2)
@@ -85,14 +81,14 @@ def main(options: GanOptions) -> None:
     state = {"generator": generator, "discriminator": discriminator, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real, labels in run.steps(data, state=state, pictures=pictures, columns=len(data.classes)):
-        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
-            optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
+        for optimizer in (optimizer_g, optimizer_d):
+            optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
+        z = run.noise(len(real), options.z_dim)
         with run.precision():
-            z = run.noise(len(real), options.z_dim)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels, z)
         run.log(step, results)
         average.update_parameters(generator)
 
 
 if __name__ == "__main__":
-    launch(main, GanOptions)
+    launch_run(__file__, main, GanOptions)

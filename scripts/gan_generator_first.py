@@ -20,12 +20,10 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.data import batches, load_images
-from common.errors import refusing
 from common.losses import discriminator_loss, generator_loss
-from common.models import MODELS
 from common.optimizers import fused_adam, linear_decay
-from common.options import SimultaneousOptions, launch
-from common.run import Run
+from common.options import SimultaneousOptions
+from common.run import Run, launch_run
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -58,16 +56,13 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     }
 
 
-def main(options: SimultaneousOptions) -> None:
+def main(options: SimultaneousOptions, run: Run) -> None:
     """Train both networks in this update order."""
-    run = Run(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
-    with refusing("--image-size", ValueError):
-        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim)
+    networks = options.make_networks(images.shape[1:])
     generator, discriminator = (network.to(run.device) for network in networks)
-    lr_d = options.lr_d or options.lr
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
-    optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     rate = linear_decay(options.steps, options.steps // 2)
@@ -78,8 +73,8 @@ def main(options: SimultaneousOptions) -> None:
     state = {"generator": generator, "discriminator": discriminator, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real in run.steps(images, state=state, pictures=pictures):
-        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
-            optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
+        for optimizer in (optimizer_g, optimizer_d):
+            optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         z = run.noise(len(real), options.z_dim)
         with run.precision():
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z)
@@ -88,4 +83,4 @@ def main(options: SimultaneousOptions) -> None:
 
 
 if __name__ == "__main__":
-    launch(main, SimultaneousOptions)
+    launch_run(__file__, main, SimultaneousOptions)

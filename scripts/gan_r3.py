@@ -26,13 +26,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.data import batches, load_images
-from common.errors import refusing
-from common.models import MODELS
 from common.optimizers import fused_adam, linear_decay
-from common.options import Count, GanOptions, Weight, launch
+from common.options import Count, GanOptions, Weight
 from common.penalties import at_least_float32, relativistic_loss, zero_centred_penalty
 from common.per_sample import require_per_sample
-from common.run import Run
+from common.run import Run, launch_run
 
 
 @dataclass(frozen=True)
@@ -78,16 +76,13 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, pena
     return {name: value.detach() for name, value in results.items()}
 
 
-def main(options: Options) -> None:
+def main(options: Options, run: Run) -> None:
     """Train both networks in this update order."""
-    run = Run(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
-    with refusing("--image-size", ValueError):
-        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim, normalise=False)
+    networks = options.make_networks(images.shape[1:], normalise=False)
     generator, discriminator = (network.to(run.device) for network in networks)
-    lr_d = options.lr_d or options.lr
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
-    optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     rate = linear_decay(options.steps, options.steps // 2)
@@ -98,15 +93,15 @@ def main(options: Options) -> None:
     state = {"generator": generator, "discriminator": discriminator, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real in run.steps(images, state=state, pictures=pictures):
-        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
-            optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
+        for optimizer in (optimizer_g, optimizer_d):
+            optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         weight = 0.0 if step % options.penalty_every else options.penalty_every * options.penalty_weight
+        z = run.noise(len(real), options.z_dim)
         with run.precision():
-            z = run.noise(len(real), options.z_dim)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, weight)
         run.log(step, results)
         average.update_parameters(generator)
 
 
 if __name__ == "__main__":
-    launch(main, Options)
+    launch_run(__file__, main, Options)

@@ -26,14 +26,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
 from common.data import batches, load_images
-from common.errors import refusing
 from common.losses import at_least_float32
-from common.models import MODELS
 from common.optimizers import fused_adam, linear_decay
-from common.options import BatchSize, Count, GanOptions, Weight, launch
+from common.options import BatchSize, Count, GanOptions, Weight
 from common.penalties import interpolation_penalty
 from common.per_sample import require_per_sample
-from common.run import Run
+from common.run import Run, launch_run
 
 # Curves of their own: this loss is a difference of scores, many times larger than the other scripts'.
 LOSSES = {"d_loss": "wasserstein/critic_loss", "g_loss": "wasserstein/generator_loss"}
@@ -84,16 +82,13 @@ def train_step(
     return {name: value.detach() for name, value in results.items()}
 
 
-def main(options: Options) -> None:
+def main(options: Options, run: Run) -> None:
     """Train both networks in this update order."""
-    run = Run(__file__, options)
     images = load_images(options.dataset, options.image_size).to(run.device)
-    with refusing("--image-size", ValueError):
-        networks = MODELS[options.model](tuple(images.shape[1:]), options.z_dim, normalise=False)
+    networks = options.make_networks(images.shape[1:], normalise=False)
     generator, discriminator = (network.to(run.device) for network in networks)
-    lr_d = options.lr_d or options.lr
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
-    optimizer_d = fused_adam(discriminator.parameters(), lr_d, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     rate = linear_decay(options.steps, options.steps // 2)
@@ -104,8 +99,8 @@ def main(options: Options) -> None:
     state = {"generator": generator, "discriminator": discriminator, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real in run.steps(images, state=state, pictures=pictures):
-        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
-            optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
+        for optimizer in (optimizer_g, optimizer_d):
+            optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         train_generator = step % options.critic_steps == 0
         mix = run.ranks.local_rows(torch.rand(options.batch_size, generator=run.generator))
         inputs = real, run.noise(len(real), options.z_dim), train_generator, options.penalty_weight, mix
@@ -116,4 +111,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    launch(main, Options)
+    launch_run(__file__, main, Options)

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 import torch
-from helpers import call
+from helpers import call, train
 from hypothesis import HealthCheck, settings
 from torch._functorch import config as functorch_config
 from torch.optim.swa_utils import AveragedModel
@@ -43,7 +43,7 @@ def few_objects():
 def finished(tmp_path_factory):
     """The folder of a run of three steps, which no test may change."""
     runs = tmp_path_factory.mktemp("finished")
-    gan_detach.main(GanOptions(model="mlp", image_size=8, batch_size=4, steps=3, device="cpu", runs_dir=runs))
+    train(gan_detach, GanOptions(model="mlp", image_size=8, batch_size=4, steps=3, device="cpu", runs_dir=runs))
     (run,) = runs.glob("gan_detach/*")
     return run
 
@@ -52,7 +52,7 @@ def finished(tmp_path_factory):
 def finished_cyclegan(tmp_path_factory):
     """The folder of a run of CycleGAN of one step, which no test may change."""
     runs = tmp_path_factory.mktemp("finished")
-    cyclegan.main(cyclegan.CycleGANOptions(width=2, blocks=1, halvings=1, steps=1, device="cpu", runs_dir=runs))
+    train(cyclegan, cyclegan.CycleGANOptions(width=2, blocks=1, halvings=1, steps=1, device="cpu", runs_dir=runs))
     (run,) = runs.glob("cyclegan/*")
     return run
 

@@ -2,13 +2,16 @@
 
 import importlib
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest import mock
 
 import torch
 from PIL import Image
 
-from common.options import launch
+from common.checkpoint import resume_run
+from common.options import RunOptions, launch
+from common.run import Run, launch_run
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
@@ -38,8 +41,33 @@ def call(script, *arguments):
     script: a name, or a module.
     """
     module = module_of(script) if isinstance(script, str) else script
+    kinds = module.main.__annotations__
     with mock.patch.object(sys, "argv", [module.__name__.split(".")[-1], *map(str, arguments)]):
-        launch(module.main, module.main.__annotations__["options"])
+        if "run" in kinds:
+            launch_run(module.__file__, module.main, kinds["options"])
+        else:
+            launch(module.main, kinds["options"])
+
+
+def train(module, options):
+    """Train in this process by the main of a script, a module."""
+    with Run(module.__file__, options) as run:
+        module.main(options, run)
+
+
+@contextmanager
+def open_run(folder, resume=None, **options):
+    """Yield a run that needs nothing but `RunOptions`, in `folder` or continued."""
+    options = {"batch_size": 4, "steps": 3, "device": "cpu", "runs_dir": folder, "resume": resume} | options
+    with ExitStack() as opened:
+        stored = resume_run(resume, opened, is_main=True) if resume else None
+        yield opened.enter_context(Run("script.py", RunOptions(**options), stored))
+
+
+def steps_of(folder, *data, state=None, pictures=None, **options):
+    """Yield the steps of such a run."""
+    with open_run(folder, **options) as run:
+        yield from run.steps(*data, state=state or {}, pictures=pictures or {})
 
 
 def make_images(folder, count, size=8):

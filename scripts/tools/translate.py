@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 
 from common.checkpoint import load_checkpoint, short_path, write_whole
 from common.data import to_float, to_uint8
-from common.errors import BadInput, Stopped
+from common.errors import BadInput, Stopped, one_line
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
 from common.options import Options as BaseOptions
-from common.options import launch, one_line
+from common.options import launch
 from common.run import pick_device
 from scripts.tools.finished_run import is_cyclegan, load_translator
 

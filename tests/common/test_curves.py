@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from helpers import ROOT
+from helpers import ROOT, open_run
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from common.errors import Stopped
-from common.options import RunOptions
-from common.run import Run
 from scripts import gan_detach
 
 ARGUMENTS = "--model mlp --image-size 8 --batch-size 4 --steps 2 --log-every 1 --device cpu"
@@ -62,10 +61,9 @@ IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
 
 def logged(folder, steps, results):
     """Train nothing for some steps with `results(step)`; return the run's points and its checkpoint."""
-    options = RunOptions(batch_size=2, steps=steps, log_every=4, device="cpu", runs_dir=folder)
-    run = Run("script.py", options)
-    for step, _ in run.steps(IMAGES, state={}, pictures={}):
-        run.log(step, results(step))
+    with open_run(folder, steps=steps, log_every=4) as run:
+        for step, _ in run.steps(IMAGES, state={}, pictures={}):
+            run.log(step, results(step))
     events = EventAccumulator(str(run.folder)).Reload()
     points = {tag: [(p.step, p.value) for p in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
     return points, torch.load(run.folder / "checkpoint.pt", weights_only=True)
@@ -89,11 +87,14 @@ def test_a_number_that_is_not_finite_stops_the_run_whichever_step_had_it(bad, tm
         logged(tmp_path, 9, lambda step: {"a": torch.tensor(float("inf") if step == bad else 1.0)})
 
 
-def test_where_a_run_comes_from_is_a_table_without_a_path_of_this_machine(finished):
-    (event,) = EventAccumulator(str(finished)).Reload().Tensors("run/text_summary")
-    (text,) = event.tensor_proto.string_val
-    table = dict(line.strip("| ").split(" | ", 1) for line in text.decode().splitlines()[2:])
-    assert (table["batch_size"], table["model"], table["device"]) == ("4", "mlp", "cpu")
-    assert table["versions"].startswith("torch ")
-    assert {"command", "commit"} < table.keys()
-    assert str(ROOT / "scripts") not in text.decode()
+def test_options_and_where_a_run_comes_from_are_in_the_tab_hparams_without_a_path_of_this_machine(finished):
+    (content,) = EventAccumulator(str(finished)).Reload().PluginTagToContent("hparams").values()
+    facts = HParamsPluginData.FromString(content).session_start_info.hparams
+    assert (facts["batch_size"].number_value, facts["model"].string_value, facts["device"].string_value) == (
+        4,
+        "mlp",
+        "cpu",
+    )
+    assert facts["versions"].string_value.startswith("torch ")
+    assert {"command", "commit", "init_from"} < facts.keys()
+    assert str(ROOT / "scripts") not in str(facts)

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from helpers import ROOT
+from helpers import ROOT, open_run
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -15,8 +15,6 @@ from common import image_files
 from common.cyclegan_data import crop_and_flip, load_domains, outlines
 from common.data import load_images, load_mnist5k
 from common.errors import BadInput
-from common.options import RunOptions
-from common.run import Run
 
 
 def make_folder(folder, **parts):
@@ -67,9 +65,9 @@ def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     make_folder(tmp_path, input=(9, "L"), target=(9, "L"))
     (code,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
-    run = Run("script.py", RunOptions(batch_size=4, steps=5, device="cpu", runs_dir=tmp_path / "runs"))
-    names = {"torch": torch, "load_images": load_images, "run": run, "state": {}, "pictures": {}, "seen": []}
-    exec(code + "    seen.append((source, target))", names)
+    with open_run(tmp_path / "runs", steps=5) as run:
+        names = {"torch": torch, "load_images": load_images, "run": run, "state": {}, "pictures": {}, "seen": []}
+        exec(code + "    seen.append((source, target))", names)
     assert len(names["seen"]) == 5
     for source, target in names["seen"]:
         assert source.shape == (4, 1, 64, 64)

@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-from helpers import call
+from helpers import call, steps_of
 from PIL import Image
 
 from common import image_files
@@ -13,9 +13,7 @@ from common.conditional import LabeledImages, load_labeled_images
 from common.data import batches, load_images
 from common.errors import BadInput
 from common.image_files import StreamedImages
-from common.options import RunOptions
 from common.run import Run
-from scripts import gan_conditional
 
 COLOURS = {"7": (0, 0, 250), "all": (0, 250, 0), "caf\udce9": (250, 0, 0)}  # a name that is no UTF-8
 CLASSES = "7", "all", r"caf\xe9"
@@ -59,20 +57,17 @@ def test_images_without_labels_are_refused_by_the_script_that_needs_them(folder,
     assert "--dataset stacked-digits: has no class labels" in refusal(*command, "stacked-digits")
 
 
-def steps_of(folder, *datasets):
-    run = Run("script.py", RunOptions(batch_size=3, steps=2, device="cpu", runs_dir=folder))
-    return run.steps(*datasets, state={}, pictures={})
-
-
 def test_a_run_yields_images_and_labels_of_each_data_set(tmp_path):
-    step, real, labels, others = next(steps_of(tmp_path, PAIR, PAIR.images))
+    step, real, labels, others = next(steps_of(tmp_path, PAIR, PAIR.images, batch_size=3))
     assert (step, real.shape, labels.shape, others.shape) == (1, (3, 1, 8, 8), (3,), (3, 1, 8, 8))
     assert (real.dtype, labels.dtype) == (torch.float32, torch.int64)
 
 
-@pytest.mark.parametrize("data", [PAIR.images.float(), PAIR.images[0]])
-def test_what_is_no_uint8_images_is_refused_in_one_line_before_a_folder_is_made(data, tmp_path):
-    with pytest.raises(BadInput, match=r"data are uint8 images \(N, C, H, W\), not") as raised:
+@pytest.mark.parametrize("data", [PAIR.images.double(), PAIR.images[0], torch.tensor([1.0, float("nan")])])
+def test_other_data_and_numbers_that_are_not_finite_are_refused_in_one_line_before_a_folder_is_made(data, tmp_path):
+    with pytest.raises(
+        BadInput, match=r"data are uint8 \(N, C, H, W\) or float32 \(N, \.\.\.\), all finite, not"
+    ) as raised:
         next(steps_of(tmp_path, PAIR.images, data))
     assert "\n" not in str(raised.value)
     assert not list(tmp_path.iterdir())
@@ -116,14 +111,13 @@ def test_a_class_is_sampled_by_its_name_and_all_of_them_side_by_side(run_on_colo
 def test_the_samples_of_a_run_show_a_class_in_each_column_and_the_same_noise_along_a_row(tmp_path, monkeypatch):
     given = []
 
-    class Watched(Run):
-        def steps(self, *data, state, pictures, columns):
-            state["average"].register_forward_pre_hook(lambda network, inputs: given.extend(inputs))
-            pictures["samples"]()
-            assert columns == 10
-            return iter(())
+    def watched(_, *data, state, pictures, columns):
+        state["average"].register_forward_pre_hook(lambda network, inputs: given.extend(inputs))
+        pictures["samples"]()
+        assert columns == 10
+        return iter(())
 
-    monkeypatch.setattr(gan_conditional, "Run", Watched)
+    monkeypatch.setattr(Run, "steps", watched)
     call("gan_conditional", "--model", "mlp", "--device", "cpu", "--runs-dir", tmp_path)
     z, labels = (values.view(8, 10, -1) for values in given)
     assert z.equal(z[:, :1].expand_as(z))

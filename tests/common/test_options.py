@@ -1,13 +1,14 @@
 """Options: their ranges, their way through a checkpoint and back, and the help of every script."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
 
-from common.errors import BadInput
-from common.options import Count, Decay, Range, RunOptions, one_line, stored_options
+from common.errors import BadInput, one_line
+from common.options import Count, Decay, Range, RunOptions, stored_options
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,15 @@ class Own(RunOptions):
 OUT_OF_RANGE = [
     ({"rate": 0.4}, "--rate=0.4: must be from 0.5 to 2"),
     ({"rate": float("nan")}, "--rate=nan: must be from 0.5 to 2"),
-    ({"pair": (0.0, 1.0)}, "--pair 0.0 1.0: must be from 0 to 0.999999"),
-    ({"count": 0}, "--count=0: must be from 1 to 1e+09"),
+    ({"pair": (0.0, 1.0)}, "--pair=(0.0, 1.0): must be from 0 to 0.999999"),
+    ({"count": 0}, "--count=0: must be from 1 to 1000000000"),
     ({"batch_size": 0}, "--batch-size=0: must be from 1 to"),
 ]
 
 
 @pytest.mark.parametrize(("values", "told"), OUT_OF_RANGE)
 def test_a_number_out_of_its_range_is_refused_by_the_option_s_name(values, told):
-    with pytest.raises(BadInput, match=told.replace("+", r"\+")):
+    with pytest.raises(BadInput, match=re.escape(told)):
         Own(**values)
 
 
@@ -49,7 +50,6 @@ def test_the_ends_of_a_range_belong_to_it():
 def test_options_come_back_from_a_checkpoint_as_they_were(options):
     checkpoint = {"script": "own", "options": options.to_store()}
     assert stored_options(checkpoint, Own) == options
-    assert stored_options(checkpoint, Own, "--count", "7").count == 7
 
 
 def test_an_option_that_a_script_has_lost_is_told_and_one_that_it_has_got_takes_its_default():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.distributed as dist
-from helpers import make_images
+from helpers import make_images, open_run
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import ended, logs, start_ranks
@@ -86,19 +86,19 @@ def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_
 
 
 def draw_in_steps(folder):
-    run = Run("script.py", RunOptions(batch_size=4, steps=3, runs_dir=folder))
-    drawn = [(run.noise(len(real), 8), torch.rand(2)) for _, real in run.steps(IMAGES, state={}, pictures={})]
+    with open_run(folder) as run:
+        drawn = [(run.noise(len(real), 8), torch.rand(2)) for _, real in run.steps(IMAGES, state={}, pictures={})]
     noise, own = (torch.stack(part) for part in zip(*drawn, strict=True))
     torch.save({"noise": noise, "own": own}, folder / f"drawn{run.ranks.rank}")
 
 
 def train_without_averaging(folder):
-    run = Run("script.py", RunOptions(batch_size=4, steps=1, runs_dir=folder))
     optimizer_g, optimizer_d = (torch.optim.SGD(torch.nn.Linear(2, 3).parameters()) for _ in range(2))
-    optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
-    optimizer_d.register_step_pre_hook(lambda *_: None)
-    optimizer_d.register_step_pre_hook(run.ranks.average_gradients)  # not the first
-    next(run.steps(IMAGES, state={"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}, pictures={}))
+    with open_run(folder) as run:
+        optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
+        optimizer_d.register_step_pre_hook(lambda *_: None)
+        optimizer_d.register_step_pre_hook(run.ranks.average_gradients)  # not the first
+        next(run.steps(IMAGES, state={"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}, pictures={}))
 
 
 def test_an_optimizer_whose_gradients_are_not_averaged_first_is_refused_by_each_process(tmp_path):

@@ -98,9 +98,8 @@ def test_a_run_whose_image_goes_bad_ends_with_a_line_that_names_it_and_keeps_its
 
 def test_a_signal_to_the_whole_process_group_ends_a_streamed_run_between_steps(folder, tmp_path):
     code = (
-        "from common import image_files; from common.options import launch; "
-        "from scripts import gan_detach; "
-        "image_files.MEMORY_LIMIT = 0; launch(gan_detach.main, gan_detach.GanOptions)"
+        "from common import image_files; from common.run import launch_run; from scripts import gan_detach; "
+        "image_files.MEMORY_LIMIT = 0; launch_run('gan_detach.py', gan_detach.main, gan_detach.GanOptions)"
     )
     arguments = f"--dataset {folder} --image-size 28 --model mlp --steps 1000000 --sample-every 5 --runs-dir {tmp_path}"
     with program("-c", code, *arguments.split(), cwd=ROOT, start_new_session=True) as process:

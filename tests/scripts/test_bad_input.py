@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from common import data
-from common.options import one_line
+from common.errors import one_line
 
 BAD_OPTIONS = {  # one of each kind
     "gan_detach --dataset no/such/folder": "--dataset 'no/such/folder': neither mnist5k",
@@ -15,7 +15,7 @@ BAD_OPTIONS = {  # one of each kind
     "cyclegan --dataset ''": "--dataset '': neither mnist5k",
     "gan_detach --image-size 30": "--image-size: conv takes",
     "gan_detach --batch-size many": "--batch-size",
-    "gan_detach --lr nan": "--lr=nan: must be from 1e-12 to 1e+06",
+    "gan_detach --lr nan": "--lr=nan: must be from 1e-12 to 1000000",
     "gan_detach --device meta": "--device meta",
     "cyclegan --halvings 4": "--halvings: with 4 halvings",
 }

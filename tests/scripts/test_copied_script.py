@@ -38,19 +38,19 @@ def make_networks(image_shape, z_dim):
     return generator, discriminator
 
 
-def main(options: Options) -> None:
+def main(options: Options, run: Run) -> None:
 '''
 STOP = """        if step == options.stop_at:
             signal.raise_signal(signal.SIGINT)
         run.log("""
 WITH_OWN_OPTIONS = [
-    ("def main(options: GanOptions) -> None:\n", OWN_MAIN),
+    ("def main(options: GanOptions, run: Run) -> None:\n", OWN_MAIN),
     ("load_images(options.dataset, options.image_size)", "torch.arange(4096).byte().view(64, 1, 8, 8)"),
-    ("MODELS[options.model](", "make_networks("),
+    ("options.make_networks(images.shape[1:])", "make_networks(images.shape[1:], options.z_dim)"),
     ("        run.log(", STOP),
-    ("launch(main, GanOptions)", "launch(main, Options)"),
+    ("launch_run(__file__, main, GanOptions)", "launch_run(__file__, main, Options)"),
     ("import sys\n", "import signal\nimport sys\nfrom dataclasses import dataclass\nfrom typing import Annotated\n"),
-    ("import GanOptions, launch", "import Range, RunOptions, launch"),
+    ("import GanOptions", "import Range, RunOptions"),
 ]
 OWN = "--device cpu --batch-size 4 --tags a b --z-dim 5"
 

@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 import torch
 import torch.distributed as dist
-from helpers import GANS, call, module_of, path_of, saved
+from helpers import GANS, call, module_of, path_of, saved, train
 from PIL import Image
 from processes import PATIENCE, ended, logs, program, python, start_ranks, torchrun, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -71,8 +71,8 @@ def train_everything(folder, domains):
         sent.clear()
         if script == "cyclegan":
             options = options | {"dataset": str(domains)}
-        main = module_of(script).main
-        main(main.__annotations__["options"](steps=STEPS, batch_size=BATCH, device="cpu", runs_dir=folder, **options))
+        kind = module_of(script).main.__annotations__["options"]
+        train(module_of(script), kind(steps=STEPS, batch_size=BATCH, device="cpu", runs_dir=folder, **options))
         state = {name: part.state_dict() for name, part in kept.items()}
         rank = os.environ.get("RANK", 0)
         torch.save({"state": state, "sent": dict(sent)}, folder / f"{script}-{rank}.pt")

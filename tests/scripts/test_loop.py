@@ -3,6 +3,7 @@
 import errno
 import itertools
 import os
+import pty
 import resource
 import signal
 import sys
@@ -15,13 +16,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 from filelock import FileLock
-from helpers import TRAINING, call, load, module_of, options_of, path_of, saved
+from helpers import TRAINING, call, load, module_of, open_run, options_of, path_of, saved, steps_of, train
 from PIL import Image
-from processes import PATIENCE, program
-from torch.optim.swa_utils import AveragedModel
+from processes import PATIENCE, program, wait_until
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common import checkpoint
 from common.errors import BadInput
-from common.options import GanOptions, RunOptions
+from common.options import RunOptions
 from common.run import Run
 from scripts import gan_detach
 
@@ -53,7 +55,9 @@ def test_the_step_alone_computes_in_the_precision_asked_for_and_its_results_stay
     monkeypatch.setattr(module, "train_step", watched_step)
     monkeypatch.setattr(Run, "log", lambda *given: [seen.append(("log", *precision())), log(*given)])
     small = {"width": 2, "blocks": 1, "halvings": 1} if script == "cyclegan" else {"model": "mlp"}
-    module.main(options_of(script)(**TINY | {"device": device}, **small, steps=2, precision="bf16", runs_dir=tmp_path))
+    train(
+        module, options_of(script)(**TINY | {"device": device}, **small, steps=2, precision="bf16", runs_dir=tmp_path)
+    )
     assert seen == [("step", torch.bfloat16, False), ("log", False, True)] * 2
     assert precision() == before
 
@@ -67,33 +71,55 @@ def test_pictures_are_made_in_eval_mode_and_each_module_gets_its_own_mode_back(t
         modes.append([module.training for module in network.modules()])
         return torch.zeros(1, 1, 8, 8)
 
-    run = Run("script.py", GanOptions(**TINY, steps=2, runs_dir=tmp_path))
-    for step, _ in run.steps(IMAGES, state={"network": network}, pictures={"picture": picture}):
+    for _ in steps_of(tmp_path, IMAGES, state={"network": network}, pictures={"picture": picture}, sample_every=1):
         assert (network.training, frozen.training, trained.training) == (True, False, True)
-        run.log(step, {})
-    assert modes == [[False] * 3] * 3
+    assert modes == [[False] * 3] * 4
 
 
-def steps_of(folder, steps=3, state=None, data=IMAGES, pictures=None, **options):
-    """The loop of a run that needs nothing but `RunOptions`."""
-    run = Run("script.py", RunOptions(batch_size=4, steps=steps, device="cpu", runs_dir=folder, **options))
-    return run.steps(data, state=state or {}, pictures=pictures or {})
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-def test_runs_leave_the_signal_handlers_as_they_were(tmp_path):
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]  # ignored in some shells
-    list(steps_of(tmp_path))
-    steps = steps_of(tmp_path)
-    next(steps)
-    os.kill(os.getpid(), signal.SIGTERM)
-    with pytest.raises(SystemExit, match=str(128 + signal.SIGTERM)):
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_saves_a_run_and_its_handlers_are_as_they_were(number, tmp_path):
+    before = [signal.signal(each, signal.default_int_handler) for each in SIGNALS]  # ignored in some shells
+    try:
+        steps = steps_of(tmp_path, IMAGES)
         next(steps)
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+        os.kill(os.getpid(), number)
+        with pytest.raises(SystemExit, match=str(128 + number)):
+            next(steps)
+        assert saved(tmp_path)["step"] == 1
+        assert [signal.getsignal(each) for each in SIGNALS] == [signal.default_int_handler] * 3
+    finally:
+        for each, handler in zip(SIGNALS, before, strict=True):
+            signal.signal(each, handler)
+
+
+def test_a_hangup_that_is_ignored_as_under_nohup_does_not_end_a_run(tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        for _ in steps_of(tmp_path, IMAGES):
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert saved(tmp_path)["step"] == 3
+
+
+def test_a_run_whose_terminal_is_closed_is_saved(tmp_path):
+    ours, theirs = pty.openpty()
+    command = [path_of("gan_detach"), *SMALL.split(), "--steps", 10**6, "--log-every", 1, "--runs-dir", tmp_path]
+    with program(*command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as process:
+        os.close(theirs)
+        wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/*")))
+        os.close(ours)  # from now on every write to the terminal fails
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(PATIENCE) == 128 + signal.SIGHUP
+    assert saved(tmp_path)["step"] > 0
 
 
 def test_a_run_trains_in_a_thread(tmp_path):
     steps = []
-    thread = threading.Thread(target=lambda: steps.extend(step for step, _ in steps_of(tmp_path)))
+    thread = threading.Thread(target=lambda: steps.extend(step for step, _ in steps_of(tmp_path, IMAGES)))
     thread.start()
     thread.join()
     assert steps == [1, 2, 3]
@@ -102,7 +128,8 @@ def test_a_run_trains_in_a_thread(tmp_path):
 def test_a_generator_of_random_numbers_is_part_of_the_state(tmp_path):
     def drawn(folder, steps, **options):
         own = torch.Generator().manual_seed(3)
-        return [torch.rand(1, generator=own).item() for _ in steps_of(folder, steps, {"own": own}, **options)]
+        loop = steps_of(folder, steps=steps, state={"own": own}, **options)
+        return [torch.rand(1, generator=own).item() for _ in loop]
 
     whole = drawn(tmp_path / "whole", 5)
     first = drawn(tmp_path / "parts", 2)
@@ -120,27 +147,55 @@ def test_what_no_checkpoint_can_hold_is_refused_by_name_before_the_first_step(st
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_trained_and_left_out_of_the_state_is_refused_by_name_before_the_first_step(tmp_path):
-    network, frozen = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2).requires_grad_(False)
-    with pytest.raises(BadInput, match=r"network: is not in the `state` .* freeze it by requires_grad_"):
-        next(steps_of(tmp_path))
-    inside = torch.nn.Sequential(network, frozen)
-    optimizer = torch.optim.SGD(network.parameters())
-    with pytest.raises(BadInput, match=r"optimizer: is not in the `state` of run.steps, .* hold it; add it"):
-        next(steps_of(tmp_path, state={"inside": inside}))
-    assert not list(tmp_path.iterdir())
-    assert next(steps_of(tmp_path, state={"inside": inside, "optimizer": optimizer}))[0] == 1
+def test_what_is_trained_in_the_loop_and_left_out_of_the_state_is_refused_at_its_first_step(tmp_path):
+    """Wherever the loop is, and whatever trains: in a helper, by an optimizer of a list, on a bare parameter."""
+    network, other = torch.nn.Linear(2, 3), torch.nn.Linear(2, 2)
+    parts = {"network": network, "optimizer": torch.optim.SGD(network.parameters()), "other": other}
+    parts["both"] = torch.optim.Adam([*network.parameters(), *other.parameters()])
+
+    def train(optimizer, *names, resume=None):
+        for _ in steps_of(tmp_path, state={name: parts[name] for name in names}, steps=4, resume=resume):
+            optimizer.step()
+
+    for trained, names, lost in (
+        ("optimizer", ["network"], "SGD"),
+        ("optimizer", ["optimizer"], r"weight \[3, 2\]"),
+        ("both", ["network", "both"], r"weight \[2, 2\]"),
+    ):
+        with pytest.raises(BadInput, match=f"step 1: trains a {lost} that is not in the `state` of run.steps, .* add"):
+            train(parts[trained], *names)
+    assert not list(tmp_path.glob("*/*/checkpoint.pt"))
+    train(parts["both"], "network", "other", "both")
+    assert max(load(run)["step"] for run in tmp_path.glob("script/*") if list(run.glob("*.pt"))) == 4
 
 
-def test_what_is_trained_is_found_in_a_list_and_an_average_also_where_it_is_frozen(tmp_path):
-    networks = [torch.nn.Linear(2, 2)]
-    with pytest.raises(BadInput, match="networks: is not in the `state`"):
-        next(steps_of(tmp_path))
-    networks[0].requires_grad_(False)
-    average = AveragedModel(networks[0])
-    with pytest.raises(BadInput, match="average: is not in the `state`"):
-        next(steps_of(tmp_path))
-    assert next(steps_of(tmp_path, state={"average": average}))[0] == 1
+def test_what_pictures_and_measures_train_is_free_and_so_is_what_wraps_an_optimizer(tmp_path):
+    class Wrapper(torch.optim.Optimizer):  # as those of accelerate
+        def __init__(self, optimizer):
+            self.optimizer = optimizer
+
+        param_groups = property(lambda self: self.optimizer.param_groups, lambda self, _: None)
+
+        def step(self):
+            self.optimizer.step()
+
+        def state_dict(self):
+            return self.optimizer.state_dict()
+
+    network, judge = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    optimizer = Wrapper(torch.optim.SGD(network.parameters()))
+    own = torch.optim.SGD(judge.parameters())
+    pictures = {"samples": lambda: [own.step(), torch.zeros(1, 1, 8, 8)][1]}
+    for _ in steps_of(tmp_path, state={"network": network, "optimizer": optimizer}, pictures=pictures):
+        optimizer.step()
+    own.step()  # and after the run
+
+
+def test_noise_of_a_step_is_drawn_in_the_loop_alone(tmp_path):
+    with open_run(tmp_path) as run:
+        with pytest.raises(RuntimeError, match=r"run\.noise is noise of a step: call it in the loop over run\.steps"):
+            run.noise(2, 3)
+        assert [run.noise(2, 3).shape for _ in run.steps(state={}, pictures={})] == [(2, 3)] * 3
 
 
 def left_after(last, act):
@@ -150,8 +205,7 @@ def left_after(last, act):
     class Options(RunOptions):
         pass
 
-    def main(options: Options):
-        run = Run("script.py", options)
+    def main(options: Options, run: Run):
         weights = torch.nn.Linear(1, 1, bias=False)
         for step, _ in run.steps(IMAGES, state={"weights": weights}, pictures={}):
             weights.weight.data.fill_(step)
@@ -160,7 +214,7 @@ def left_after(last, act):
                 act()
                 break
 
-    return SimpleNamespace(__name__="script", main=main, __doc__=None)
+    return SimpleNamespace(__name__="script", __file__="script.py", main=main, __doc__=None)
 
 
 ARGUMENTS = "--steps 9 --batch-size 4 --device cpu --log-every 2 --runs-dir"
@@ -188,52 +242,60 @@ def test_an_error_in_the_loop_saves_nothing(tmp_path):
 def test_more_steps_are_kept_even_if_the_resumed_run_makes_none(tmp_path):
     list(steps_of(tmp_path))
     (run,) = tmp_path.glob("script/*")
-    next(steps_of(tmp_path, 9, resume=run))
+    next(steps_of(tmp_path, steps=9, resume=run))
     assert (load(run)["step"], load(run)["options"]["steps"]) == (3, 9)
 
 
-def test_a_run_resumed_in_the_second_in_which_it_began_has_the_last_file_of_its_events(tmp_path):
-    list(steps_of(tmp_path, 1))
-    (events,) = tmp_path.glob("script/*/events*")
-    older = events.rename(events.with_name(f"events.out.tfevents.{int(time.time())}.zzz"))  # of any other process
-    list(steps_of(tmp_path, resume=events.parent))
-    assert max(events.parent.glob("events*")) > older
+@pytest.mark.parametrize("ahead", [0, 3600])
+def test_a_resumed_run_has_the_last_file_of_its_events_also_after_the_clock_was_set_back(ahead, tmp_path):
+    with open_run(tmp_path, steps=2, log_every=1) as run:
+        for step, _ in run.steps(IMAGES, state={}, pictures={}):
+            run.log(step, {"a": step})
+    (events,) = run.folder.glob("events*")
+    events.rename(events.with_name(f"events.out.tfevents.{int(time.time()) + ahead}.zzz"))  # of any other process
+    stored = load(run.folder)
+    torch.save(stored | {"step": 1}, run.folder / "checkpoint.pt")  # as if it had been killed in its second step
+    with open_run(tmp_path, steps=3, log_every=1, resume=run.folder) as run:
+        for step, _ in run.steps(IMAGES, state={}, pictures={}):
+            run.log(step, {"a": 10 * step})
+    points = EventAccumulator(str(run.folder)).Reload().Scalars("a")
+    assert [(point.step, point.value) for point in points] == [(1, 1), (2, 20), (3, 30)]
 
 
 def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_path, capsys):
     sizes = {"small": lambda: torch.ones(2, 1, 8, 8), "big": lambda: torch.ones(2, 3, 16, 16)}
-    list(steps_of(tmp_path, 1, pictures=sizes))
+    list(steps_of(tmp_path, steps=1, pictures=sizes))
     (picture,) = tmp_path.glob("script/*/samples/step-000001.png")
     assert Image.open(picture).size == (2 * 34 + 2, 20 + 36)  # of each: twice the size, and a frame
     assert "Samples:" in capsys.readouterr().out
-    list(steps_of(tmp_path, 1))
+    list(steps_of(tmp_path, steps=1))
     assert "Samples:" not in capsys.readouterr().out
 
 
-def test_data_options_and_a_precision_of_another_kind_are_refused(tmp_path):
+def test_data_and_a_precision_of_another_kind_are_refused(tmp_path):
     for data in ([torch.zeros(1, 8, 8)], range(3)):
         with pytest.raises(BadInput, match=r"data are a tensor, LabeledImages or StreamedImages, not a (list|range)"):
-            next(steps_of(tmp_path, data=data))
-    with pytest.raises(BadInput, match="--precision fp16: must be fp32 or bf16"):
+            next(steps_of(tmp_path, data))
+    with pytest.raises(BadInput, match=r"--precision=fp16: .* not any of \('fp32', 'bf16'\)"):
         next(steps_of(tmp_path, precision="fp16"))
-    with pytest.raises(BadInput, match="SimpleNamespace: derive the options of a script from RunOptions"):
-        Run("script.py", SimpleNamespace(batch_size=4))
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_run_that_another_process_continues_before_the_lock_is_taken_goes_on_from_there(tmp_path, monkeypatch):
-    list(steps_of(tmp_path))
+def test_a_run_that_another_process_trains_is_not_read_before_it_is_locked(tmp_path, monkeypatch, outcome):
+    call(left_after(2, lambda: None), *ARGUMENTS.split(), tmp_path)
     (run,) = tmp_path.glob("script/*")
-    enter_folder = Run.enter_folder
+    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: pytest.fail("read"))
+    with FileLock(run / ".lock"):
+        _, _, errors = outcome(left_after(5, lambda: None), "--resume", run)
+    assert "another process is training this run; wait for it, or end it first" in errors
 
-    def late(self, opened):
-        monkeypatch.setattr(Run, "enter_folder", enter_folder)
-        list(steps_of(tmp_path, 5, resume=run))
-        return enter_folder(self, opened)
 
-    monkeypatch.setattr(Run, "enter_folder", late)
-    steps = steps_of(tmp_path, 9, resume=run)
-    assert next(steps)[0] == 6
-    assert load(run)["options"]["steps"] == 9  # even if it is killed now
+def test_a_run_that_is_resumed_reads_its_checkpoint_once(tmp_path, monkeypatch):
+    call(left_after(2, lambda: None), *ARGUMENTS.split(), tmp_path)
+    (run,), reads, read = tmp_path.glob("script/*"), [], torch.load
+    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda run: reads.append(run) or read(run / "checkpoint.pt"))
+    call(left_after(5, lambda: None), "--resume", run)
+    assert reads == [run]
 
 
 # What stops a run: a loss that is not finite, a full disk, Ctrl-C as it starts; and no closed output does.
@@ -300,9 +362,9 @@ NO_ROOM = [
 def test_a_full_disk_is_told_in_one_line_and_the_last_checkpoint_stays(
     event, arguments, named, tmp_path, monkeypatch, outcome
 ):
-    def save_once(self, step):
-        save(self, step)
-        if step == 4:
+    def save_once(self):
+        save(self)
+        if self.step == 4:
             event(self)
 
     save, hook = Run.save, threading.excepthook
@@ -331,20 +393,3 @@ def test_a_run_trains_where_it_can_print_nowhere(closed, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, closed, None)  # as Python has it for `>&-`
     call("gan_detach", *SMALL.split(), "--steps", 1, "--runs-dir", tmp_path)
     assert saved(tmp_path)["step"] == 1
-
-
-@pytest.mark.parametrize("script", ["gan_detach", "sample"])
-def test_a_full_stdout_is_told_in_one_line_and_the_results_are_whole(script, run, tmp_path):
-    arguments = (
-        [*SMALL.split(), "--steps", 1, "--runs-dir", tmp_path / "runs"]
-        if script == "gan_detach"
-        else [run, "--device", "cpu"]
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    command = [path_of(script), *arguments]
-    with Path("/dev/full").open("w") as file, program(*command, stdout=file, env=environment) as process:
-        _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1
-    assert errors.splitlines()[-1] == f"error: stdout: [Errno {errno.ENOSPC}] {os.strerror(errno.ENOSPC)}"
-    assert "Exception ignored" not in errors
-    assert saved(tmp_path / "runs")["step"] == 1 if script == "gan_detach" else (run / "samples.png").exists()

@@ -69,12 +69,13 @@ def weights(run):
 
 
 def curves(run):
-    """Return the points of TensorBoard's curves and its images; each start adds a text."""
-    events = EventAccumulator(str(run), {"scalars": 0, "images": 0, "tensors": 0}).Reload()
-    tags = events.Tags()
-    values = {tag: [(p.step, p.value) for p in events.Scalars(tag)] for tag in tags["scalars"]}
-    values |= {tag: [(p.step, p.encoded_image_string) for p in events.Images(tag)] for tag in tags["images"]}
-    return values | {tag: [p.step for p in events.Tensors(tag)] for tag in tags["tensors"] if tag != "run/text_summary"}
+    """Return the points of TensorBoard's curves, but the speed, and its images."""
+    events = EventAccumulator(str(run), {"scalars": 0, "images": 0}).Reload()
+    scalars = [tag for tag in events.Tags()["scalars"] if tag != "speed/steps_per_second"]
+    values = {tag: [(p.step, p.value) for p in events.Scalars(tag)] for tag in scalars}
+    return values | {
+        tag: [(p.step, p.encoded_image_string) for p in events.Images(tag)] for tag in events.Tags()["images"]
+    }
 
 
 def pictures(run):
@@ -267,11 +268,15 @@ def run(finished, tmp_path):
 
 REFUSED = {
     "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=0.003; leave it out",
-    "gan_detach --resume {run} --betas 0.5 0.9": "the run {run} has --betas 0.0 0.9; leave it out",
+    "gan_detach --resume {run} --betas 0.5 0.9": "the run {run} has --betas=(0.0, 0.9); leave it out",
     "gan_detach --resume {run} --steps=2": "--steps=2: the run {run} has 3, which can only be raised",
-    "gan_detach --resume {run}/nowhere": "{run}/nowhere: not found",
-    "gan_detach --resume {run}/samples": "checkpoint.pt: not found",
-    "gan_detach --resume {run}/checkpoint.pt": "name the run's folder",
+    "gan_detach --resume {run}/nowhere": "{run}/nowhere: no checkpoint.pt in it",
+    "gan_detach --resume {run}/samples": "no checkpoint.pt in it",
+    "gan_detach --resume {run}/checkpoint.pt": "name the folder of a run that has saved one",
+    "gan_detach --init-from {run} --image-size 8 --model mlp --z-dim 9": "does not hold this generator (made by",
+    "gan_conditional --init-from {run} --image-size 8": "does not hold this generator (made by",
+    "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b (made by",
+    "gan_detach --init-from {run}/nowhere": "{run}/nowhere: not found",
     "cyclegan --resume {run}": "which this script does not have; resume it with the one that made it",
 }
 
@@ -302,7 +307,7 @@ def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved
 
     other = make_images(tmp_path / "other", 5)
     line = refusal("gan_detach", "--resume", run, "--steps", 6, "--dataset", other)
-    assert f"--resume {run}: the data_shapes are [[5, 1, 8, 8]], but were [[6, 1, 8, 8]]; use the same images" in line
+    assert f"--resume {run}: the data_shapes are [[5, 1, 8, 8]], but were [[6, 1, 8, 8]]; use the same data" in line
     line = refusal("gan_detach", "--resume", run, "--steps", 6, "--dataset", "mnist5k")
     assert f"--dataset=mnist5k: the run {run} has --dataset={tmp_path / 'moved'}; leave it out" in line
     assert load(run)["step"] == 5
