@@ -171,8 +171,7 @@ class Run:
     def load_state(self, stored: dict) -> None:
         """Load the state and the sums of the curves from a checkpoint; raises BadInput if they do not fit."""
         run = self.options.resume
-        stored = {"data_types": ["torch.uint8"] * len(self.header["data_types"])} | stored  # older ones have no other
-        for name in ("data_shapes", "data_types", "classes"):
+        for name in ("data_shapes", "classes"):
             if stored.get(name) != self.header[name]:
                 message = f"the {name} are {self.header[name]}, but were {stored.get(name)}; use the same data"
                 raise BadInput(f"--resume {run}: {message}")
@@ -201,17 +200,13 @@ class Run:
         step, is_terminal = self.step, sys.stderr.isatty()
         layout = None if is_terminal else "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"
         shown = {"desc": self.script, "unit": "step", "mininterval": 0.1 if is_terminal else 10, "bar_format": layout}
-        bar = tqdm(initial=step, total=self.options.steps, dynamic_ncols=True, disable=not self.ranks.is_main, **shown)
-        self.bar = self.opened.enter_context(bar)
+        shown |= {"initial": step, "total": self.options.steps, "dynamic_ncols": True}
+        self.bar = self.opened.enter_context(tqdm(**shown, disable=not self.ranks.is_main))
         self.point = step, time.perf_counter()  # the last one of the curves
         if self.ranks.is_main:
             order_event_files(self.folder)
             self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
-            facts = {name: fact for name, fact in (self.header["options"] | self.header).items() if name != "options"}
-            # The tab HPARAMS has a column for each. Paths may hold what is no text.
-            numbers = {name: fact for name, fact in facts.items() if isinstance(fact, bool | int | float)}
-            words = {name: str(fact).encode(errors="replace").decode() for name, fact in facts.items()}
-            self.board.file_writer.add_summary(hparams_pb(words | numbers))
+            self.board.file_writer.add_summary(hparams_pb(as_hparams(self.header["options"] | self.header)))
         if step:
             self.save()  # with the new --steps, so that they are kept even if this process is killed
         elif self.ranks.is_main:
@@ -314,7 +309,7 @@ class Run:
         else:
             print(f"Interrupted after step {self.step}.\nContinue:    {python} {script} --resume {folder}")
         if any(map(callable, self.pictures.values())):
-            print(f"Samples:     {folder}/samples/step-{self.step:06d}.png")
+            print(f"Samples:     {checkpoint.short_path(self.folder)}/samples/step-{self.step:06d}.png")
         print(f"TensorBoard: tensorboard --logdir {parent}")
 
 

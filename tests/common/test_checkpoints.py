@@ -109,7 +109,7 @@ WRONG_OPTIONS = {
     "--model": option(model="vgg"),
     "--z-dim=1099511627776": option(z_dim=2**40),
     "--device tpu": option(device="tpu"),
-    "with --help, which this script does not have": option(help=True),
+    "with --help=True, which this script does not have": option(help=True),
     "more images": lambda c: c["data_shapes"][0].__setitem__(0, 3999),
     "sums of the curves": lambda c: c.update(sums={"a": 1.0}),
 }

@@ -92,10 +92,10 @@ def test_weights_losses_and_pools_agree_with_the_reference_in_float64(identity_w
 
 @pytest.mark.numerics
 def test_the_error_is_in_units_of_brightness_over_all_images():
-    black, white = torch.full((101, 1, 2, 2), -1.0), torch.ones(101, 1, 2, 2)
+    black, white = (torch.full((101, 1, 2, 2), shade, dtype=torch.uint8) for shade in (0, 255))
     assert translation_error(torch.nn.Identity(), black, white) == 1
     assert translation_error(torch.zeros_like, black, white) == 0.5
-    white[100] = -1
+    white[100] = 0
     torch.testing.assert_close(translation_error(torch.nn.Identity(), black, white), torch.tensor(100 / 101))
 
 

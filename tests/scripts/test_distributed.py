@@ -138,7 +138,7 @@ def test_rank_0_alone_writes_and_prints_and_logs_the_means_of_the_whole_batch(tr
     (expected,), (folder,) = ((folder / script).iterdir() for folder in trained)
     ours, theirs = (EventAccumulator(str(path)).Reload() for path in (folder, expected))
     assert len(list(folder.glob("*tfevents*"))) == 1
-    for tag in theirs.Tags()["scalars"]:
+    for tag in {*theirs.Tags()["scalars"]} - {"speed/steps_per_second"}:
         for one, other in zip(ours.Scalars(tag), theirs.Scalars(tag), strict=True):
             assert one.step == other.step
             assert one.value == pytest.approx(other.value, rel=1e-6)  # curves are written in float32

@@ -11,6 +11,10 @@ import time
 import pytest
 from helpers import ORDERS, PENALTIES, call, path_of
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.nn import Identity
+
+from common.cyclegan_data import load_domains
+from scripts.cyclegan import translation_error
 
 pytestmark = pytest.mark.promise
 
@@ -48,6 +52,6 @@ def test_the_default_run_of_cyclegan_translates_with_less_than_half_of_the_trivi
     events = EventAccumulator(str(train("cyclegan", tmp_path))).Reload()
     errors = [point.value for point in events.Scalars("translation/error")]
     domains = load_domains("mnist5k")
-    trivial = cyclegan.translation_error(torch.nn.Identity(), domains.test_a, domains.truth).item()
+    trivial = translation_error(Identity(), domains.test_a, domains.truth).item()
     print(f"error {', '.join(f'{e:.4f}' for e in errors)}; of the input {trivial:.4f}")
     assert errors[-1] < trivial / 2
