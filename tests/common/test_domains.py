@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common import image_files
-from common.cyclegan_data import crop_and_flip, load_domains, outlines
 from common.data import load_images, load_mnist5k
+from common.domains import crop_and_flip, load_domains, outlines
 from common.errors import BadInput
 from common.options import RunOptions
 from common.run import Run
