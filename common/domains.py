@@ -1,4 +1,4 @@
-"""Two domains of unpaired images: the usual four folders, or digits and outlines of others, whose truth is known."""
+"""Two domains of images: unpaired, for CycleGAN, or in pairs."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +60,26 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
         held_out, images = images[:10_000:10], images[torch.arange(len(images)) % 10 > 0]  # 1,000 measure the error
     truth = outlines(held_out)
     return Domains(images[0::2], outlines(images[1::2]), held_out, truth, truth, augmented=False)
+
+
+def load_pairs(a: str | Path, b: str | Path, image_size: int = 64) -> Images:
+    """Return the images of two folders in pairs, joined along the channels: uint8 (N, Ca + Cb, image_size, image_size).
+
+    The paths of a pair differ in folder and suffix at most. Raises BadInput for a file without a partner or with two.
+    """
+    found = {}, {}
+    for folder, files in zip((a, b), found, strict=True):
+        for path in image_paths(Path(folder)):
+            name = Path(path).relative_to(folder).with_suffix("")
+            if files.setdefault(name, path) != path:
+                raise BadInput(f"{path}: {files[name]} has the same name but for the suffix; rename or remove one")
+    if alone := sorted(found[0].keys() ^ found[1].keys()):
+        raise BadInput(f"{(found[0] | found[1])[alone[0]]}: no image of this name in the other folder; add it there")
+    parts = [load_files([files[name] for name in sorted(files)], image_size) for files in found]
+    if all(isinstance(part, Tensor) for part in parts):
+        return torch.cat(parts, dim=1)
+    rows, shape = torch.arange(len(found[0]))[:, None], [sum(part.shape[1] for part in parts), *parts[0].shape[2:]]
+    return StreamedImages(rows, shape, lambda row: torch.cat([part[row] for part in parts], dim=1)[0])
 
 
 def outlines(images: Tensor) -> Tensor:
