@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from common.data import TORCHVISION, Images, load_images, load_mnist5k, load_torchvision, resized
+from common.data import TORCHVISION, Images, find_files, load_images, load_mnist5k, load_torchvision, resized
 from common.errors import BadInput, as_bad_input
-from common.image_files import image_paths
+from common.image_files import load_files
 from common.models import MODELS, Normalised
 
 
@@ -21,6 +21,10 @@ class LabeledImages:
     images: Images  # N of them, as `load_images` returns
     labels: Tensor  # int64 (N,), indices into `classes`
     classes: tuple[str, ...]
+
+    def __post_init__(self):
+        if len(self.images) != len(self.labels):
+            raise BadInput(f"{len(self.images)} images have {len(self.labels)} labels; give each image one label")
 
     def to(self, device: torch.device) -> "LabeledImages":
         """Return the data set on `device`."""
@@ -37,15 +41,16 @@ def load_labeled_images(dataset: str, image_size: int | None = None, held_out: b
     if dataset in TORCHVISION:
         images, labels, classes = load_torchvision(dataset, held_out)
         return LabeledImages(resized(images, image_size), labels, classes)
-    images = load_images(dataset, image_size)
     if dataset == "mnist5k":
-        return LabeledImages(images, load_mnist5k()[1], tuple("0123456789"))
-    places = [Path(path).relative_to(dataset).parts for path in image_paths(Path(dataset))]
+        return LabeledImages(load_images(dataset, image_size), load_mnist5k()[1], tuple("0123456789"))
+    paths = find_files(dataset)  # once: a file that is added now is in neither images nor labels
+    places = [Path(path).relative_to(dataset).parts for path in paths]
     if stray := [place[0] for place in places if len(place) < 2]:
         raise BadInput(f"--dataset {dataset}: {stray[0]} has no class; labels take a folder of images for each class")
     names = [place[0].encode(errors="surrogateescape").decode(errors="backslashreplace") for place in places]  # as text
     classes = sorted({*names})
-    return LabeledImages(images, torch.tensor([classes.index(name) for name in names]), tuple(classes))
+    labels = torch.tensor([classes.index(name) for name in names])
+    return LabeledImages(load_files(paths, image_size or 64), labels, tuple(classes))
 
 
 class ConditionalGenerator(nn.Module):

@@ -17,7 +17,7 @@ from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
 from common.errors import BadInput, as_bad_input
-from common.image_files import StreamedImages, load_folder
+from common.image_files import StreamedImages, image_paths, load_files
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
@@ -32,15 +32,18 @@ def load_images(dataset: str, image_size: int | None = None) -> Images:
     dataset: one of DATASETS, or a path to a folder of images. image_size: pixels a side; None keeps a data set's own
     size, and scales the images of a folder to 64x64. Raises BadInput if there are no such images.
     """
-    if dataset == "mnist5k":
-        return resized(load_mnist5k()[0], image_size)
-    if dataset == "stacked-digits":
-        return resized(load_stacked_digits()[0], image_size)
-    if dataset in TORCHVISION:
-        return resized(load_torchvision(dataset)[0], image_size)
-    if dataset and Path(dataset).is_dir():  # Path("") is the current folder
-        return load_folder(Path(dataset), image_size or 64)
-    raise BadInput(f"--dataset {dataset!r}: neither {', '.join(DATASETS)} nor a folder; name one of those")
+    loaders = {name: partial(load_torchvision, name) for name in TORCHVISION}
+    loaders |= {"mnist5k": load_mnist5k, "stacked-digits": load_stacked_digits}
+    if dataset in loaders:
+        return resized(loaders[dataset]()[0], image_size)
+    return load_files(find_files(dataset), image_size or 64)
+
+
+def find_files(dataset: str) -> list[str]:
+    """Return the paths of the images of a folder, sorted; raises BadInput if there are none, or no such folder."""
+    if not dataset or not Path(dataset).is_dir():  # Path("") is the current folder
+        raise BadInput(f"--dataset {dataset!r}: neither {', '.join(DATASETS)} nor a folder; name one of those")
+    return image_paths(Path(dataset))
 
 
 def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:
@@ -105,14 +108,15 @@ def to_uint8(images: Tensor) -> Tensor:
 
 
 def batches(data: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator:
-    """Yield each step's batch, as floats in [-1, 1] on the images' device, without end; if labeled, with its labels.
+    """Yield each step's batch, floats on the data's device, without end; of LabeledImages, with its labels.
 
-    data: uint8 images (N, C, H, W), a tensor or a stream, or LabeledImages. rows: the slice of every batch to yield; no
-    other image is read. Raises BadInput for what cannot be read.
+    data: a tensor (N, ...), a stream, or LabeledImages; uint8 is scaled to [-1, 1], floats stay as they are. rows: the
+    slice of every batch to yield; no other image is read. Raises BadInput for what cannot be read.
     """
     images, labels = getattr(data, "images", data), getattr(data, "labels", None)
     order = partial(batch_order, len(images), batch_size, seed, first_step, rows)
-    reals = map(to_float, selected(images, order()) if isinstance(images, Tensor) else images.batches(order()))
+    found = selected(images, order()) if isinstance(images, Tensor) else images.batches(order())
+    reals = (to_float(batch) if batch.dtype == torch.uint8 else batch for batch in found)
     yield from reals if labels is None else zip(reals, selected(labels, order()), strict=True)
 
 

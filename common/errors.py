@@ -51,4 +51,3 @@ def one_line(message: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
 
 
-refusing = as_bad_input

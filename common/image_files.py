@@ -5,6 +5,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,9 @@ from tqdm import tqdm
 
 from common.errors import BadInput, as_bad_input
 
-IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
+KINDS = ".apng .avif .bmp .dib .gif .ico .jfif .jp2 .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tga .tif .tiff .webp"
+IMAGE_SUFFIXES = tuple(suffix for suffix in KINDS.split() if suffix in Image.registered_extensions())  # by this Pillow
+OTHERS = f"{KINDS} .arw .cr2 .cr3 .dng .eps .exr .hdr .heic .heif .icns .j2k .jxl .nef .orf .pcx .psd .raw .svg".split()
 MEMORY_LIMIT = 64 * 2**20  # bytes of pixels; a bigger folder is streamed
 THREADS, BATCHES_AHEAD = 4, 8  # memory use depends on these, the batch size and the image size alone
 
@@ -25,7 +28,7 @@ THREADS, BATCHES_AHEAD = 4, 8  # memory use depends on these, the batch size and
 class StreamedImages:
     """Images that stay in their files, with the part of the interface of a uint8 tensor (N, C, H, W) that we use."""
 
-    def __init__(self, paths: Sequence[str], shape: tuple[int, int, int], read: Callable[[str], Tensor]):
+    def __init__(self, paths: Sequence, shape: tuple[int, int, int], read: Callable[..., Tensor]):
         # shape: (C, H, W) of every image. read: returns the image of a path, uint8 of this shape, or raises BadInput.
         self.paths, self.read, self.device = paths, read, torch.device("cpu")
         self.shape = torch.Size([len(paths), *shape])
@@ -67,45 +70,51 @@ class StreamedImages:
         return images.pin_memory() if self.device.type == "cuda" else images
 
 
-def load_folder(folder: Path, image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
-    """Return every image below `folder`, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size).
+def load_files(paths: list[str], image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
+    """Return image files, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size), or a stream.
 
-    Sorted by path; more than MEMORY_LIMIT are streamed. mode: `L` for C 1, `RGB` for C 3; None makes C 1 if all are
-    greyscale. Raises BadInput for no images and for a file that cannot be read, which a stream may meet later.
+    mode: `L` for C 1, `RGB` for C 3; None: C 1 if all are greyscale. Raises BadInput for a file that cannot be read.
     """
-    paths = image_paths(folder)
-    modes = [modes_of(path) for path in tqdm(paths, "checking images", leave=False, delay=1)]
+    modes = []
+    for path in tqdm(paths, "checking images", leave=False, delay=1):
+        with opened(path) as (file, usual_mode):
+            modes.append((usual_mode, file.mode))
     mode = mode or max(modes)[0]
-    deep = [path for path, (_, own_mode) in zip(paths, modes, strict=True) if own_mode.startswith("I")]
-    if deep and max(read_image(path, None).max() for path in deep[:: len(deep) // 8 + 1]) <= 16:  # of 255: 12 bits
-        print(f"{folder}: its 16-bit images are nearly black, as if of 12 bits; scale them to 16", file=sys.stderr)
     read = partial(read_image, image_size=image_size, mode=mode)
     images = StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
-    return images if images.shape.numel() > MEMORY_LIMIT else images[torch.arange(len(paths))]
+    if images.shape.numel() <= MEMORY_LIMIT:
+        images = images[torch.arange(len(paths))]
+    deep = [row for row, (_, own_mode) in enumerate(modes) if own_mode.startswith("I")]
+    if deep and images[torch.tensor(deep[:: len(deep) // 8 + 1])].max() <= 20:  # of 255; 12 bits: 16, scaled up to 20
+        print(f"{paths[deep[0]]}: nearly black, as 12 bits in 16 are; scale all such images to 16", file=sys.stderr)
+    return images
 
 
 def image_paths(folder: Path) -> list[str]:
     """Return the sorted paths of image files below `folder`, links followed, none hidden; raises BadInput for none."""
-    paths, known = [], set()  # folders, each of which is read once
-    for place, folders, names in os.walk(folder, followlinks=True):
+    found, failures = {}, []  # found: the files of each folder, which is read once
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=failures.append):
         real = os.path.realpath(place)
-        folders[:] = sorted(name for name in folders if name[0] != "." and real not in known)
-        if real not in known:
-            paths += [f"{place}/{name}" for name in names if name[0] != "." and name.lower().endswith(IMAGE_SUFFIXES)]
-        known.add(real)
+        folders[:] = sorted(name for name in folders if name[0] != "." and real not in found)
+        found.setdefault(real, [f"{place}/{name}" for name in names if name[0] != "."])
+    for error in failures:
+        raise BadInput(f"{error.filename}: this folder cannot be read ({error.strerror}); make it readable or move it")
+    files = {path: Path(path).suffix.lower() for paths in found.values() for path in paths}
+    paths = sorted(path for path, suffix in files.items() if suffix in IMAGE_SUFFIXES)
     if not paths:
         raise BadInput(f"{folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
-    return sorted(paths)
+    if others := [suffix for suffix in files.values() if suffix in OTHERS and suffix not in IMAGE_SUFFIXES]:
+        print(f"{folder}: {len(others)} files left out ({' '.join(sorted({*others}))}); convert them", file=sys.stderr)
+    return paths
 
 
 def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
     16 bits are scaled to 8; CMYK is converted without a colour profile. image_size: None keeps the image's own (H, W).
-    mode: `L` for C 1, `RGB` for C 3; None takes that of `modes_of`. Raises BadInput for a file that cannot be read.
+    mode: `L` for C 1, `RGB` for C 3; None takes that of `opened`. Raises BadInput for a file that cannot be read.
     """
-    own_mode, _ = modes_of(path)
-    with as_bad_input(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
+    with opened(path) as (file, usual_mode):
         image = ImageOps.exif_transpose(file)
         if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
             pixels = np.array(image)
@@ -113,17 +122,21 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
             image = Image.fromarray(np.where(pixels == image.info.get("transparency"), np.uint8(255), grey))
         if image.has_transparency_data:
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-        image = image.convert(mode or own_mode)
+        image = image.convert(mode or usual_mode)
         if image_size:
             image = ImageOps.fit(image, (image_size, image_size))
         return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 
 
-def modes_of(path: str | Path) -> tuple[str, str]:
-    """Return the mode to use an image in, `L` for greyscale, else `RGB`, and its own; raises BadInput for no image."""
-    with as_bad_input(f"{path} cannot be read as an image; mend or replace it"), Image.open(path) as file:
-        if file.mode == "F" or (file.mode == "I" and file.format not in ("PNG", "PPM")):  # which have 16 bits at most
-            raise ValueError("its pixels are floating-point, 32-bit or signed, of a range that the file does not tell")
-        if file.format == "PNG" and "transparency" in file.info and file.tile[0][3] in ("L;2", "L;4", "RGB;16B"):
-            raise ValueError("Pillow mistakes a transparent colour of 2 or 4 bits, or of 16 in RGB; save it with 8")
-        return "L" if Image.getmodebase(file.mode) == "L" else "RGB", file.mode
+@contextmanager
+def opened(path: str | Path) -> Iterator[tuple[Image.Image, str]]:
+    """Open an image file for a block, with the mode to use it in, `L` or `RGB`; raises BadInput, as for its errors."""
+    with as_bad_input(f"{path} cannot be read as an image; mend or replace it"):
+        if Path(path).exists() and not Path(path).is_file():
+            raise ValueError("no regular file")  # a FIFO would be waited for
+        with Image.open(path) as file:
+            if file.mode == "F" or (file.mode == "I" and file.format not in ("PNG", "PPM")):  # of 16 bits at most
+                raise ValueError("its pixels are floating-point, 32-bit or signed, of a range that it does not tell")
+            if file.format == "PNG" and "transparency" in file.info and file.tile[0][3] in ("L;2", "L;4", "RGB;16B"):
+                raise ValueError("Pillow mistakes a transparent colour of 2 or 4 bits, or of 16 in RGB; save it with 8")
+            yield file, "L" if Image.getmodebase(file.mode) == "L" else "RGB"

@@ -1,4 +1,4 @@
-"""Two domains: the usual four folders or digits and outlines; crops are of the place, and mirrored, as drawn."""
+"""Two domains: four folders, or digits and outlines, or in pairs; crops are of the place, and mirrored, as drawn."""
 
 import re
 import shutil
@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common import image_files
-from common.cyclegan_data import crop_and_flip, load_domains, outlines
 from common.data import load_images, load_mnist5k
+from common.domains import crop_and_flip, load_domains, load_pairs, outlines
 from common.errors import BadInput
+from common.image_files import StreamedImages
 
 
 def make_folder(folder, **parts):
@@ -73,6 +74,23 @@ def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatc
         assert source.shape == (4, 1, 64, 64)
         assert source.equal(target)
     assert not names["seen"][0][0].equal(names["seen"][1][0])
+
+
+@pytest.mark.parametrize("limit", [0, 500, 1000], ids=["streamed", "colour streamed", "in memory"])
+def test_images_of_one_name_are_a_pair_and_one_that_is_alone_or_twice_is_named(limit, tmp_path, monkeypatch):
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
+    for folder in ("a/deep", "b/deep"):
+        (tmp_path / folder).mkdir(parents=True)
+    for number, pair in enumerate(["a/x.png b/x.bmp", "a/x.c.png b/x.c.png", "a/deep/1.tif b/deep/1.PNG"]):
+        for name, mode in zip(pair.split(), ("L", "RGB"), strict=True):  # sorted with suffixes, b is in another order
+            Image.new("L", (9, 9), number).convert(mode).save(tmp_path / name)
+    pairs = load_pairs(tmp_path / "a", str(tmp_path / "b"), 8)
+    assert isinstance(pairs, StreamedImages) == (limit < 1000)
+    assert pairs[torch.arange(3)].flatten(2).tolist() == [[[number] * 64] * 4 for number in (2, 0, 1)]
+    for name, reason in (("b/z.png", "no image of"), ("a/y.png", "no image of"), ("b/x.gif", ".*/b/x.bmp has the")):
+        Image.new("L", (9, 9)).save(tmp_path / name)
+        with pytest.raises(BadInput, match=f"^{tmp_path}/{name}: {reason}"):
+            load_pairs(tmp_path / "a", tmp_path / "b", 8)
 
 
 def test_what_makes_no_two_domains_is_refused_by_name(tmp_path, monkeypatch):

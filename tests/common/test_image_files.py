@@ -5,6 +5,7 @@ file goes through the folder that is read into memory and the one that is stream
 """
 
 import io
+import os
 import struct
 import zlib
 
@@ -16,21 +17,19 @@ from PIL import Image
 from common import image_files
 from common.data import load_images
 from common.errors import BadInput
-from common.image_files import image_paths, load_folder, read_image
+from common.image_files import IMAGE_SUFFIXES, image_paths, load_files, read_image
 
 
-@pytest.fixture(params=["in memory", "streamed"])
+@pytest.fixture(params=[image_files.MEMORY_LIMIT, 0], ids=["in memory", "streamed"])
 def load(request, monkeypatch):
     """Return what loads the images of a folder that way: uint8 (N, C, 2, 2), sorted by path."""
-    if request.param == "in memory":
-        return lambda folder: load_images(str(folder), 2)
-    monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", request.param)
 
-    def streamed(folder):
+    def load(folder):
         images = load_images(str(folder), 2)
-        return next(images.batches(iter([torch.arange(len(images))])))
+        return images[torch.arange(len(images))]
 
-    return streamed
+    return load
 
 
 def only_image(load, folder):
@@ -57,17 +56,15 @@ def test_sixteen_bits_that_are_nearly_black_are_told(load, tmp_path, capsys):
         pixels[0, 0] = brightest
         Image.fromarray(pixels).save(tmp_path / "a.png")
         assert load(tmp_path)[0, 0, 1, 1] == 16
-        assert (f"{tmp_path}: its 16-bit images are nearly black" in capsys.readouterr().err) == is_told
+        assert (f"{tmp_path}/a.png: nearly black, as 12 bits in 16 are" in capsys.readouterr().err) == is_told
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int32])
 @pytest.mark.parametrize("mode", [None, "RGB"])
-def test_pixels_of_an_unknown_range_are_refused_at_the_start(kind, mode, tmp_path, monkeypatch):
+def test_pixels_of_an_unknown_range_are_refused_at_the_start(kind, mode, tmp_path):
     Image.fromarray(np.ones((2, 2), dtype=kind)).save(tmp_path / "a.tif")
-    for limit in (image_files.MEMORY_LIMIT, 0):
-        monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
-        with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image; .*its pixels are floating-point"):
-            load_folder(tmp_path, 2, mode)
+    with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image; .*its pixels are floating-point"):
+        load_files([f"{tmp_path}/a.tif"], 2, mode)
     with pytest.raises(BadInput, match="floating-point"):
         read_image(tmp_path / "a.tif", 2, mode)
 
@@ -77,16 +74,16 @@ SEE_THROUGH = np.array([[[255, 0, 0, 255], [0, 255, 0, 0]], [[0, 0, 255, 128], [
 ON_WHITE = [[[255, 255], [127, 0]], [[0, 255], [127, 0]], [[0, 255], [255, 0]]]
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.tif"])
-def test_transparent_images_are_seen_on_white(name, load, tmp_path):
-    Image.fromarray(SEE_THROUGH).save(tmp_path / name)
-    assert only_image(load, tmp_path) == ON_WHITE
+GREY = np.array([[[0, 255], [0, 0]], [[0, 128], [200, 255]]], dtype=np.uint8)  # stays greyscale
 
 
-def test_transparent_greyscale_stays_greyscale(load, tmp_path):
-    pixels = np.array([[[0, 255], [0, 0]], [[0, 128], [200, 255]]], dtype=np.uint8)
-    Image.fromarray(pixels, "LA").save(tmp_path / "a.png")
-    assert only_image(load, tmp_path) == [[[0, 255], [127, 200]]]
+@pytest.mark.parametrize(
+    ("name", "pixels", "seen"),
+    [("a.png", SEE_THROUGH, ON_WHITE), ("a.tif", SEE_THROUGH, ON_WHITE), ("b.png", GREY, [[[0, 255], [127, 200]]])],
+)
+def test_transparent_images_are_seen_on_white(name, pixels, seen, load, tmp_path):
+    Image.fromarray(pixels).save(tmp_path / name)
+    assert only_image(load, tmp_path) == seen
 
 
 def png_with_transparent_colour(pixels, bits, colour):
@@ -126,17 +123,18 @@ def test_the_first_frame_of_an_animation_is_taken(name, load, tmp_path):
 
 
 def noise(suffix):
-    """Return the bytes of an image that is worth truncating."""
+    """Return the bytes of an image that is worth truncating, dark on the left and bright on the right."""
     file = io.BytesIO()
-    pixels = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(file, {"jpg": "jpeg"}.get(suffix, suffix))
+    pixels = np.random.default_rng(0).integers(0, 100, (40, 40, 3), dtype=np.uint8)
+    pixels[:, 20:] += 150
+    Image.fromarray(pixels).save(file, Image.registered_extensions()[suffix])
     return file.getvalue()
 
 
 BAD_AT_THE_START = {
     "empty.png": b"",
     "text.png": b"404 Not Found\n",
-    "header-only.png": noise("png")[:20],
+    "header-only.png": noise(".png")[:20],
     "zeros.png": bytes(5000),
     "line\nbreak.png": b"",
 }
@@ -153,10 +151,12 @@ def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(name, l
     assert not runs.exists()
 
 
-@pytest.mark.parametrize("suffix", ["gif", "bmp", "tiff", "webp", "ppm", "jpg", "png"])
-def test_a_file_truncated_anywhere_is_refused_or_decoded_never_a_crash(suffix, tmp_path):
+@pytest.mark.parametrize("suffix", IMAGE_SUFFIXES)
+def test_a_file_is_read_and_truncated_anywhere_it_is_refused_or_decoded_never_a_crash(suffix, tmp_path):
     whole = noise(suffix)
-    path = tmp_path / f"a.{suffix}"
+    path = tmp_path / f"a{suffix.upper()}"
+    path.write_bytes(whole)
+    assert (read_image(*image_paths(tmp_path), 2) > 127).tolist() == [[[False, True]] * 2] * 3
     refused = 0
     for length in range(0, len(whole), max(1, len(whole) // 40)):
         path.write_bytes(whole[:length])
@@ -178,30 +178,35 @@ def test_odd_names_are_names(load, tmp_path):
     assert load(tmp_path)[:, 0, 0, 0].tolist() == list(range(len(ODD_NAMES)))
 
 
-def test_links_are_followed(load, tmp_path):
-    images, elsewhere = tmp_path / "images", tmp_path / "elsewhere"
-    for folder in (images / "a", elsewhere):
-        folder.mkdir(parents=True)
-    Image.new("L", (2, 2), 1).save(images / "a" / "1.png")
-    Image.new("L", (2, 2), 2).save(elsewhere / "2.png")
-    (images / "b").symlink_to(elsewhere)
-    (images / "c.png").symlink_to(elsewhere / "2.png")
-    assert load(images)[:, 0, 0, 0].tolist() == [1, 2, 2]
-
-
-@pytest.mark.parametrize("target", ["a.png", "missing.png"])
-def test_a_link_that_leads_nowhere_is_named(target, load, tmp_path):
+@pytest.mark.parametrize("target", ["a.png", "missing.png", "fifo", "/dev/zero"])
+def test_a_link_that_leads_to_no_regular_file_is_named(target, load, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
     (tmp_path / "a.png").symlink_to(target)
     with pytest.raises(BadInput, match=r"a\.png cannot be read"):
         load(tmp_path)
 
 
-def test_a_folder_that_links_lead_to_twice_or_in_a_circle_is_read_once_and_hidden_ones_never(tmp_path):
-    Image.new("L", (4, 4)).save(tmp_path / "1.png")
-    for name in ("a", ".ipynb_checkpoints"):
-        (tmp_path / name).mkdir()
-        Image.new("L", (4, 4)).save(tmp_path / name / "2.png")
-    (tmp_path / "a" / "circle").symlink_to(tmp_path)
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    (tmp_path / "._1.png").write_bytes(b"what macOS notes beside a file")
-    assert image_paths(tmp_path) == [f"{tmp_path}/1.png", f"{tmp_path}/a/2.png"]
+def test_links_are_followed_a_folder_is_read_once_hidden_files_never_and_what_is_left_out_is_told(tmp_path, capsys):
+    images, elsewhere = tmp_path / "images", tmp_path / "elsewhere"
+    for folder in (images / "a", images / ".ipynb_checkpoints", elsewhere):
+        folder.mkdir(parents=True)
+        Image.new("L", (4, 4)).save(folder / "1.png")
+    links = {"a/circle": images, "b": images / "a", "c": elsewhere, "d.png": elsewhere / "1.png"}
+    for name, target in links.items():
+        (images / name).symlink_to(target)
+    for name in ("._1.png", "._1.svg", "1.svg", "a/2.HEIC", "a/3.HEIC", "a/notes.txt"):
+        (images / name).write_bytes(b"no image that is taken")
+    assert image_paths(images) == [f"{images}/{name}" for name in ("a/1.png", "c/1.png", "d.png")]
+    assert capsys.readouterr().err == f"{images}: 3 files left out (.heic .svg); convert them\n"
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    def scandir(place, whole=os.scandir):
+        if "locked" in str(place):
+            raise PermissionError(13, "Permission denied", place)
+        return whole(place)
+
+    (tmp_path / "locked").mkdir()
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(BadInput, match=f"^{tmp_path}/locked: this folder cannot be read .Permission denied"):
+        image_paths(tmp_path)

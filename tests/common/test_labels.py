@@ -1,5 +1,6 @@
 """Labels belong to their images: one data set yields both, in memory or streamed, from any step and for any rank."""
 
+import os
 from itertools import islice
 
 import numpy as np
@@ -37,13 +38,18 @@ def labels_by_colour(images):
 
 
 @pytest.mark.parametrize("limit", [0, 2**20], ids=["streamed", "in memory"])
-def test_every_image_has_the_class_of_its_folder_in_every_batch(folder, limit, monkeypatch):
+def test_every_image_has_the_class_of_its_folder_in_every_batch_also_if_the_folder_grows(folder, limit, monkeypatch):
+    def walk(*place, whole=os.walk, **options):
+        yield from whole(*place, **options)
+        (folder / "7" / "0.png").symlink_to(folder / "7" / "9.png")  # once it is listed
+
     monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
+    expected = list(islice(batches(load_images(str(folder), 8), 4, seed=3), 12))  # two epochs and more
+    monkeypatch.setattr(os, "walk", walk)
     data = load_labeled_images(str(folder), 8)
     assert isinstance(data.images, StreamedImages) == (limit == 0)
     assert data.classes == CLASSES
     assert data.images.shape == (21, 3, 8, 8)
-    expected = list(islice(batches(load_images(str(folder), 8), 4, seed=3), 12))  # two epochs and more
     for start, rows in ((0, slice(None)), (5, slice(1, 3))):
         for number, (real, labels) in zip(range(start, 12), batches(data, 4, 3, start, rows), strict=False):
             assert real.equal(expected[number][rows])
@@ -55,6 +61,8 @@ def test_images_without_labels_are_refused_by_the_script_that_needs_them(folder,
     command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder / "runs", "--dataset"]
     assert f"error: --dataset {folder}: stray.png has no class" in refusal(*command, folder)
     assert "--dataset stacked-digits: has no class labels" in refusal(*command, "stacked-digits")
+    with pytest.raises(BadInput, match="4 images have 3 labels"):
+        LabeledImages(PAIR.images, PAIR.labels[:3], PAIR.classes)
 
 
 def test_a_run_yields_images_and_labels_of_each_data_set(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import ROOT
-from PIL import Image, ImageOps
+from PIL import Image
 from processes import PATIENCE, program, wait_until
 
 from common import image_files
@@ -23,12 +23,12 @@ COUNT = 80
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Noise in files of several formats and sizes, every third one greyscale."""
+    """Noise in files of several formats and sizes, every third one greyscale, one of them of 16 bits."""
     folder = tmp_path_factory.mktemp("images")
     noise = np.random.default_rng(0)
     for number in range(COUNT):
         shape = (20 + number % 7, 30) if number % 3 == 1 else (30, 20 + number % 7, 3)
-        image = Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint8))
+        image = Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint16 if number == 4 else np.uint8))
         image.save(folder / f"{number:02}.{'jpg' if number % 2 else 'png'}")
     return folder
 
@@ -57,18 +57,16 @@ def test_the_batches_are_those_of_images_in_memory_from_any_step_on(folder, monk
     assert all(a.equal(b) for a, b in zip(expected, streamed, strict=True))
 
 
-def test_nothing_is_decoded_at_the_start_and_one_batch_starts_no_threads(folder, monkeypatch):
-    fit, seen = ImageOps.fit, []
-
-    def counted(image, size):
-        seen.append(size)
-        return fit(image, size)
-
-    monkeypatch.setattr(ImageOps, "fit", counted)
+def test_a_file_is_opened_for_its_header_and_for_each_use_and_one_batch_starts_no_threads(folder, monkeypatch):
+    opened = []
+    monkeypatch.setattr(Image, "open", lambda path, whole=Image.open: opened.append(path) or whole(path))
+    paths = image_files.image_paths(folder)
+    load_images(str(folder), 16)
+    assert sorted(opened) == sorted(2 * paths)
     found = batches(stream(folder, monkeypatch), 4, 0)
-    assert seen == []
+    assert sorted(opened) == sorted(3 * paths + [f"{folder}/04.png"])  # whose 16 bits may be nearly black
     next(found)
-    assert len(seen) == 4
+    assert len(opened) == 3 * COUNT + 1 + 4
     before = threading.active_count()
     next(found)
     assert 1 <= threading.active_count() - before <= 4

@@ -13,7 +13,7 @@ from helpers import ORDERS, PENALTIES, call, path_of
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn import Identity
 
-from common.cyclegan_data import load_domains
+from common.domains import load_domains
 from scripts.cyclegan import translation_error
 
 pytestmark = pytest.mark.promise

@@ -1,4 +1,4 @@
-"""Two domains of unpaired images: the usual four folders, or digits and outlines of others, whose truth is known."""
+"""Two domains of images: unpaired, for CycleGAN, or in pairs."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from common.data import Images, load_images, load_mnist5k, resized
 from common.errors import BadInput
-from common.image_files import StreamedImages, load_folder
+from common.image_files import StreamedImages, image_paths, load_files
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,13 @@ def load_domains(dataset: str, image_size: int | None = None) -> Domains:
     trained, tested = ([folder / f"{use}{domain}" for domain in "AB"] for use in ("train", "test"))
     tested = [path if path.is_dir() else instead for path, instead in zip(tested, trained, strict=True)]
     parts = [(path, round(size * 286 / 256)) for path in trained] + [(path, size) for path in tested]  # as published
-    return Domains(*[load_folder(*part, "RGB") for part in parts], truth=None, augmented=True)
+    return Domains(*[load_files(image_paths(path), side, "RGB") for path, side in parts], truth=None, augmented=True)
 
 
 def make_domains(dataset: str, image_size: int | None) -> Domains:
     """Return every other image of a data set as domain A, and the outlines of the rest as domain B.
 
-    The test images are the held-out shipped digits, or every tenth image of another data set. Raises BadInput for a
-    folder of fewer than three images, and for one that is too big for memory.
+    The test images are the held-out digits, or every tenth image. Raises BadInput for less than three, or a stream.
     """
     images = load_images(dataset, image_size)
     if isinstance(images, StreamedImages):
@@ -58,11 +57,29 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
     if dataset == "mnist5k":
         held_out = resized(load_mnist5k(held_out=True)[0], image_size)
     else:
-        tenth = torch.arange(len(images)) % 10 == 0
-        held_out, images = images[tenth], images[~tenth]
-    held_out = held_out[:1000]  # enough to measure the error
+        held_out, images = images[:10_000:10], images[torch.arange(len(images)) % 10 > 0]  # 1,000 measure the error
     truth = outlines(held_out)
     return Domains(images[0::2], outlines(images[1::2]), held_out, truth, truth, augmented=False)
+
+
+def load_pairs(a: str | Path, b: str | Path, image_size: int = 64) -> Images:
+    """Return the images of two folders in pairs, joined along the channels: uint8 (N, Ca + Cb, image_size, image_size).
+
+    The paths of a pair differ in folder and suffix at most. Raises BadInput for a file without a partner or with two.
+    """
+    found = {}, {}
+    for folder, files in zip((a, b), found, strict=True):
+        for path in image_paths(Path(folder)):
+            name = Path(path).relative_to(folder).with_suffix("")
+            if files.setdefault(name, path) != path:
+                raise BadInput(f"{path}: {files[name]} has the same name but for the suffix; rename or remove one")
+    if alone := sorted(found[0].keys() ^ found[1].keys()):
+        raise BadInput(f"{(found[0] | found[1])[alone[0]]}: no image of this name in the other folder; add it there")
+    parts = [load_files([files[name] for name in sorted(files)], image_size) for files in found]
+    if all(isinstance(part, Tensor) for part in parts):
+        return torch.cat(parts, dim=1)
+    rows, shape = torch.arange(len(found[0]))[:, None], [sum(part.shape[1] for part in parts), *parts[0].shape[2:]]
+    return StreamedImages(rows, shape, lambda row: torch.cat([part[row] for part in parts], dim=1)[0])
 
 
 def outlines(images: Tensor) -> Tensor:
@@ -71,15 +88,11 @@ def outlines(images: Tensor) -> Tensor:
 
 
 def crop_and_flip(images: Tensor, size: int, draws: Tensor) -> Tensor:
-    """Return a square crop of each image, mirrored or not.
+    """Return a square crop, (N, C, size, size), of each of images (N, C, H, W), mirrored or not.
 
-    images: (N, C, H, W), H and W at least `size`; out: (N, C, size, size). draws: (N, 3), uniform in [0, 1): the
-    vertical position, the horizontal position, and whether the crop is mirrored (0.5 and above).
+    draws: (N, 3), uniform in [0, 1): the vertical position, the horizontal one, and whether to mirror (0.5 and above).
     """
-    count, _, height, width = images.shape
-    room = torch.tensor([height - size + 1, width - size + 1], device=images.device)
-    tops, lefts = (draws[:, :2] * room).long().split(1, dim=1)
-    pixels = torch.arange(size, device=images.device)
-    rows, columns = tops + pixels, lefts + torch.where(draws[:, 2:] < 0.5, pixels, pixels.flip(0))
-    chosen = images[torch.arange(count, device=images.device)[:, None, None], :, rows[:, :, None], columns[:, None]]
-    return chosen.permute(0, 3, 1, 2).contiguous()
+    squares = images.unfold(2, size, 1).unfold(3, size, 1)  # a view of all: (N, C, tops, lefts, size, size)
+    tops, lefts = (draws[:, :2] * torch.tensor(squares.shape[2:4], device=images.device)).long().unbind(1)
+    crops = squares[torch.arange(len(images), device=images.device), :, tops, lefts]
+    return torch.where(draws[:, 2, None, None, None] < 0.5, crops, crops.flip(3))
