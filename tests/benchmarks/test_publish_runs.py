@@ -5,11 +5,10 @@ import shutil
 import tempfile
 
 import pytest
+from helpers import call
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.options import GanOptions
-from scripts import gan_detach
 from scripts.benchmarks import gallery, publish_runs
 
 
@@ -17,8 +16,8 @@ from scripts.benchmarks import gallery, publish_runs
 def sampled(tmp_path_factory):
     """A run as a training script leaves it, of seven steps, with a sample grid at each."""
     runs = tmp_path_factory.mktemp("runs")
-    often = {"sample_every": 1, "log_every": 1}
-    gan_detach.main(GanOptions(model="mlp", batch_size=2, steps=7, **often, runs_dir=runs, device="cpu"))
+    options = "--model mlp --batch-size 2 --steps 7 --sample-every 1 --log-every 1 --device cpu --runs-dir"
+    call("gan_detach", *options.split(), runs)
     (run,) = (runs / "gan_detach").iterdir()
     return run
 
