@@ -18,7 +18,7 @@ import pytest
 import torch
 from helpers import call, change, load, path_of, saved
 from PIL import Image
-from processes import PATIENCE, program, wait_until
+from processes import PATIENCE, program, python, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
@@ -94,8 +94,11 @@ def test_its_help_shows_on_a_console_that_knows_ascii_alone(here):
 
 
 @pytest.mark.smoke
-def test_it_leaves_curves_pictures_and_a_checkpoint(folder, here):
+def test_it_leaves_curves_pictures_and_a_checkpoint_also_where_an_audit_of_another_process_is_named(
+    folder, here, monkeypatch
+):
     (folder / "images" / "._0.png").write_bytes(b"what macOS keeps beside an image")
+    monkeypatch.setenv("GRADIENT_AUDIT", str(os.getppid()))
     assert here(f"{ON_IMAGES} --steps 4 --sample-every 2")[0] == 0
     run = run_of(folder)
     assert {path.name for path in run.glob("samples/*")} == {"step-000002.png", "step-000004.png"}
@@ -148,10 +151,10 @@ def test_ctrl_c_ends_it_between_two_steps_with_everything_saved(folder):
     with program("-I", "gan_standalone.py", *arguments, cwd=folder) as process:  # -I: none of our folders on the path
         wait_until(lambda: process.poll() is not None or list(folder.glob("runs/*/*/events*")))
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=PATIENCE)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, "Traceback" in errors) == (130, False), errors
     run = run_of(folder)
-    assert str(run.relative_to(folder)) in output
+    assert f"Samples and checkpoint: {run.relative_to(folder)}; curves: " in errors
     assert [int(path.stem[5:]) for path in run.glob("samples/*")] == [load(run)["step"]]
 
 
@@ -208,8 +211,10 @@ BAD_OPTIONS = {
     "--dataset nowhere": "nowhere': no images can be read or downloaded; name mnist or a folder",
     "--dataset= --steps 1": "--dataset '': no images",  # and not the current folder's
     "--steps many": "--steps",
-    "--sample-every 0": "--sample-every: must be at least 1",
-    f"--seed {2**63}": "--seed of 63 bits at most",
+    "--sample-every 0": "--sample-every: at least 1",
+    "--batch-size 1000000000000": "--batch-size: 1 to 1048576",
+    f"--seed {2**63}": "--seed: 0 to 2**63 - 1",
+    "--seed -1": "--seed: 0 to 2**63 - 1",
     "--resume nowhere": "--resume nowhere: holds no checkpoint",
 }
 
@@ -218,6 +223,18 @@ BAD_OPTIONS = {
 def test_what_cannot_work_is_refused_in_one_line(arguments, message, here, folder):
     assert_refused(here(arguments), message)
     assert not (folder / "runs").exists()
+
+
+def test_under_torchrun_where_each_process_would_train_a_gan_of_its_own_it_is_refused(here, folder, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    test_what_cannot_work_is_refused_in_one_line(ON_IMAGES, "start it with python, not with torchrun", here, folder)
+
+
+def test_a_run_whose_path_has_letters_that_the_console_lacks_goes_on(run, folder):
+    run.rename(folder / "数字")
+    done = python("gan_standalone.py", "--resume", "数字", "--steps", 3, folder=folder, PYTHONIOENCODING="ascii")
+    assert (done.returncode, r"checkpoint: \u6570\u5b57; curves" in done.stderr) == (0, True), done.stderr
+    assert load(folder / "数字")["step"] == 3
 
 
 @pytest.mark.parametrize("image", [Image.new("I;16", (28, 28)), Image.new("F", (28, 28)), None])
