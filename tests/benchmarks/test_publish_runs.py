@@ -5,7 +5,7 @@ import shutil
 import tempfile
 
 import pytest
-from helpers import call
+from helpers import call, contents
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -20,10 +20,6 @@ def sampled(tmp_path_factory):
     call("gan_detach", *options.split(), runs)
     (run,) = (runs / "gan_detach").iterdir()
     return run
-
-
-def contents(folder):
-    return {str(path.relative_to(folder)): path.is_file() and path.read_bytes() for path in folder.rglob("*")}
 
 
 def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_first_step(sampled, tmp_path):
