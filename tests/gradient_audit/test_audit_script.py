@@ -189,6 +189,7 @@ import torch
 net = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 """
+TOLD = 'os.environ["GRADIENT_AUDIT"] == str(os.getpid())'
 
 
 def test_a_script_that_trains_in_a_thread_is_watched_there(write):
@@ -234,9 +235,6 @@ optimizer.step()
 """
     done = run(write(script))
     assert " go(net(torch.ones(1, 2)).sum())` via trainer_library.py:" in done.stdout
-
-
-TOLD = 'os.environ["GRADIENT_AUDIT"] == str(os.getpid())'
 
 
 @pytest.mark.parametrize(
