@@ -1,9 +1,9 @@
 """Audit any training script, without a change to it; or explain a mistake, by its name or by an error message.
 
-The script runs as `__main__`, in the current folder, until every optimizer has stepped `--iterations` times, with the
-environment variable GRADIENT_AUDIT set, so that it can leave no files. The output is a table, with a row for each
-backward pass and a column for each network, and the findings: what is wrong, in doubt or wasted. If the script raises,
-the line that is the cause is named, and the mistake.
+The script runs as `__main__`, in the current folder, until every optimizer has stepped `--iterations` times. The
+environment variable GRADIENT_AUDIT holds the number of this process, by which the script knows that it is audited and
+can leave no files. The output is a table, with a row for each backward pass and a column for each network, and the
+findings: what is wrong, in doubt or wasted. If the script raises, the line that is the cause is named, and the mistake.
 
     python -m gradient_audit [--iterations 3] [--output report.html] path/to/train.py [its own arguments]
     python -m gradient_audit [--iterations 3] [--output report.html] -m package.module [its own arguments]

@@ -99,7 +99,7 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
             sys.stderr.flush()
         os._exit(status)
 
-    os.environ["GRADIENT_AUDIT"] = "1"  # tells the script that it will be ended, so that it can leave no files
+    os.environ["GRADIENT_AUDIT"] = str(process)  # tells this process, and no other, that it keeps nothing
     limit = StepLimit(*limits, end)
     audit = GradientAudit.of_script(limit)
     trace, raising = "", ""

@@ -2,7 +2,7 @@
 # requires-python = ">=3.10"
 # dependencies = ["torch", "torchvision", "tensorboard", "tqdm"]
 # ///
-"""GAN on one page: `gan_detach.py` in a single file that needs torch, torchvision, tensorboard and tqdm alone.
+"""GAN on one page: `gan_detach.py` in a single file, but that images are drawn with replacement, not in epochs.
 
     x ── D ───────────────── d_loss
     z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
@@ -16,7 +16,8 @@ import argparse
 import os
 import signal
 import sys
-from contextlib import contextmanager
+import tempfile
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -77,7 +78,6 @@ def networks(image_shape):
     channels, _, side = image_shape
     widths = [16, 32, 64, 128, 128][: SIZES[side]]  # channels at S/2, S/4, ... pixels
     last, side = widths[-1] * 3 // 2, side >> len(widths)
-
     down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, widths[0], 3, padding=1), nn.LeakyReLU(0.2)]  # S/2 pixels
     for narrow, wide in pairwise([*widths, last]):  # half the size each time, (last, 4, 4) in the end
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
@@ -103,7 +103,7 @@ def load_images(dataset, size):
         return resize(MNIST("data", download=True).data[:, None], [size or 28, size or 28])
     images, folder = [], Path(dataset or os.devnull)  # Path("") is the current folder
     for path in sorted(path for path in folder.rglob("[!.]*") if path.suffix.lower() in SUFFIXES):
-        with refusing(f"{path}: cannot be read as an image of 8 bits a channel"), Image.open(path) as image:
+        with exit_on_error(f"{path}: cannot be read as an image of 8 bits a channel"), Image.open(path) as image:
             if image.mode[0] in "IF":  # convert() would make all above 255 white
                 raise ValueError("it has more")
             image = ImageOps.exif_transpose(image).convert("RGBA")
@@ -113,7 +113,7 @@ def load_images(dataset, size):
 
 
 @contextmanager
-def refusing(subject):
+def exit_on_error(subject):
     """End the process with one line on stderr if the block fails, whatever it raises: files fail in many ways."""
     try:
         yield
@@ -135,12 +135,14 @@ def parse():
     add("--resume", type=Path, help="folder of a run to go on with, by its own options where none are given")
     options, checkpoint = parser.parse_args(ARGUMENTS), None
     if options.resume:
-        with refusing(f"--resume {options.resume}: holds no checkpoint of this script"):
+        with exit_on_error(f"--resume {options.resume}: holds no checkpoint of this script"):
             checkpoint = torch.load(options.resume / "checkpoint.pt", map_location="cpu", weights_only=True)
             parser.set_defaults(**checkpoint["options"])
         options = parser.parse_args(ARGUMENTS)
-    if min(options.batch_size, options.steps, options.sample_every) < 1 or options.seed.bit_length() > 63:
-        parser.error("--batch-size, --steps and --sample-every: must be at least 1, and --seed of 63 bits at most")
+    if not 0 < options.batch_size <= 2**20 or min(options.steps, options.sample_every) < 1 or options.seed >> 63:
+        parser.error("--batch-size: 1 to 1048576; --steps, --sample-every: at least 1; --seed: 0 to 2**63 - 1")
+    if torch.distributed.is_torchelastic_launched():
+        parser.error("it trains in one process; start it with python, not with torchrun")
     if options.dataset not in ("mnist", ""):  # resumed in another folder, a run takes the same images
         options.dataset = str(Path(options.dataset).absolute())
     return options, checkpoint
@@ -150,43 +152,41 @@ def main():
     """Train both networks."""
     options, checkpoint = parse()
     torch.manual_seed(options.seed)
-    with refusing(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
+    with exit_on_error(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
         images = load_images(options.dataset, options.image_size).to(DEVICE)
     generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr=LR, betas=BETAS)
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr=LR, betas=BETAS)
+    optimizer_g, optimizer_d = (torch.optim.Adam(n.parameters(), LR, BETAS) for n in (generator, discriminator))
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     sample_z = torch.randn(64, Z_DIM).to(DEVICE)
     parts = {"generator": generator, "discriminator": discriminator, "average": average}
     parts |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     facts = {"script": "gan_standalone", "data_shapes": [list(images.shape)]}
     facts["options"] = vars(options) | {"resume": None, "z_dim": Z_DIM}
-
-    start, folder = 0, Path("runs", "gan_standalone", f"{datetime.now():%Y%m%d-%H%M%S-%f}")
+    start, folder = 0, options.resume or Path("runs", "gan_standalone", f"{datetime.now():%Y%m%d-%H%M%S-%f}")
     if checkpoint:
-        folder = options.resume
-        with refusing(f"--resume {folder}: the checkpoint does not fit"):
+        with exit_on_error(f"--resume {folder}: the checkpoint does not fit"):
             if checkpoint["data_shapes"] != facts["data_shapes"]:
                 raise ValueError(f"the images were {checkpoint['data_shapes']} and are {facts['data_shapes']}")
             start = checkpoint["step"]
             torch.set_rng_state(checkpoint["draws"])
             for name, part in parts.items():
                 part.load_state_dict(checkpoint[name])
-    (folder / "samples").mkdir(parents=True, exist_ok=bool(checkpoint))
-
-    print(f"Samples and checkpoint: {folder}; curves: tensorboard --logdir {folder.parent}")
-
     interrupts = []  # Ctrl-C ends the run after the step, which is saved
     signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
-    with SummaryWriter(folder, purge_step=start + 1) as board:
+    is_audited = os.environ.get("GRADIENT_AUDIT") == str(os.getpid())
+    scratch, note = (tempfile.TemporaryDirectory(), ", not kept") if is_audited else (nullcontext(folder), "")
+    with scratch as parent, SummaryWriter(parent, purge_step=start + 1) as board:
+        folder = Path(parent)
+        (folder / "samples").mkdir(exist_ok=bool(checkpoint))
+        print(f"Samples and checkpoint{note}: {folder}; curves: tensorboard --logdir {folder.parent}", file=sys.stderr)
         for step in tqdm(range(start + 1, options.steps + 1), initial=start, total=options.steps):
-            lr = LR * min(1.0, (options.steps - step + 1) / (options.steps - options.steps // 2))
-            optimizer_g.param_groups[0]["lr"] = optimizer_d.param_groups[0]["lr"] = lr
+            for optimizer in (optimizer_g, optimizer_d):
+                decay = min(1.0, (options.steps - step + 1) / (options.steps - options.steps // 2))
+                optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * decay
             rows = torch.randint(len(images), (options.batch_size,)).to(DEVICE)
             z = torch.randn(options.batch_size, Z_DIM).to(DEVICE)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, images[rows] / 127.5 - 1, z)
             average.update_parameters(generator)
-
             last = interrupts or step == options.steps
             if step % 50 == 0 or last:
                 for name, value in results.items():

@@ -78,6 +78,11 @@ def make_images(folder, count, size=8):
     return folder
 
 
+def contents(folder):
+    """Return what is below a folder, by its path: the bytes of a file, False for a folder."""
+    return {str(path.relative_to(folder)): path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
 def load(run):
     """Return the checkpoint in the folder of a run."""
     return torch.load(run / "checkpoint.pt", weights_only=True)

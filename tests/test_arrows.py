@@ -15,7 +15,7 @@ for number, layer in enumerate(LAYERS):
     ROOMS |= {f"common/{name}.py": below | ({"common.models"} if name == "conditional" else set()) for name in layer}
 COMMON = set(ROOMS)
 ROOMS |= {f"scripts/{path.name}": {"common"} for path in (ROOT / "scripts").glob("*.py")}
-ROOMS |= {"scripts/gan_standalone.py": set(), "scripts/tools": {"common", "scripts.tools", "gradient_audit"}}
+ROOMS |= {"scripts/gan_standalone.py": set(), "scripts/tools": {"common", "scripts.tools"}}
 ROOMS["gradient_audit"] = {"gradient_audit"}
 
 

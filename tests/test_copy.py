@@ -14,10 +14,11 @@ from processes import ended, forked, logs, start_ranks
 
 from common import losses
 from common.models import conv, mlp
+from gradient_audit import GradientAudit
 from scripts import gan_detach
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "copy.md").read_text(), re.M | re.S)
-HINGE, ACCUMULATION, COSINE, SCHEDULE, CLIPPING, SCALER, SCALED, TWICE, LOADING = SNIPPETS
+HINGE, ACCUMULATION, COSINE, SCHEDULE, WARM_UP, CLIPPING, SCALER, SCALED, TWICE, LOADING = SNIPPETS
 ROWS = re.findall(r"^\| `(?:train_step|common/losses).*", (ROOT / "README.md").read_text(), re.M)
 TAKEN = {*re.findall(r"`(\w+)`", "".join(ROWS))}  # train_step, and what it needs of its script
 FILES = {*re.findall(r"(\w+)\.py", ROWS[-1])}
@@ -81,7 +82,9 @@ def test_accumulated_gradients_are_those_of_the_whole_batch():
     given = dict(zip(names, parts, strict=True)) | vars(losses)
     for step in range(3):
         real, z = batch(step)
-        exec(ACCUMULATION, given | {"real": real, "z": z})
+        with GradientAudit(generator=parts[0], discriminator=parts[1]) as audit:
+            exec(ACCUMULATION, given | {"real": real, "z": z})
+        assert not audit.findings
         gan_detach.train_step(*others, real, z)
     assert_same_weights(parts, others)
 
@@ -126,9 +129,7 @@ def test_one_stage_takes_the_hinge_loss_also_beyond_the_margin():
     assert_same_weights(parts, others)
 
 
-RATES = """        for optimizer, lr in ((optimizer_g, options.lr), (optimizer_d, lr_d)):
-            optimizer.param_groups[0]["lr"] = lr * rate(step - 1)
-"""
+RATES = re.search(r" +for optimizer.*\n +optimizer\.param_groups.*\n", path_of("gan_detach").read_text()).group()
 
 
 def edited(folder, *edits):
@@ -146,22 +147,25 @@ def edited(folder, *edits):
 TINY = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu"]
 
 
-def test_a_rate_that_is_a_function_of_the_step_is_right_after_a_resume_with_more_steps(tmp_path):
-    linear = "    rate = linear_decay(options.steps, options.steps // 2)\n"
-    script = edited(tmp_path, (linear, f"    {COSINE}"), ("import sys\n", "import math\nimport sys\n"))
-    call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
-    call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
-    rate = saved(tmp_path)["optimizer_g"]["param_groups"][0]["lr"]
-    assert rate == pytest.approx(3e-3 * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
-
-
-def test_a_kept_scheduler_with_the_length_of_a_shorter_run_is_told(tmp_path, capsys):
-    cosine = "torch.optim.lr_scheduler.CosineAnnealingLR(optimizer_g, options.steps)"
-    script = edited(tmp_path, ("    for step, real in", f'    state["kept"] = {cosine}\n    for step, real in'))
+def test_a_rate_of_the_step_is_right_after_more_steps_and_a_scheduler_of_fewer_steps_is_named(tmp_path, capsys):
+    linear, loop = "    rate = linear_decay(options.steps, options.steps // 2)\n", "    for step, real in"
+    kept = '    state["kept"] = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer_g, options.steps)\n'
+    script = edited(tmp_path, (linear, f"    {COSINE}"), ("import sys", "import math, sys"), (loop, kept + loop))
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
     assert "its length" not in capsys.readouterr().out
     call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
     assert "kept: its length is still 2; make the rate a function of the step" in capsys.readouterr().out
+    rate = saved(tmp_path)["optimizer_g"]["param_groups"][0]["lr"]
+    assert rate == pytest.approx(3e-3 * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
+
+
+def test_the_decay_of_an_average_that_warms_up_rises_to_that_of_the_options():
+    names = vars(gan_detach) | {"generator": torch.nn.Linear(1, 1), "options": gan_detach.GanOptions(ema=0.25)}
+    exec(WARM_UP, names)
+    for weight, mean in ((0, 0), (11, 9), (13, 12), (0, 3)):  # decays of 2/11, 3/12 and, limited, 1/4
+        names["generator"].weight.data.fill_(weight)
+        names["average"].update_parameters(names["generator"])
+        assert names["average"].module.weight.item() == pytest.approx(mean)
 
 
 HOOK = "        optimizer.register_step_pre_hook(run.ranks.average_gradients)\n"

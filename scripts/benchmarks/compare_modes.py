@@ -96,9 +96,8 @@ def train(order: str, seed: int, options: Options, runs: Path) -> list[tuple[Pat
             try:
                 while not started and process.poll() is None:
                     time.sleep(0.05)
-                    started = [
-                        run for run in set(runs.glob(f"{script}/*-{suffix}")) - before if (run / STARTED).exists()
-                    ]
+                    new = set(runs.glob(f"{script}/*-{suffix}")) - before
+                    started = [run for run in new if (run / STARTED).exists()]
                 start = time.time()
                 end = start + (options.seconds or math.inf)
                 while time.time() < end and process.poll() is None:

@@ -17,14 +17,13 @@ update does without. Memory is the peak beyond weights and optimizers' state, on
 """
 
 import copy
-import inspect
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from types import ModuleType
 from typing import Literal
 
 import torch
@@ -35,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` a
 
 from common.data import batches, load_images
 from common.errors import BadInput, refusing
+from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS, conv
 from common.optimizers import fused_adam
 from common.options import BatchSize, Count, GanOptions, launch
@@ -58,6 +58,7 @@ from scripts.tools.output import check_new_file, table
 STEPS_PER_TURN = 5
 DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail
 LATER_STEPS = 20
+Batch = tuple[Tensor, Tensor]  # real, z
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,7 @@ class Options(harness.ComparisonOptions):
 
 
 def gan_contender(train_step: Callable, networks: list[nn.Module], precision: str = "fp32") -> tuple[Callable, dict]:
-    """Return a function of a batch, (real, z), that trains copies of the networks with `train_step`, and these by name.
-
-    precision: with bf16, they train under autocast.
-    """
+    """Return a step on copies of the networks, given (real, z), under autocast with bf16; and the copies by name."""
     networks = copy.deepcopy(networks)
     optimizers = [fused_adam(network.parameters(), 1e-3, (0.5, 0.999)) for network in networks]
 
@@ -87,31 +85,84 @@ def gan_contender(train_step: Callable, networks: list[nn.Module], precision: st
     return step, dict(zip("GD", networks, strict=True))
 
 
-def rewritten(script: ModuleType, *edits: tuple[str, str]) -> Callable:
-    """Return the step of a training script with edits of its source."""
-    names = dict(vars(script))
-    exec(harness.edited(inspect.getsource(script.train_step), edits), names)
-    return names["train_step"]
+@contextmanager
+def frozen(network: nn.Module) -> Iterator[None]:
+    """Freeze the network in the block."""
+    trained = nn.ParameterList(p for p in network.parameters() if p.requires_grad)
+    trained.requires_grad_(False)
+    yield
+    trained.requires_grad_(True)
 
 
-def while_frozen(code: str) -> str:
-    """Return a line of a step with D frozen around it."""
-    return f"discriminator.requires_grad_(False)\n    {code}\n    discriminator.requires_grad_(True)"
+def d_first(generator, discriminator, optimizer_g, optimizer_d, real, z, forward=nullcontext, backward=nullcontext):
+    """Make the update of `gan_detach.py` as people write it; forward, backward: contexts of D in G's passes."""
+    fake = generator(z)
+    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
+    d_loss = discriminator_loss(real_logits, fake_logits)
+    optimizer_d.zero_grad()
+    d_loss.backward()
+    optimizer_d.step()
+    with forward(discriminator):
+        g_loss = generator_loss(discriminator(fake))
+    optimizer_g.zero_grad()
+    with backward(discriminator):
+        g_loss.backward()
+    optimizer_g.step()
+
+
+def g_first(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    """Make the update of `gan_generator_first.py` as people write it."""
+    fake = generator(z)
+    g_loss = generator_loss(discriminator(fake))
+    optimizer_g.zero_grad()
+    g_loss.backward()
+    optimizer_g.step()
+    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
+    d_loss = discriminator_loss(real_logits, fake_logits)
+    optimizer_d.zero_grad()
+    d_loss.backward()
+    optimizer_d.step()
+
+
+def one_pass(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    """Make the update of `gan_simultaneous.py` with plain `backward()` calls; D is frozen in G's."""
+    fake = generator(z)
+    real_logits, fake_logits = discriminator(real), discriminator(fake)
+    d_loss = discriminator_loss(real_logits, fake_logits)
+    optimizer_d.zero_grad()
+    d_loss.backward(retain_graph=True)
+    g_loss = generator_loss(fake_logits)
+    optimizer_g.zero_grad()
+    with frozen(discriminator):
+        g_loss.backward()
+    optimizer_d.step()
+    optimizer_g.step()
+
+
+def both_losses(generator, discriminator, optimizer_g, optimizer_d, real, z, in_one_sum):
+    """Make the update of `gan_simultaneous.py` with two passes of the fakes through D, frozen in G's."""
+    fake = generator(z)
+    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
+    d_loss = discriminator_loss(real_logits, fake_logits)
+    optimizer_d.zero_grad()
+    with frozen(discriminator):
+        g_loss = generator_loss(discriminator(fake))
+    optimizer_g.zero_grad()
+    for loss in [d_loss + g_loss] if in_one_sum else [d_loss, g_loss]:
+        loss.backward()
+    optimizer_d.step()
+    optimizer_g.step()
 
 
 @dataclass(frozen=True)
 class Order:
-    """An update order: its step, and a name for the update that it makes, which it may share with other orders.
-
-    period: steps after which the order repeats itself. critic_steps: steps of D from one step of G to the next.
-    is_exact: whether it differentiates a penalty by a double backward.
-    """
+    """An update order, and how its step is counted."""
 
     train_step: Callable
-    update: str
-    period: int = 1
-    critic_steps: int = 1
-    is_exact: bool = False
+    update: str  # Name of the update that it makes, which orders may share.
+    period: int = 1  # Steps after which the order repeats itself.
+    critic_steps: int = 1  # Steps of D from one step of G to the next.
+    is_exact: bool = False  # Whether it differentiates a penalty by a double backward.
 
 
 def in_turn(*train_steps: Callable) -> Callable:
@@ -125,28 +176,19 @@ PLAIN_CRITIC, PLAIN_BOTH = (partial(step, penalty_weight=0.0) for step in (CRITI
 PLAIN_R3 = partial(gan_r3.train_step, penalty_weight=0.0)
 LAZY_R3 = partial(gan_r3.train_step, penalty_weight=5.0)
 
-# Edits that make of our steps what people write.
-PLAIN = (harness.G_BACKWARD, "g_loss.backward()")
-FROZEN_LATE = (harness.G_BACKWARD, while_frozen("g_loss.backward()"))
-FROZEN_EARLY = (harness.G_LOSS, while_frozen(harness.G_LOSS))
-D_PLAIN = ("inputs=[p for p in discriminator.parameters() if p.requires_grad], ", "")
-D_LATER = ("    d_loss.backward()\n    optimizer_d.step()\n", "")
-BOTH_CALLS = (harness.G_BACKWARD, "d_loss.backward()\n    g_loss.backward()\n    optimizer_d.step()")
-ONE_SUM = (harness.G_BACKWARD, "(d_loss + g_loss).backward()\n    optimizer_d.step()")
-
 BASELINE, G_FIRST, ONE_PASS = "detach, textbook", "generator_first, textbook", "one pass, textbook"
 ORDERS = {
     "retain_graph": Order(gan_retain_graph.train_step, "D first"),
-    BASELINE: Order(rewritten(gan_detach, PLAIN), "D first"),
-    "D frozen after its pass": Order(rewritten(gan_detach, FROZEN_LATE), "D first"),
-    "D frozen before its pass": Order(rewritten(gan_detach, FROZEN_EARLY, PLAIN), "D first"),
+    BASELINE: Order(d_first, "D first"),
+    "D frozen after its pass": Order(partial(d_first, backward=frozen), "D first"),
+    "D frozen before its pass": Order(partial(d_first, forward=frozen), "D first"),
     "detach": Order(gan_detach.train_step, "D first"),
-    G_FIRST: Order(rewritten(gan_generator_first, PLAIN), "simultaneous"),
+    G_FIRST: Order(g_first, "simultaneous"),
     "generator_first": Order(gan_generator_first.train_step, "simultaneous"),
     "resample": Order(gan_resample.train_step, "resample"),
-    ONE_PASS: Order(rewritten(gan_simultaneous, D_PLAIN, FROZEN_LATE), "simultaneous"),
-    "both losses, two calls": Order(rewritten(gan_detach, D_LATER, FROZEN_EARLY, BOTH_CALLS), "simultaneous"),
-    "both losses, one sum": Order(rewritten(gan_detach, D_LATER, FROZEN_EARLY, ONE_SUM), "simultaneous"),
+    ONE_PASS: Order(one_pass, "simultaneous"),
+    "both losses, two calls": Order(partial(both_losses, in_one_sum=False), "simultaneous"),
+    "both losses, one sum": Order(partial(both_losses, in_one_sum=True), "simultaneous"),
     "simultaneous": Order(gan_simultaneous.train_step, "simultaneous"),
     "one_stage": Order(gan_one_stage.train_step, "simultaneous"),
     "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), "critic", 5, 5),
@@ -161,9 +203,7 @@ RATIO_ORDERS = ["retain_graph", ONE_PASS, G_FIRST, "generator_first", "simultane
 WIDTHS = [(48, 16), (32, 16), (24, 16), (16, 16), (16, 24), (16, 32), (16, 40), (16, 48)]  # of G and of D
 
 
-def images_and_networks(
-    options: Options, device: torch.device
-) -> tuple[Iterator[tuple[Tensor, Tensor]], list[nn.Module]]:
+def images_and_networks(options: Options, device: torch.device) -> tuple[Iterator[Batch], list[nn.Module]]:
     """Return a stream of batches, (real, z), and new networks G and D."""
     images = load_images(options.dataset, options.image_size).to(device)
     torch.manual_seed(0)
@@ -204,32 +244,29 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
         figures["needed"] = None if ORDERS[name].is_exact else min(same)
     steps = {name: gan_contender(ORDERS[name].train_step, networks, options.precision)[0] for name in counts}
     for step in tqdm(steps.values(), "first steps", leave=False):
-        repeat_step(step, batch, 1 + STEPS_PER_TURN)  # the first ones are slow
+        for _ in range(1 + STEPS_PER_TURN):  # the first ones are slow
+            step(*batch)
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
     bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
     rows = harness.timings(harness.seconds_in_turns(steps, bar, device), BASELINE)
     return {name: refusals.get(name) or counts[name] | rows[name] for name in ORDERS}
 
 
-def count(order: Order, networks: list[nn.Module], batch: tuple[Tensor, Tensor], precision: str = "fp32") -> dict:
+def count(order: Order, networks: list[nn.Module], batch: Batch, precision: str = "fp32") -> dict:
     """Return the figures of a step that no clock measures: `flops`, and `memory`, its peak in bytes."""
     step, trained = gan_contender(order.train_step, networks, precision)
-    repeat_step(step, batch, 2 * order.period)  # the next one is none of those at which some orders check D
+    for _ in range(2 * order.period):  # the next one is none of those at which some orders check D
+        step(*batch)
     gradients = (p.grad for network in trained.values() for p in network.parameters())
     device = batch[0].device
     with StepCost(gradient for gradient in gradients if gradient is not None) as cost:
         if device.type == "cuda":  # the allocator knows the workspaces of kernels, too
             torch.cuda.reset_peak_memory_stats(device)
             others = torch.cuda.memory_allocated(device) - cost.bytes  # without the gradients
-        repeat_step(step, batch, order.period)
+        for _ in range(order.period):
+            step(*batch)
     peak = torch.cuda.max_memory_allocated(device) - others if device.type == "cuda" else cost.peak
     return {"flops": round(cost.flops / order.period), "memory": peak}
-
-
-def repeat_step(step: Callable, batch: tuple[Tensor, Tensor], times: int) -> None:
-    """Do a step on one batch several times."""
-    for _ in range(times):
-        step(*batch)
 
 
 def compare_ratios(options: Options, device: torch.device) -> dict[str, dict]:

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 
@@ -25,7 +25,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.options import Count, GanOptions, Options, launch
-from scripts.benchmarks.harness import G_BACKWARD, G_LOSS, edited
 from scripts.benchmarks.publish_runs import ENVIRONMENT, contact_sheet, make_folder, publish, run_script, sample_grids
 from scripts.tools import evaluate
 from scripts.tools.output import table
@@ -40,17 +39,19 @@ REAL = "real_logits, fake_logits = discriminator(real), discriminator(fake.detac
 D_LOSS = "d_loss = discriminator_loss(real_logits, fake_logits)"
 D_STEP = "    optimizer_d.step()\n"
 D_ZERO = "    optimizer_d.zero_grad()\n"
+G_LOSS = "g_loss = generator_loss(discriminator(fake))"
+G_BACKWARD = "g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])"
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A change to gan_detach.py that keeps it running: pairs of old and new text, and options for the command line."""
+    """A change to gan_detach.py that keeps it running: new text for old, and options for the command line."""
 
     name: str
     text: str  # what is wrong, in a phrase
     sign: str  # what its curves and samples look like beside those of `healthy`
     cure: str
-    edits: tuple[tuple[str, str], ...] = ()
+    edits: dict[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
 
     def note(self) -> str:
@@ -59,17 +60,25 @@ class Mistake:
         parts = {"Mistake": self.text, "Sign": self.sign, "Cure": self.cure, "Compare": compare}
         return "\n\n".join(f"**{title}:** {part}." for title, part in parts.items())
 
+    def change(self, source: str) -> str:
+        """Return the source with the edits; raises ValueError unless each old text is there once."""
+        for old, new in self.edits.items():
+            if source.count(old) != 1:
+                raise ValueError(f"{self.name}: there is {source.count(old)} times {old!r} in the source")
+            source = source.replace(old, new)
+        return source
+
 
 RATE = GanOptions.lr  # of both
 
 
-def penalty(keep: str) -> tuple[tuple[str, str], ...]:
+def penalty(keep: str) -> dict[str, str]:
     """Return the edits that add an R1 penalty to D's loss; keep: `, create_graph=True`, or nothing, the mistake."""
     added = f"""{D_LOSS}
     points = real.clone().requires_grad_()
     (slope,) = torch.autograd.grad(discriminator(points).sum(), points{keep})
     d_loss = d_loss + 5 * slope.square().sum((1, 2, 3)).mean()"""
-    return ((D_LOSS, added),)
+    return {D_LOSS: added}
 
 
 MISTAKES = (
@@ -84,45 +93,42 @@ MISTAKES = (
         "D ends with a sigmoid, and its loss takes logits",
         "D's loss is flat at 0.69 and both probabilities are 0.5, from the first steps on; the samples stay grey noise",
         "end D with its last linear layer; the loss applies the sigmoid itself",
-        (
-            (REAL, "real_logits, fake_logits = discriminator(real).sigmoid(), discriminator(fake.detach()).sigmoid()"),
-            (G_LOSS, "g_loss = generator_loss(discriminator(fake).sigmoid())"),
-        ),
+        {
+            REAL: "real_logits, fake_logits = discriminator(real).sigmoid(), discriminator(fake.detach()).sigmoid()",
+            G_LOSS: "g_loss = generator_loss(discriminator(fake).sigmoid())",
+        },
     ),
     Mistake(
         "labels-broadcast",
         "labels (2N,) against logits (2N, 1): the difference is (2N, 2N)",
         "D's loss stays at 0.25 and both probabilities at 0.5: D learns the mean label; the samples are noise",
         "give labels the shape of the logits, torch.ones_like(logits), or take a loss without labels",
-        (
-            (
-                D_LOSS,
-                "logits = torch.cat([real_logits, fake_logits])\n"
-                "    labels = torch.cat([torch.ones(len(real)), torch.zeros(len(fake))]).to(logits.device)\n"
-                "    d_loss = (logits.sigmoid() - labels).square().mean()",
-            ),
-        ),
+        {
+            D_LOSS: """logits = torch.cat([real_logits, fake_logits])
+    labels = torch.cat([torch.ones(len(real)), torch.zeros(len(fake))]).to(logits.device)
+    d_loss = (logits.sigmoid() - labels).square().mean()"""
+        },
     ),
     Mistake(
         "d-steps-on-g-loss",
         "optimizer_d.zero_grad() runs before g_loss.backward(), which fills D's gradients again",
         "D calls real and fake alike real, both at 0.75; D's loss is above 0.8 and flat, G's near 0.3",
         "call zero_grad() right before the backward pass that the step is for",
-        ((D_ZERO, ""), (D_STEP, D_STEP + D_ZERO), (G_BACKWARD, "g_loss.backward()")),
+        {D_ZERO: "", D_STEP: D_STEP + D_ZERO, G_BACKWARD: "g_loss.backward()"},
     ),
     Mistake(
         "no-zero-grad",
         "zero_grad() is never called",
         "all curves swing; in the end D's loss is above 2 and D(G(z)) near 0.8; the samples are blots, much alike",
         "call zero_grad() before each backward pass, or at the start of the step",
-        ((D_ZERO, ""), ("    optimizer_g.zero_grad()\n", "")),
+        {D_ZERO: "", "    optimizer_g.zero_grad()\n": ""},
     ),
     Mistake(
         "detached-fakes",
         "G's loss is computed on detached fakes",
         "D's loss falls to 0 and G's rises without end, D(G(z)) is 0; the samples are the first noise: G never moves",
         "detach the fakes in D's loss alone; compute G's loss on discriminator(fake)",
-        ((G_LOSS, "g_loss = generator_loss(discriminator(fake.detach()))"), (G_BACKWARD, "g_loss.backward()")),
+        {G_LOSS: "g_loss = generator_loss(discriminator(fake.detach()))", G_BACKWARD: "g_loss.backward()"},
     ),
     Mistake(
         "r1-penalty",
@@ -157,7 +163,7 @@ MISTAKES = (
         "real images in [0, 1], G's output in [-1, 1]",
         "none in the curves; the samples are grey where digits are black, as the real images that D saw",
         "scale real images to [-1, 1], the range of G's output",
-        (("    fake = generator(z)\n", "    fake, real = generator(z), (real + 1) / 2\n"),),
+        {"    fake = generator(z)\n": "    fake, real = generator(z), (real + 1) / 2\n"},
     ),
 )
 
@@ -187,7 +193,7 @@ def main(options: GalleryOptions) -> None:
         make_folder(options.output / mistake.name)
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, f"{mistake.name}.py")
-            script.write_text(edited((ROOT / "scripts" / "gan_detach.py").read_text(), mistake.edits))
+            script.write_text(mistake.change((ROOT / "scripts" / "gan_detach.py").read_text()))
             arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
             run = run_script(script, [*arguments, *mistake.arguments], folder)
             board = EventAccumulator(str(run)).Reload()

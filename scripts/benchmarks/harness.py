@@ -14,9 +14,6 @@ import torch
 
 from common.options import NetworkOptions
 
-G_LOSS = "g_loss = generator_loss(discriminator(fake))"
-G_BACKWARD = "g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])"
-
 
 @dataclass(frozen=True)
 class ComparisonOptions(NetworkOptions):
@@ -26,15 +23,6 @@ class ComparisonOptions(NetworkOptions):
     """FILE:FUNCTION that makes networks of your own, (image_shape, z_dim) -> (generator, discriminator). FILE is
     executed. None takes those of --model."""
     device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
-
-
-def edited(source: str, edits: Iterable[tuple[str, str]]) -> str:
-    """Return the source with edits, pairs of old and new text; raises ValueError unless the old one is there once."""
-    for old, new in edits:
-        if source.count(old) != 1:
-            raise ValueError(f"there is {source.count(old)} times {old!r} in the source")
-        source = source.replace(old, new)
-    return source
 
 
 def clock(device: torch.device) -> float:

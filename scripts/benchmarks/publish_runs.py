@@ -61,10 +61,8 @@ class PublishOptions(Options):
 
     scripts: tuple[Literal[tuple(LOOK_AT)], ...] = tuple(LOOK_AT)  # Training scripts to run, by name.
     output: Path = ROOT / "runs" / "reference"
-    """Where each GAN has its folder. Files published there before are replaced, others stay.
-
-    CycleGAN's curves are others: its folder is in another log folder, of this name and `_cyclegan`.
-    """
+    """Where each GAN has its folder; CycleGAN, whose curves are others, has it in one of this name and `_cyclegan`.
+    Files published there before are replaced, others stay."""
     steps: Count | None = None  # Steps of each run. None: the scripts' defaults.
 
 

@@ -1,33 +1,37 @@
 """Each silent mistake changes gan_detach.py, runs without an error, and does what its name says."""
 
 import runpy
+import sys
 
 import pytest
 from helpers import ROOT, saved
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.options import GanOptions
 from scripts.benchmarks import gallery
 from scripts.benchmarks.gallery import MISTAKES
-from scripts.benchmarks.harness import edited
 
 SOURCE = (ROOT / "scripts" / "gan_detach.py").read_text()
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
 
 
-def trained(name, folder):
+def trained(name, folder, monkeypatch):
     """Return the checkpoint of gan_detach.py with the mistake `name`, after two steps."""
     script = folder / f"{name.replace('-', '_')}.py"
-    script.write_text(edited(SOURCE, BY_NAME[name].edits))
-    small = {"model": "mlp", "image_size": 8, "batch_size": 4, "steps": 2, "device": "cpu"}
-    runpy.run_path(str(script))["main"](GanOptions(**small, runs_dir=folder / name))
+    script.write_text(BY_NAME[name].change(SOURCE))
+    small = "--model mlp --image-size 8 --batch-size 4 --steps 2 --device cpu --runs-dir"
+    monkeypatch.setattr(sys, "argv", [script.name, *small.split(), str(folder / name)])
+    runpy.run_path(str(script), run_name="__main__")
     return saved(folder / name)
 
 
-def test_every_mistake_trains_without_an_error_and_changes_what_is_learnt(tmp_path):
-    healthy = trained("healthy", tmp_path)
+def test_every_edit_applies_to_the_script_which_trains_without_an_error_and_learns_something_else(
+    tmp_path, monkeypatch
+):
+    with pytest.raises(ValueError, match=r"^no-zero-grad: there is 0 times ' +optimizer_d"):
+        BY_NAME["no-zero-grad"].change("of another text")
+    healthy = trained("healthy", tmp_path, monkeypatch)
     for name in (mistake.name for mistake in MISTAKES if mistake.edits):
-        sick = trained(name, tmp_path)
+        sick = trained(name, tmp_path, monkeypatch)
         assert (name == "detached-fakes") == (not sick["optimizer_g"]["state"])  # G has never had a gradient
         pairs = zip(healthy["discriminator"].values(), sick["discriminator"].values(), strict=True)
         distance = max((ours - theirs).abs().max().item() for ours, theirs in pairs)

@@ -14,11 +14,10 @@ FIGURES = ROOT / "runs" / "figures"
 
 
 def test_the_shipped_pictures_are_drawn_from_the_shipped_figures(tmp_path):
-    shipped_names = [name for name in PICTURES if (FIGURES / f"{name}.json").exists()]
-    for name in shipped_names:
+    for name in PICTURES:
         (tmp_path / f"{name}.json").write_bytes((FIGURES / f"{name}.json").read_bytes())
     call("plot_results", "--folder", tmp_path)
-    for name in shipped_names:
+    for name in PICTURES:
         drawn, shipped = (words((folder / f"{name}.svg").read_text()) for folder in (tmp_path, FIGURES))
         assert drawn == shipped
         figures = json.loads((FIGURES / f"{name}.json").read_text())

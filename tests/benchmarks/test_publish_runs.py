@@ -5,11 +5,10 @@ import shutil
 import tempfile
 
 import pytest
+from helpers import call, contents
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.options import GanOptions
-from scripts import gan_detach
 from scripts.benchmarks import gallery, publish_runs
 
 
@@ -17,14 +16,10 @@ from scripts.benchmarks import gallery, publish_runs
 def sampled(tmp_path_factory):
     """A run as a training script leaves it, of seven steps, with a sample grid at each."""
     runs = tmp_path_factory.mktemp("runs")
-    often = {"sample_every": 1, "log_every": 1}
-    gan_detach.main(GanOptions(model="mlp", batch_size=2, steps=7, **often, runs_dir=runs, device="cpu"))
+    options = "--model mlp --batch-size 2 --steps 7 --sample-every 1 --log-every 1 --device cpu --runs-dir"
+    call("gan_detach", *options.split(), runs)
     (run,) = (runs / "gan_detach").iterdir()
     return run
-
-
-def contents(folder):
-    return {str(path.relative_to(folder)): path.is_file() and path.read_bytes() for path in folder.rglob("*")}
 
 
 def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_first_step(sampled, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import change, load
+from helpers import change, contents, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,11 +91,11 @@ def test_code_in_a_checkpoint_is_not_run(script, run, refusal):
 
 def refused(script, run, refusal):
     """Return the one line that refuses the run's checkpoint; nothing else happens."""
-    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    before = contents(run)
     arguments = ["--resume", run, "--steps", 9] if script != "sample" else [run, "--device", "cpu"]
     line = refusal(script, *arguments)
     assert str(run) in line
-    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+    assert contents(run) == before
     return line
 
 
@@ -118,9 +118,9 @@ WRONG_OPTIONS = {
 @pytest.mark.parametrize("named", WRONG_OPTIONS)
 def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run, refusal):
     change(run, WRONG_OPTIONS[named])
-    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    before = contents(run)
     line = refusal("gan_detach", "--resume", run)
-    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+    assert contents(run) == before
     assert {"more images": "4000"}.get(named, named).strip("-") in line
 
 

@@ -95,7 +95,7 @@ def png_with_transparent_colour(pixels, bits, colour):
     height, width, channels = pixels.shape
     header = struct.pack(">IIBBBBB", width, height, bits, channels - 1, 0, 0, 0)
     rows = ["".join(f"{value:0{bits}b}" for value in row.flat).ljust(8, "0") for row in pixels]
-    lines = b"".join(b"\0" + int(row, 2).to_bytes(len(row) // 8) for row in rows)
+    lines = b"".join(b"\0" + int(row, 2).to_bytes(len(row) // 8, "big") for row in rows)
     head = chunk(b"IHDR", header) + chunk(b"tRNS", struct.pack(f">{channels}H", *colour))
     return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
 

@@ -24,7 +24,7 @@ NAMES = "facts findings graph judge lineage networks mistakes.raised operations 
 MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
 OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step expect_parameters is_elsewhere paused remove_hooks start
-    stop watch_autograd _leave_forked_process __str__ _source code data line lines severity where"""
+    stop watch_autograd __str__ _source code line lines severity where"""
 
 
 def functions():

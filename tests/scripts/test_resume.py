@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import GANS, call, change, load, make_images
+from helpers import GANS, call, change, contents, load, make_images
 from processes import fork, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -203,10 +203,6 @@ def test_a_run_killed_inside_a_write_ends_as_one_that_was_not(tmp_path):
     assert pictures(whole).items() <= pictures(run).items()
     for tag, points in curves(whole).items():
         assert set(points) <= set(curves(run)[tag])
-
-
-def contents(run):
-    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in run.rglob("*")}
 
 
 def test_a_finished_run_is_left_as_it_is_and_says_so(tmp_path):
