@@ -49,5 +49,3 @@ def error_in_a_line() -> Iterator[None]:
 def one_line(message: str) -> str:
     """Return the message as one line: names in it may hold line breaks and bytes that are not text."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
-
-

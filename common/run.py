@@ -23,7 +23,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common import checkpoint
-from common.board import grid, order_event_files, png, tag_of
+from common.board import as_hparams, grid, order_event_files, png, tag_of
 from common.data import batches, check_data, seed_for, to_uint8
 from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line
 from common.options import RunOptions, check_resumable, parse, stored_options

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.errors import BadInput, Stopped
-from common.options import Count, Range, Weight, as_words, launch
+from common.options import Count, Range, Weight, launch, typed
 from common.run import pick_device
 from scripts.benchmarks.harness import ComparisonOptions, conditions, spread, write_result
 from scripts.tools import evaluate
@@ -87,8 +87,7 @@ def train(order: str, seed: int, options: Options, runs: Path) -> list[tuple[Pat
     command += ["--model", options.model, "--z-dim", str(options.z_dim), "--runs-dir", runs]
     command += ["--steps", str(10**9)] if options.seconds else []
     command += ["--checkpoint-every", str(options.evaluate_every if options.target else 10**9)]
-    for name in ("device", "image_size"):
-        command += as_words(name, getattr(options, name))
+    command += [typed(name, getattr(options, name)) for name in ("device", "image_size")]
 
     started: list[Path] = []
     with tempfile.TemporaryFile("w+") as output:

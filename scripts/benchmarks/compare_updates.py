@@ -33,7 +33,7 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.data import batches, load_images
-from common.errors import BadInput, refusing
+from common.errors import BadInput, as_bad_input
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS, conv
 from common.optimizers import fused_adam
@@ -208,7 +208,7 @@ def images_and_networks(options: Options, device: torch.device) -> tuple[Iterato
     images = load_images(options.dataset, options.image_size).to(device)
     torch.manual_seed(0)
     make_networks = partial(make_own_networks, options.networks) if options.networks else MODELS[options.model]
-    with refusing("--image-size"):
+    with as_bad_input("--image-size"):
         networks = make_networks(tuple(images.shape[1:]), options.z_dim)
     if not all(isinstance(network, nn.Module) for network in networks):
         raise BadInput(f"--networks {options.networks}: must return two nn.Modules, generator and discriminator")
@@ -216,7 +216,7 @@ def images_and_networks(options: Options, device: torch.device) -> tuple[Iterato
     reals = batches(images, options.batch_size, seed=0)
     stream = ((real, torch.randn(len(real), options.z_dim, device=device)) for real in reals)
     if options.networks:
-        with refusing(f"--networks {options.networks}: generator(z) and discriminator(images) cannot be trained"):
+        with as_bad_input(f"--networks {options.networks}: generator(z) and discriminator(images) cannot be trained"):
             gan_contender(ORDERS[BASELINE].train_step, networks, options.precision)[0](*next(stream))
     return stream, networks
 

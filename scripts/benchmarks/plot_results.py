@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import BadInput, refusing
+from common.errors import BadInput, as_bad_input
 from common.options import Options as BaseOptions
 from common.options import launch
 
@@ -121,7 +121,7 @@ def main(options: Options) -> None:
         measured, picture = options.folder / f"{name}.json", options.folder / f"{name}.svg"
         with mpl.rc_context(STYLE):
             figure = Figure(inches)
-            with refusing(f"{measured}: cannot be drawn"):
+            with as_bad_input(f"{measured}: cannot be drawn"):
                 draw(json.loads(measured.read_text()), figure)
             figure.savefig(picture, metadata={"Date": None})
         print(f"Written: {picture}")

@@ -27,7 +27,7 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import BadInput, Stopped, refusing
+from common.errors import BadInput, Stopped, as_bad_input
 from common.options import Count, Options, launch
 
 LOOK_AT = {  # by script: what TensorBoard shows beside the curves
@@ -77,7 +77,7 @@ def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
 
 def make_folder(folder: Path) -> None:
     """Make a folder to publish in, before the training; raises BadInput if it cannot be made."""
-    with refusing("--output"):
+    with as_bad_input("--output"):
         folder.mkdir(parents=True, exist_ok=True)
 
 

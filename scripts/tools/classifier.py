@@ -14,7 +14,7 @@ from tqdm import tqdm
 from common.checkpoint import as_bytes, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import TORCHVISION, load_mnist5k, to_float
-from common.errors import refusing
+from common.errors import as_bad_input
 
 BATCH_SIZE = 50
 STEPS = {"digits": 800, "classes": 2400}  # some fifteen seconds on one core, and some 45
@@ -76,7 +76,7 @@ def class_classifier(dataset: str, data: LabeledImages, folder: Path) -> Classif
     made_of = [STEPS["classes"], dataset, list(data.images.shape), list(data.classes)]
     path = folder / f"classifier-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:12]}.pt"
     if path.exists():
-        with refusing(f"{path}: is no classifier; delete it"):
+        with as_bad_input(f"{path}: is no classifier; delete it"):
             kept, shape = torch.load(path, weights_only=True), input_shape(data.images)
             network = make_network(*shape, len(data.classes))
             network.load_state_dict(kept["network"])

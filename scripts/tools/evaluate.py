@@ -41,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 from common.checkpoint import load_checkpoint, short_path, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import DOWNLOADS, TORCHVISION, Images, load_images
-from common.errors import BadInput, refusing
+from common.errors import BadInput, as_bad_input
 from common.options import Range, Seed, launch
 from common.run import pick_device
 from scripts.tools.classifier import class_classifier, digit_classifier
@@ -173,7 +173,7 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     """
     checkpoint = load_checkpoint(options.run)
     generator = load_generator(checkpoint, options, options.weights)
-    with refusing(f"{options.run}: not a run that can be sampled"):
+    with as_bad_input(f"{options.run}: not a run that can be sampled"):
         dataset, z_dim = os.fspath(checkpoint["options"]["dataset"]), checkpoint["options"]["z_dim"]
     device, path = pick_device(options.device), options.folder / "evaluation.json"
     stored_entries(path)  # before any work

@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 from common.conditional import conditional
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
-from common.errors import BadInput, refusing
+from common.errors import BadInput, as_bad_input
 from common.models import MODELS
 from common.options import Options
 
@@ -82,7 +82,7 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
     """
     if is_cyclegan(checkpoint):
         raise BadInput(f"{options.run}: a CycleGAN takes no noise; scripts/tools/translate.py translates with it")
-    with refusing(f"{options.run}: not a run of one generator that takes z"):
+    with as_bad_input(f"{options.run}: not a run of one generator that takes z"):
         given = [tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]]
         model = checkpoint["options"].get("model", "conv")
         average = "average" if weights == "average" else None
@@ -104,7 +104,7 @@ def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "
 def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
     """Return the generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `load_generator` does: its average, if any."""
     name = direction.replace("-", "_")
-    with refusing(f"{run}: not a run of a CycleGAN"):
+    with as_bad_input(f"{run}: not a run of a CycleGAN"):
         channels = checkpoint["data_shapes"][0][1]
         if checkpoint["options"]["blocks"] > 100:  # in a damaged file; so many would take all memory
             raise ValueError(f"--blocks {checkpoint['options']['blocks']}: must be at most 100")
@@ -127,7 +127,7 @@ def load_network(checkpoint: dict, name: str, average: str | None, make: Callabl
     state = checkpoint[average if averaged else name]
     with torch.device("meta"):
         network = AveragedModel(make()) if averaged else make()
-    with refusing("the checkpoint does not hold this network; common/models.py may have changed since"):
+    with as_bad_input("the checkpoint does not hold this network; common/models.py may have changed since"):
         expected = {key: (value.shape, value.dtype) for key, value in network.state_dict().items()}
         for key in expected.keys() | state.keys():
             if (state[key].shape, state[key].dtype) != expected[key]:
