@@ -3,7 +3,6 @@
 import io
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,12 +17,6 @@ TAGS |= {"d_real": "probability/real", "d_fake": "probability/fake"}
 def tag_of(name: str) -> str:
     """Return the TensorBoard tag of a result: from TAGS, `loss/cycle` for `cycle_loss`, else the name itself."""
     return TAGS.get(name) or (f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name)
-
-
-def as_hparams(facts: dict[str, Any]) -> dict[str, bool | int | float | str]:
-    """Return facts as TensorBoard's tab HPARAMS takes them, each a column; a path in one may hold what is no text."""
-    words = {name: str(fact).encode(errors="replace").decode() for name, fact in facts.items() if name != "options"}
-    return words | {name: fact for name, fact in facts.items() if isinstance(fact, bool | int | float)}
 
 
 def order_event_files(folder: Path) -> None:

@@ -56,11 +56,13 @@ def conv(
 
     up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
     nn.init.orthogonal_(up[0].weight, gain=3)
-    up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side)), norm(last), nn.ReLU()]
+    up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
+    up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
     upsample = nn.Upsample(scale_factor=2, mode="bilinear" if size > 32 else "nearest")
     # ..., (width, S/2, S/2), (width/2, S, S); 1x1 first: fewer channels to upsample
     for wide, narrow in pairwise([last, *reversed(widths[:-1]), width // 2]):
-        up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1), norm(narrow), nn.ReLU()]
+        up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
+        up += [nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
     up += [nn.Conv2d(width // 2, channels, 3, padding=1), nn.Tanh()]  # (C, S, S)
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
@@ -79,11 +81,6 @@ class Normalised(nn.Module):
             scale = torch.linalg.matrix_norm(gram)  # so that the power neither overflows nor vanishes
             square = scale * torch.linalg.matrix_norm(torch.linalg.matrix_power(gram / scale, 8)) ** (1 / 8)
             return weight * (NORM / square.sqrt())
-
-
-def norm(channels: int) -> nn.Module:
-    """Return group normalisation in groups of 8 channels."""
-    return nn.GroupNorm(channels // 8, channels)
 
 
 MODELS = {"conv": conv, "wide": partial(conv, width=32), "mlp": mlp}

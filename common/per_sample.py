@@ -13,19 +13,14 @@ def require_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
     last layer that starts at zero hides it, so it is asked at the calls 1, 2, 4, 8, ... for each discriminator, with a
     pass of its own, which changes neither the state of the discriminator nor that of the random number generators.
     """
-    if len(samples) < 2:
-        return
     calls = getattr(discriminator, "per_sample_calls", 0) + 1  # an attribute, so that it ends with the discriminator
-    if calls & (calls - 1) == 0:
-        check_per_sample(discriminator, samples.detach().requires_grad_())
-    discriminator.per_sample_calls = calls
-
-
-def check_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
-    """Raise ValueError if the first logit depends on other samples than the first."""
+    if len(samples) < 2 or calls & (calls - 1):
+        discriminator.per_sample_calls = calls
+        return
     wrappers = nn.DataParallel | nn.parallel.DistributedDataParallel  # whose pass may wait for that of other processes
     network = discriminator.module if isinstance(discriminator, wrappers) else discriminator
     buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
+    samples = samples.detach().requires_grad_()
     devices = [samples.device] if samples.is_cuda else []
     # Compiling for this one call would take long.
     with torch.enable_grad(), torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
@@ -38,3 +33,4 @@ def check_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
             "the discriminator's logit of one sample depends on the other samples of the batch, but here each sample "
             "must be judged independently; use GroupNorm or InstanceNorm in place of batch normalisation"
         )
+    discriminator.per_sample_calls = calls

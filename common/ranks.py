@@ -42,11 +42,6 @@ class Ranks:
         for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(piece.view_as(gradient))
 
-    def check_optimizer(self, name: str, optimizer: Optimizer) -> None:
-        """Raise BadInput unless the first thing that `optimizer` does before a step is to average its gradients."""
-        if [*optimizer._optimizer_step_pre_hooks.values()][:1] != [self.average_gradients]:
-            raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
-
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of the ranks' `values`, which may be overwritten."""
         if self.count > 1:

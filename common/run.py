@@ -23,7 +23,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common import checkpoint
-from common.board import as_hparams, grid, order_event_files, png, tag_of
+from common.board import grid, order_event_files, png, tag_of
 from common.data import batches, check_data, seed_for, to_uint8
 from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line
 from common.options import RunOptions, check_resumable, parse, stored_options
@@ -149,8 +149,9 @@ class Run:
         self.header = facts | origin(self.path, self.device)
         for name, owner in self.state.items():
             checkpoint.check_state(name, owner, {*self.header, "step", "sums"})
-            if isinstance(owner, Optimizer) and ranks.count > 1:
-                ranks.check_optimizer(name, owner)
+            hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
+            if isinstance(owner, Optimizer) and ranks.count > 1 and hooks[:1] != [ranks.average_gradients]:
+                raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
         scalers = (owner for owner in self.state.values() if isinstance(owner, torch.amp.GradScaler))
         self.is_scaled = any(scaler.is_enabled() for scaler in scalers)
         if self.is_scaled and ranks.count > 1:  # each skips its own steps
@@ -206,7 +207,10 @@ class Run:
         if self.ranks.is_main:
             order_event_files(self.folder)
             self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
-            self.board.file_writer.add_summary(hparams_pb(as_hparams(self.header["options"] | self.header)))
+            facts = {name: fact for name, fact in (self.header["options"] | self.header).items() if name != "options"}
+            words = {name: str(fact).encode(errors="replace").decode() for name, fact in facts.items()}  # or no text
+            numbers = {name: fact for name, fact in facts.items() if isinstance(fact, bool | int | float)}
+            self.board.file_writer.add_summary(hparams_pb(words | numbers))  # each a column of the tab HPARAMS
         if step:
             self.save()  # with the new --steps, so that they are kept even if this process is killed
         elif self.ranks.is_main:
@@ -299,18 +303,21 @@ class Run:
 
     def print_results(self) -> None:
         """Print where the results are, how to look at them and, if there are steps left, how to continue."""
-        if not self.ranks.is_main:
-            return
-        paths = self.path, self.folder, self.folder.parent
-        script, folder, parent = (shlex.quote(str(checkpoint.short_path(path))) for path in paths)
-        python = "python" if self.ranks.count == 1 else f"torchrun --standalone --nproc-per-node={self.ranks.count}"
-        if self.step == self.options.steps:
-            print(f"Done: {self.step} steps.")
-        else:
-            print(f"Interrupted after step {self.step}.\nContinue:    {python} {script} --resume {folder}")
+        script, folder, parent = (checkpoint.short_path(path) for path in (self.path, self.folder, self.folder.parent))
+        lines = [f"Done: {self.step} steps."]
+        if self.step < self.options.steps:
+            several = f"torchrun --standalone --nproc-per-node={self.ranks.count}"
+            command = shlex.join([str(script), "--resume", str(folder)])
+            lines = [f"Interrupted after step {self.step}."]
+            lines += [f"Continue:    {'python' if self.ranks.count == 1 else several} {command}"]
         if any(map(callable, self.pictures.values())):
-            print(f"Samples:     {checkpoint.short_path(self.folder)}/samples/step-{self.step:06d}.png")
-        print(f"TensorBoard: tensorboard --logdir {parent}")
+            lines += [f"Samples:     {folder}/samples/step-{self.step:06d}.png"]
+        lines += [f"TensorBoard: tensorboard --logdir {shlex.quote(str(parent))}"]
+        if self.ranks.is_main:
+            try:
+                print("\n".join(lines), flush=True)
+            except OSError:  # the terminal is closed
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def require_finite(step: int, values: dict) -> None:
