@@ -17,6 +17,7 @@ import torch.distributed as dist
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 from torch.utils.tensorboard import SummaryWriter
@@ -142,7 +143,7 @@ class Run:
         options, ranks, samples = self.options, self.ranks, [check_data(data) for data in datasets]
         facts = {"script": self.script, "options": options.to_store()}
         facts["data_shapes"] = [[*data.shape] for data in samples]
-        facts["data_types"] = [str(getattr(data, "dtype", torch.uint8)) for data in samples]
+        facts["data_types"] = [str(getattr(data, "dtype", torch.uint8)).removeprefix("torch.") for data in samples]
         facts["classes"] = [[*data.classes] for data in datasets if hasattr(data, "classes")]
         if any(other != [facts, self.device.type] for other in ranks.gather([facts, self.device.type])):
             raise BadInput("the processes have different options or images; start all with the same command")
@@ -181,8 +182,12 @@ class Run:
         for name, owner in self.state.items():
             with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 checkpoint.load_state(owner, stored[name])
-        if self.ranks.is_main and stored["options"]["steps"] < self.options.steps:
+        before = stored["options"]["steps"]
+        if self.ranks.is_main and before < self.options.steps:
             print("With more --steps, a learning rate that falls towards the last step rises again.")
+            for name, owner in self.state.items():
+                if isinstance(owner, LRScheduler) and str(before) in map(str, owner.state_dict().values()):
+                    print(f"{name}: its length is still {before}; make the rate a function of the step (docs/copy.md)")
 
     def require_state(self, optimizer: Optimizer, *_: object) -> None:
         """Raise BadInput if an optimizer that steps in the loop, or a weight that it holds, is in no checkpoint."""

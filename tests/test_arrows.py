@@ -12,7 +12,10 @@ LAYERS += [["options"], ["run"]]  # each may import what is in those before it
 ROOMS = {f"common/{leaf}.py": set() for leaf in LEAVES}  # a room, and the modules of ours that it may import
 for number, layer in enumerate(LAYERS):
     below = {f"common.{name}" for lower in LAYERS[:number] for name in lower}
-    ROOMS |= {f"common/{name}.py": below | ({"common.models"} if name == "conditional" else set()) for name in layer}
+    ROOMS |= {
+        f"common/{name}.py": below | ({"common.models"} if name in ("conditional", "options") else set())
+        for name in layer
+    }
 COMMON = set(ROOMS)
 ROOMS |= {f"scripts/{path.name}": {"common"} for path in (ROOT / "scripts").glob("*.py")}
 ROOMS |= {"scripts/gan_standalone.py": set(), "scripts/tools": {"common", "scripts.tools"}}
