@@ -87,7 +87,8 @@ def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_
 
 def draw_in_steps(folder):
     with open_run(folder) as run:
-        drawn = [(run.noise(len(real), 8), torch.rand(2)) for _, real in run.steps(IMAGES, state={}, pictures={})]
+        steps = run.steps(IMAGES, state={"scaler": torch.amp.GradScaler("cpu", enabled=False)}, pictures={})
+        drawn = [(run.noise(len(real), 8), torch.rand(2)) for _, real in steps]
     noise, own = (torch.stack(part) for part in zip(*drawn, strict=True))
     torch.save({"noise": noise, "own": own}, folder / f"drawn{run.ranks.rank}")
 
@@ -95,6 +96,8 @@ def draw_in_steps(folder):
 def train_without_averaging(folder):
     optimizer_g, optimizer_d = (torch.optim.SGD(torch.nn.Linear(2, 3).parameters()) for _ in range(2))
     with open_run(folder) as run:
+        with pytest.raises(BadInput, match="GradScaler: loss scales of several processes differ"):
+            next(run.steps(IMAGES, state={"scaler": torch.amp.GradScaler("cpu")}, pictures={}))
         optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
         optimizer_d.register_step_pre_hook(lambda *_: None)
         optimizer_d.register_step_pre_hook(run.ranks.average_gradients)  # not the first

@@ -16,6 +16,7 @@ BAD_OPTIONS = {  # one of each kind
     "gan_detach --image-size 30": "--image-size: conv takes",
     "gan_detach --batch-size many": "--batch-size",
     "gan_detach --lr nan": "--lr=nan: must be from 1e-12 to 1000000",
+    "gan_detach --seed 9223372036854775808": "--seed=9223372036854775808: must be from 0 to 9223372036854775807",
     "gan_detach --device meta": "--device meta",
     "cyclegan --halvings 4": "--halvings: with 4 halvings",
 }

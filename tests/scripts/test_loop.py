@@ -6,6 +6,7 @@ import os
 import pty
 import resource
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -24,7 +25,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from common import checkpoint
 from common.errors import BadInput
 from common.options import RunOptions
-from common.run import Run
+from common.run import Run, origin
 from scripts import gan_detach
 
 TINY = {"batch_size": 2, "device": "cpu", "image_size": 8, "log_every": 1, "sample_every": 1, "checkpoint_every": 1}
@@ -393,3 +394,55 @@ def test_a_run_trains_where_it_can_print_nowhere(closed, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, closed, None)  # as Python has it for `>&-`
     call("gan_detach", *SMALL.split(), "--steps", 1, "--runs-dir", tmp_path)
     assert saved(tmp_path)["step"] == 1
+
+
+def test_a_run_whose_folder_was_left_by_its_process_tells_where_it_is(tmp_path, monkeypatch, capsys):
+    """The current folder is deleted while the run trains."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for (step,) in steps_of(tmp_path, state={}):
+        if step == 1:
+            (tmp_path / "here").rmdir()
+    assert f"tensorboard --logdir {tmp_path}/script" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("process", "kept"), [(os.getpid, 0), (lambda: 1, 1)])
+def test_an_audit_of_this_process_keeps_nothing_and_a_variable_left_over_costs_no_run(
+    process, kept, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("GRADIENT_AUDIT", str(process()))
+    list(steps_of(tmp_path))
+    assert len(list(tmp_path.glob("script/*/checkpoint.pt"))) == kept
+    assert (capsys.readouterr().out.startswith("This run keeps nothing: gradient_audit has started it.")) == (not kept)
+
+
+def test_floats_are_yielded_as_they_are(tmp_path):
+    table = torch.randn(10, 3)
+    rows = torch.cat([batch for _, batch in steps_of(tmp_path, table, batch_size=5, steps=2)])
+    assert rows[rows[:, 0].argsort()].equal(table[table[:, 0].argsort()])
+    assert saved(tmp_path)["data_types"] == ["float32"]
+
+
+def test_a_curve_may_overflow_where_a_grad_scaler_is_in_use(tmp_path):
+    for enabled in (True, False):
+        scaler = torch.amp.GradScaler("cpu", enabled=enabled)
+        with open_run(tmp_path, log_every=1) as run:
+            for (step,) in run.steps(state={"scaler": scaler}, pictures={}):
+                run.log(step, {"norm": float("inf") if enabled else 1.0})
+        assert load(run.folder)["step"] == 3
+
+
+def test_the_bar_is_a_few_lines_where_there_is_no_terminal(tmp_path, capsys):
+    for (step,) in steps_of(tmp_path, steps=2000):
+        assert step
+    assert capsys.readouterr().err.count("script:") == 2  # another one every ten seconds
+
+
+def test_the_commit_says_that_it_lacks_the_script(tmp_path):
+    git = ["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *command], check=True)
+    (tmp_path / "script.py").touch()
+    assert origin(tmp_path / "script.py", "cpu")["commit"].endswith(", without script.py")
+    subprocess.run([*git, "add", "script.py"], check=True)
+    assert origin(tmp_path / "script.py", "cpu")["commit"].endswith("-dirty")
