@@ -361,14 +361,11 @@ def note_signals(opened: ExitStack) -> list[int]:
     """Return a list that gets the first SIGINT, SIGTERM or SIGHUP until `opened` ends; a second one acts as usual."""
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
-    terminals, received = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()], []
+    received: list[int] = []
 
     def note(number: int, _frame: object) -> None:
         received.append(number)
         signal.signal(number, before[number])
-        if number not in (signal.SIGINT, signal.SIGTERM):  # the terminal is closed
-            for terminal in terminals:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), terminal)
 
     with suppress(ValueError):  # raised outside the main thread, which alone receives signals
         for number, handler in before.items():
