@@ -20,7 +20,9 @@ the floor. On the same machine the same settings give the same figures.
 
 import json
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from operator import itemgetter
@@ -35,7 +37,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.checkpoint import load_checkpoint, short_path, write_whole
+from common.checkpoint import load_checkpoint, lock, short_path, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import DATASETS, DOWNLOADS, TORCHVISION, load_images
 from common.errors import BadInput, refusing
@@ -73,6 +75,8 @@ class Options(GeneratorOptions):
     """Fixes the samples and the choice of real images."""
     dataset: str | None = None
     """The run's images, where they are now: for a folder that has moved. None: where they were."""
+    watch: bool = False
+    """Evaluate each new checkpoint of a run under way, until its last step, or until no process trains it."""
 
 
 def fidelity(module: str) -> ModuleType:
@@ -177,14 +181,15 @@ def add_to_board(folder: Path, entry: dict) -> None:
                 board.add_scalar(f"{group}/{curve_name(entry)}/{name}", figure, entry["step"])
 
 
-def evaluate_run(options: Options, only_fid: bool = False) -> dict:
+def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: bool = False) -> dict:
     """Measure, add the figures to the run, and return their entry in its `evaluation.json`.
 
-    only_fid: return the FID of the samples and the step alone, in a fifth of the time, and add nothing.
+    checkpoint: that of the run, if it is loaded already. only_fid: return the FID of the samples and the step alone, in
+    a fifth of the time, and add nothing.
     """
     fidelity("metric_fid")  # refused before any work
     run, device, path = options.run, pick_device(options.device), options.folder / "evaluation.json"
-    checkpoint = load_checkpoint(run)
+    checkpoint = checkpoint or load_checkpoint(run)
     stored_entries(path)
     if has_float_data(checkpoint):
         raise BadInput(f"{run}: its data are floats, not images, which alone can be evaluated")
@@ -272,11 +277,35 @@ def report(entry: dict) -> str:
     return f"{title}\n\n{table(['', 'samples', 'real images'], rows)}"
 
 
+def watch(run: Path) -> Iterator[dict]:
+    """Yield the checkpoint in a run's folder, and each that replaces it, up to the last that the run will have.
+
+    That is the one of the last step, or the one that is there when no process trains the run.
+    """
+    path, before, step, ends = run / "checkpoint.pt", None, 0, False
+    if not path.exists() and not (run / ".lock").exists():
+        raise BadInput(f"--watch: {run} is not the folder of a run; name that")
+    while not ends:
+        with suppress(BadInput), ExitStack() as opened:  # a process that trains the run holds the lock
+            lock(run, opened)
+            ends = True  # after the next look at the file, as the run wrote its last checkpoint under the lock
+        changed = path.stat().st_mtime_ns if path.exists() else None
+        if changed == before and (step or not ends):
+            time.sleep(1)
+            continue
+        before, checkpoint = changed, load_checkpoint(run)
+        if checkpoint["step"] != step:  # else it has replaced itself, or arrived between the two lines above
+            step = checkpoint["step"]
+            yield checkpoint
+        ends = ends or step == checkpoint["options"].get("steps")
+
+
 def main(options: Options) -> None:
     """Measure, print the figures and add them to the run."""
-    entry = evaluate_run(options)
-    print(f"{report(entry)}\n\nWritten to {short_path(options.folder / 'evaluation.json')}")
-    print(f"TensorBoard: quality/{curve_name(entry)}")
+    for checkpoint in watch(options.run) if options.watch else [load_checkpoint(options.run)]:
+        entry = evaluate_run(options, checkpoint)
+        print(f"{report(entry)}\n\nWritten to {short_path(options.folder / 'evaluation.json')}")
+        print(f"TensorBoard: quality/{curve_name(entry)}", flush=True)
 
 
 if __name__ == "__main__":

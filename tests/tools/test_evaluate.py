@@ -2,17 +2,20 @@
 
 import json
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from unittest import mock
 
 import pytest
 import torch
-from helpers import change, load
+from helpers import call, change, load
 from PIL import Image
+from processes import ended, fork, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch_fidelity import feature_extractor_inceptionv3
 
 from common import data, image_files
+from common.checkpoint import lock
 from common.conditional import LabeledImages
 from common.data import load_mnist5k, to_float
 from common.errors import BadInput
@@ -251,6 +254,34 @@ def test_an_interrupted_training_of_the_classifier_goes_on_to_the_same_bits(run,
         evaluate.main(Options(run))
     assert evaluated(run) == whole
     assert steps == [50] * (26 + 10)  # never the last of 51 images alone, which batch normalisation refuses
+
+
+def test_a_run_is_watched_to_its_last_step_or_until_no_process_holds_it(tmp_path, monkeypatch):
+    with pytest.raises(BadInput, match=f"--watch: {tmp_path} is not the folder of a run"):
+        evaluate.main(Options(tmp_path, watch=True))
+    options = ["--model=mlp", "--steps=1000000", "--checkpoint-every=20", "--device=cpu", "--runs-dir", tmp_path]
+    process = fork(call, "gan_detach", *options, output=tmp_path / "output")
+    wait_until(lambda: [*tmp_path.glob("*/*/.lock")] or not process.is_alive())
+    (run,) = tmp_path.glob("gan_detach/*")
+    evaluate_run, steps = evaluate.evaluate_run, []
+
+    def evaluate_third_and_end(options, checkpoint):
+        steps.append(checkpoint["step"])
+        if len(steps) == 3:
+            process.terminate()
+        return evaluate_run(options, checkpoint)
+
+    monkeypatch.setattr(evaluate, "evaluate_run", evaluate_third_and_end)
+    evaluate.main(Options(run, count=10, watch=True))
+    assert ended([process]) == [128 + 15]
+    assert len(steps) > 3
+    assert steps[-1] == load(run)["step"]
+    points = EventAccumulator(str(run / "evaluation")).Reload().Scalars("quality/digits-10-average/fid")
+    assert [point.step for point in points] == [entry["step"] for entry in reports(run)] == steps == sorted({*steps})
+    change(run, lambda checkpoint: checkpoint["options"].update(steps=checkpoint["step"]))
+    with ExitStack() as opened:
+        lock(run, opened)
+        evaluate.main(Options(run, count=10, watch=True))  # ends: it was the last step
 
 
 def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fewer_steps(tmp_path, monkeypatch):
