@@ -16,6 +16,7 @@ from common import losses
 from common.models import conv, mlp
 from gradient_audit import GradientAudit
 from scripts import gan_detach
+from scripts.tools.finished_run import load_generator
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "copy.md").read_text(), re.M | re.S)
 HINGE, ACCUMULATION, COSINE, SCHEDULE, WARM_UP, CLIPPING, SCALER, SCALED, TWICE, LOADING = SNIPPETS
@@ -208,13 +209,15 @@ def test_a_data_set_that_is_named_twice_gives_two_batches(tmp_path):
     assert saved(tmp_path)["step"] == 1
 
 
-def test_another_program_loads_and_exports_the_average(tmp_path, monkeypatch):
+def test_another_program_loads_the_average_and_exports_it_for_any_batch_size(tmp_path, monkeypatch):
     call("gan_detach", "--steps", 1, "--batch-size", 4, "--device", "cpu", "--runs-dir", tmp_path)
     monkeypatch.chdir(next(tmp_path.glob("gan_detach/*")))
     names = {"torch": torch, "conv": conv}
     exec(LOADING, names)
-    z = torch.randn(1, 64)
-    torch.testing.assert_close(names["program"].module()(z), names["generator"](z))
+    for count in (1, 2, 5):
+        z = torch.randn(count, 64)
+        assert names["generator"](z).equal(load_generator(".")(z))
+        torch.testing.assert_close(names["program"].module()(z), names["generator"](z))
 
 
 def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):

@@ -1,23 +1,27 @@
 """A classifier of the classes of a data set, trained on its images when it is needed, and what it says of images."""
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from filelock import FileLock
 from torch import Tensor, nn
 from torchvision.transforms.v2.functional import resize
 from tqdm import tqdm
 
-from common.checkpoint import as_bytes, write_whole
+from common.checkpoint import as_bytes, load_state, state_of, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import TORCHVISION, load_mnist5k, to_float
 from common.errors import as_bad_input
 
 BATCH_SIZE = 50
 STEPS = {"digits": 800, "classes": 2400}  # some fifteen seconds on one core, and some 45
+EPOCHS, FEWEST_STEPS = 80, 400  # of a data set of fewer images, whose classifier takes fewer steps
+KEEP_EVERY = 200  # steps, which are all that an interrupted training loses
 LARGEST = 32  # pixels a side at which images are judged
 CONFIDENT = 0.9
 
@@ -69,31 +73,44 @@ def digit_classifier() -> Classifier:
 
 
 def class_classifier(dataset: str, data: LabeledImages, folder: Path) -> Classifier:
-    """Return the classifier of a data set, as kept in `folder`, or trained and kept there.
+    """Return the classifier of a data set, as kept in `folder`, or trained and kept there, also half trained.
 
     It is judged on every tenth image of `data`, which are those of a folder, or on torchvision's test images.
     """
-    made_of = [STEPS["classes"], dataset, list(data.images.shape), list(data.classes)]
-    path = folder / f"classifier-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:12]}.pt"
-    if path.exists():
+    path = folder / f"classifier-{fingerprint(data)}.pt"
+    with FileLock(folder / ".classifier.lock"):  # another evaluation that needs it waits for this one
         with as_bad_input(f"{path}: is no classifier; delete it"):
-            kept, shape = torch.load(path, weights_only=True), input_shape(data.images)
-            network = make_network(*shape, len(data.classes))
-            network.load_state_dict(kept["network"])
-            return Classifier(network.eval(), shape, data.classes, kept["accuracy"], kept["held_out"])
-    if dataset in TORCHVISION:
-        size = data.images.shape[-1]
-        train, held_out = (load_labeled_images(dataset, size, held_out=part) for part in (False, True))
-    else:
-        numbers = torch.arange(len(data.labels))
-        train, held_out = (
-            LabeledImages(data.images[rows], data.labels[rows], data.classes)
-            for rows in (numbers[numbers % 10 > 0], numbers[::10])
-        )
-    made = train_classifier(train, held_out, STEPS["classes"])
-    kept = {"network": made.network.state_dict(), "accuracy": made.accuracy, "held_out": made.held_out}
-    write_whole(path, as_bytes(kept))
-    return made
+            kept, shape = torch.load(path, weights_only=True) if path.exists() else {}, input_shape(data.images)
+            if "accuracy" in kept:
+                network = make_network(*shape, len(data.classes))
+                network.load_state_dict(kept["network"])
+                return Classifier(network.eval(), shape, data.classes, kept["accuracy"], kept["held_out"])
+        if dataset in TORCHVISION:
+            size = data.images.shape[-1]
+            train, held_out = (load_labeled_images(dataset, size, held_out=part) for part in (False, True))
+        else:
+            numbers = torch.arange(len(data.labels))
+            parts = numbers[numbers % 10 > 0], numbers[::10]
+            train, held_out = (replace(data, images=data.images[rows], labels=data.labels[rows]) for rows in parts)
+        steps = min(STEPS["classes"], max(FEWEST_STEPS, EPOCHS * len(train.labels) // BATCH_SIZE))
+        made = train_classifier(train, held_out, steps, path, kept)
+        kept = {"network": made.network.state_dict(), "accuracy": made.accuracy, "held_out": made.held_out}
+        write_whole(path, as_bytes(kept))
+        return made
+
+
+def fingerprint(data: LabeledImages) -> str:
+    """Return a hash of the images, or if they are streamed of each file's inode, size and time, of labels and classes.
+
+    To read all images of a stream would take as long as to train on them.
+    """
+    files = map(os.stat, getattr(data.images, "paths", ()))
+    facts = [(file.st_ino, file.st_size, file.st_mtime_ns) for file in files]
+    facts += [STEPS["classes"], data.images.shape, data.classes, data.labels.tolist()]
+    made_of = hashlib.sha256(repr(facts).encode())
+    if isinstance(data.images, Tensor):
+        made_of.update(data.images.contiguous().numpy())
+    return made_of.hexdigest()[:12]
 
 
 def input_shape(images: Tensor) -> tuple[int, int]:
@@ -111,20 +128,33 @@ def make_network(channels: int, size: int, classes: int) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(128, classes))
 
 
-def train_classifier(train: LabeledImages, held_out: LabeledImages, steps: int) -> Classifier:
-    """Return a classifier trained for so many steps; its seed is fixed, and the global generator stays as it was."""
+def train_classifier(
+    train: LabeledImages, held_out: LabeledImages, steps: int, path: Path | None = None, kept: dict | None = None
+) -> Classifier:
+    """Return a classifier trained for so many steps; its seed is fixed, and the global generator stays as it was.
+
+    path: where the training is kept every KEEP_EVERY steps. kept: what it held, if the training was interrupted.
+    """
     shape = input_shape(train.images)
     with torch.random.fork_rng(devices=[]), torch.enable_grad():  # the caller may be inside no_grad()
         torch.manual_seed(0)
         network = make_network(*shape, len(train.classes))
         optimizer = torch.optim.Adam(network.parameters())
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=steps)
-        order = iter(())
-        for _ in tqdm(range(steps), "training the classifier", leave=False, delay=1):
-            batch = next(order, None)
-            if batch is None:
-                order = iter(torch.randperm(len(train.labels)).split(BATCH_SIZE))
-                batch = next(order)
+        state = {"network": network, "optimizer": optimizer, "schedule": schedule, "draws": torch.default_generator}
+        first, order = 0, torch.empty(0, dtype=torch.int64)
+        if kept:
+            with as_bad_input(f"{path}: is no training of a classifier; delete it"):
+                first, order = kept["step"], kept["order"]
+                for name, part in state.items():
+                    load_state(part, kept[name])
+        for step in tqdm(range(first, steps), "training the classifier", leave=False, delay=1):
+            if path and step > first and step % KEEP_EVERY == 0:
+                parts = {name: state_of(part) for name, part in state.items()}
+                write_whole(path, as_bytes(parts | {"step": step, "order": order}))
+            if len(order) < 2:  # batch normalisation takes two images or more
+                order = torch.randperm(len(train.labels))
+            batch, order = order[:BATCH_SIZE], order[BATCH_SIZE:]
             images = to_float(resize(train.images[batch], [shape[1]] * 2))
             loss = F.cross_entropy(network(jitter(images)), train.labels[batch])
             optimizer.zero_grad()

@@ -19,33 +19,33 @@ the floor. On the same machine the same settings give the same figures.
 """
 
 import json
-import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from operator import itemgetter
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Literal
 
 import torch
 from filelock import FileLock
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
-from torch_fidelity.feature_extractor_inceptionv3 import URL_INCEPTION_V3, FeatureExtractorInceptionV3
-from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
-from torch_fidelity.metric_kid import kid_features_to_metric
-from torch_fidelity.metric_prc import prc_features_to_metric
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.checkpoint import load_checkpoint, short_path, write_whole
+from common.checkpoint import load_checkpoint, lock, short_path, write_whole
 from common.conditional import LabeledImages, load_labeled_images
-from common.data import DOWNLOADS, TORCHVISION, Images, load_images
+from common.data import DATASETS, DOWNLOADS, TORCHVISION, load_images
 from common.errors import BadInput, as_bad_input
+from common.image_files import image_paths
 from common.options import Range, Seed, launch
 from common.run import pick_device
 from scripts.tools.classifier import class_classifier, digit_classifier
-from scripts.tools.finished_run import GeneratorOptions, class_names, generate, load_generator
+from scripts.tools.finished_run import GeneratorOptions, class_names, generate, has_float_data, make_generator
 from scripts.tools.modes import measure_modes
 from scripts.tools.output import table
 
@@ -73,6 +73,16 @@ class Options(GeneratorOptions):
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
     seed: Seed = 0
     """Fixes the samples and the choice of real images."""
+    dataset: str | None = None
+    """The run's images, where they are now: for a folder that has moved. None: where they were."""
+    watch: bool = False
+    """Evaluate each new checkpoint of a run under way, until its last step, or until no process trains it."""
+
+
+def fidelity(module: str) -> ModuleType:
+    """Return a module of torch-fidelity; raises BadInput if it is not installed."""
+    with as_bad_input("evaluate.py needs torch-fidelity, pip install torch-fidelity", ImportError):
+        return import_module(f"torch_fidelity.{module}")
 
 
 def load_inception(device: torch.device) -> Callable[[Tensor], Tensor]:
@@ -80,13 +90,12 @@ def load_inception(device: torch.device) -> Callable[[Tensor], Tensor]:
 
     Raises BadInput if its weights are missing and cannot be downloaded.
     """
+    source = fidelity("feature_extractor_inceptionv3")
     try:
-        inception = FeatureExtractorInceptionV3("inception-v3-compat", ["2048"]).to(device)
+        inception = source.FeatureExtractorInceptionV3("inception-v3-compat", ["2048"]).to(device)
     except (OSError, RuntimeError) as error:
-        raise BadInput(
-            f"--features inception: its weights could not be downloaded ({error}); put {URL_INCEPTION_V3} "
-            f"into {torch.hub.get_dir()}/checkpoints, or take images in a folder for each class"
-        ) from error
+        advice = f"put {source.URL_INCEPTION_V3} into {torch.hub.get_dir()}/checkpoints, or a folder for each class"
+        raise BadInput(f"--features inception: its weights could not be downloaded ({error}); {advice}") from error
 
     def features(images: Tensor) -> Tensor:
         with torch.no_grad():
@@ -111,36 +120,42 @@ def measure_lattice(images: Tensor) -> float:
 
 def measure_overlap(samples: Tensor, real: Tensor) -> dict[str, float]:
     """Return precision and recall of samples, given their features (N, D) and those of real images (M, D)."""
-    figures = prc_features_to_metric(samples, real, prc_neighborhood=NEIGHBOURS, save_cpu_ram=True, verbose=False)
+    measure = fidelity("metric_prc").prc_features_to_metric
+    figures = measure(samples, real, prc_neighborhood=NEIGHBOURS, save_cpu_ram=True, verbose=False)
     return {name: figures[name] for name in ("precision", "recall")}
 
 
 def measure_fid(samples: Tensor, real: Tensor) -> float:
     """Return the FID of samples, given their features (N, D) and those of real images."""
-    statistics = map(fid_features_to_statistics, (samples, real))
-    return fid_statistics_to_metric(*statistics, verbose=False)["frechet_inception_distance"]
+    fid = fidelity("metric_fid")
+    statistics = map(fid.fid_features_to_statistics, (samples, real))
+    return fid.fid_statistics_to_metric(*statistics, verbose=False)["frechet_inception_distance"]
 
 
 def measure_distances(samples: Tensor, real: Tensor, seed: int) -> dict[str, float]:
     """Return FID and KID of samples, given their features (N, D) and those of as many real images."""
     size, seed = min(1000, len(real)), seed % 2**32  # as many bits as NumPy takes
-    kid = kid_features_to_metric(samples, real, kid_subset_size=size, rng_seed=seed, verbose=False)
+    measure = fidelity("metric_kid").kid_features_to_metric
+    kid = measure(samples, real, kid_subset_size=size, rng_seed=seed, verbose=False)
     return {"fid": measure_fid(samples, real), "kid": kid["kernel_inception_distance_mean"]}
 
 
-def load_real(dataset: str, size: int | None) -> tuple[Images, Tensor | None, tuple[str, ...]]:
-    """Return real images to compare with, their labels if they have any, and the names of the classes.
-
-    Raises BadInput where there are too few of them, or none.
-    """
+def load_real(dataset: str, size: int | None) -> LabeledImages:
+    """Return real images to compare with, and labels or None; raises BadInput for too few images or none."""
     try:
         data = load_labeled_images(dataset, size, held_out=dataset in HELD_OUT)
-        images, labels, classes = data.images, data.labels, data.classes
     except BadInput:  # without labels, or no images at all, which is refused here
-        images, labels, classes = load_images(dataset, size), None, ()
-    if len(images) < LEAST:
-        raise BadInput(f"{dataset}: has {len(images)} images, too few to judge samples by; take {LEAST} or more")
-    return images, labels, classes
+        data = LabeledImages(load_images(dataset, size), None, ())
+    if len(data.images) < LEAST:
+        raise BadInput(f"{dataset}: has {len(data.images)} images, too few to judge samples by; take {LEAST} or more")
+    return data
+
+
+def require_count(count: int, images: int) -> None:
+    """Raise BadInput unless so many samples can be compared with so many real images."""
+    if not NEIGHBOURS < count <= images // 2:
+        message = f"must be more than {NEIGHBOURS}, and at most half of {images} real images"
+        raise BadInput(f"--count {count}: {message}")
 
 
 def curve_name(entry: dict) -> str:
@@ -166,42 +181,49 @@ def add_to_board(folder: Path, entry: dict) -> None:
                 board.add_scalar(f"{group}/{curve_name(entry)}/{name}", figure, entry["step"])
 
 
-def evaluate_run(options: Options, only_fid: bool = False) -> dict:
+def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: bool = False) -> dict:
     """Measure, add the figures to the run, and return their entry in its `evaluation.json`.
 
-    only_fid: return the FID of the samples and the step alone, in a fifth of the time, and add nothing.
+    checkpoint: that of the run, if it is loaded already. only_fid: return the FID of the samples and the step alone, in
+    a fifth of the time, and add nothing.
     """
-    checkpoint = load_checkpoint(options.run)
-    generator = load_generator(checkpoint, options, options.weights)
-    with as_bad_input(f"{options.run}: not a run that can be sampled"):
-        dataset, z_dim = os.fspath(checkpoint["options"]["dataset"]), checkpoint["options"]["z_dim"]
-    device, path = pick_device(options.device), options.folder / "evaluation.json"
-    stored_entries(path)  # before any work
-
-    names, size = class_names(checkpoint), checkpoint["data_shapes"][0][-1]
-    images, all_labels, classes = load_real(dataset, size)
-    if names and names != list(classes):
-        raise BadInput(f"{options.run}: the classes of {dataset} are not those of the run; use the same images")
-    by_itself = "digits" if dataset in DIGIT_DATASETS else "classes" if classes else "inception"
+    fidelity("metric_fid")  # refused before any work
+    run, device, path = options.run, pick_device(options.device), options.folder / "evaluation.json"
+    checkpoint = checkpoint or load_checkpoint(run)
+    stored_entries(path)
+    if has_float_data(checkpoint):
+        raise BadInput(f"{run}: its data are floats, not images, which alone can be evaluated")
+    generator, names = make_generator(checkpoint, run, options.networks, options.weights), class_names(checkpoint)
+    dataset, z_dim = options.dataset or checkpoint["options"].get("dataset"), checkpoint["options"]["z_dim"]
+    if not isinstance(dataset, str):
+        raise BadInput(f"{run}: does not say which images it was trained on; name them, --dataset")
+    if options.count and dataset and dataset not in DATASETS and Path(dataset).is_dir():  # before they are read
+        require_count(options.count, len(image_paths(Path(dataset))))
+    shape = checkpoint["data_shapes"][0]
+    data = load_real(dataset, shape[-1])
+    now, before = [data.images.shape[1], *data.classes], [shape[1], *(names or data.classes)]
+    if now != before:
+        message = f"the channels and classes of {dataset} are {now}, those of the run {before}"
+        raise BadInput(f"{run}: {message}; use the same images")
+    by_itself = "digits" if dataset in DIGIT_DATASETS else "classes" if data.classes else "inception"
     options = replace(options, features=options.features or by_itself)
+    if options.features == "classes" and not data.classes:
+        raise BadInput(f"--features classes: {dataset} has no classes; take inception")
     counts_modes = dataset == "stacked-digits" and options.features == "digits"
-    half = len(images) // 2
-    count = options.count or min(STACKED_COUNT if counts_modes else COUNT, half)
-    if not NEIGHBOURS < count <= half:
-        message = f"must be more than {NEIGHBOURS}, and at most half of {len(images)} real images"
-        raise BadInput(f"--count {count}: {message}")
+    count = options.count or min(STACKED_COUNT if counts_modes else COUNT, len(data.images) // 2)
+    require_count(count, len(data.images))
     judge = None
     if options.features == "digits":
         judge = digit_classifier()
     elif options.features == "classes":
-        data = LabeledImages(images, all_labels, classes)
         judge = class_classifier(dataset, data, DOWNLOADS if dataset in TORCHVISION else options.folder)
     extract_features = judge.features if judge else load_inception(device)
 
     random = torch.Generator().manual_seed(options.seed)
-    z, order = torch.randn(count, z_dim, generator=random), torch.randperm(len(images), generator=random)[: 2 * count]
-    real, others = images[order].split(count)
-    labels, other_labels = all_labels[order].split(count) if names else (None, None)
+    z = torch.randn(count, z_dim, generator=random)
+    order = torch.randperm(len(data.images), generator=random)[: 2 * count]
+    real, others = data.images[order].split(count)
+    labels, other_labels = data.labels[order].split(count) if names else (None, None)
     real_features = None if counts_modes else extract_features(real)
     samples = generate(generator, device, z, *([labels] if names else []))
     if only_fid:
@@ -255,11 +277,35 @@ def report(entry: dict) -> str:
     return f"{title}\n\n{table(['', 'samples', 'real images'], rows)}"
 
 
+def watch(run: Path) -> Iterator[dict]:
+    """Yield the checkpoint in a run's folder, and each that replaces it, up to the last that the run will have.
+
+    That is the one of the last step, or the one that is there when no process trains the run.
+    """
+    path, before, step, ends = run / "checkpoint.pt", None, 0, False
+    if not path.exists() and not (run / ".lock").exists():
+        raise BadInput(f"--watch: {run} is not the folder of a run; name that")
+    while not ends:
+        with suppress(BadInput), ExitStack() as opened:  # a process that trains the run holds the lock
+            lock(run, opened)
+            ends = True  # after the next look at the file, as the run wrote its last checkpoint under the lock
+        changed = path.stat().st_mtime_ns if path.exists() else None
+        if changed == before and (step or not ends):
+            time.sleep(1)
+            continue
+        before, checkpoint = changed, load_checkpoint(run)
+        if checkpoint["step"] != step:  # else it has replaced itself, or arrived between the two lines above
+            step = checkpoint["step"]
+            yield checkpoint
+        ends = ends or step == checkpoint["options"].get("steps")
+
+
 def main(options: Options) -> None:
     """Measure, print the figures and add them to the run."""
-    entry = evaluate_run(options)
-    print(f"{report(entry)}\n\nWritten to {short_path(options.folder / 'evaluation.json')}")
-    print(f"TensorBoard: quality/{curve_name(entry)}")
+    for checkpoint in watch(options.run) if options.watch else [load_checkpoint(options.run)]:
+        entry = evaluate_run(options, checkpoint)
+        print(f"{report(entry)}\n\nWritten to {short_path(options.folder / 'evaluation.json')}")
+        print(f"TensorBoard: quality/{curve_name(entry)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import tyro
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from common.checkpoint import average_of, load_checkpoint, load_weights
 from common.conditional import conditional
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
@@ -30,9 +31,8 @@ class GeneratorOptions(Options):
     run: tyro.conf.Positional[Path]
     """Folder of the run, or its checkpoint.pt."""
     networks: str | None = None
-    """FILE:FUNCTION that makes the networks of a script that has its own, (image_shape, z_dim) -> (generator,
-    discriminator), as those in common/models.py; with labels, (image_shape, z_dim, classes). FILE is executed. None
-    takes those that --model named."""
+    """FILE:FUNCTION, executed, that makes the networks of a script that has its own: (image_shape, z_dim), with labels
+    (image_shape, z_dim, classes), to (generator, discriminator). None takes those that --model named."""
     device: str | None = None
     """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
 
@@ -45,6 +45,11 @@ class GeneratorOptions(Options):
 def is_cyclegan(checkpoint: dict) -> bool:
     """Return whether the run is one of CycleGAN, judged by what its checkpoint holds: its script may have any name."""
     return {"a_to_b", "b_to_a"} <= checkpoint.keys()
+
+
+def has_float_data(checkpoint: dict) -> bool:
+    """Return whether the run was trained on floats as they are, and not on uint8 images; an older run was not."""
+    return checkpoint.get("data_types", [])[:1] == ["float32"]
 
 
 def class_names(checkpoint: dict) -> list[str]:
@@ -73,72 +78,78 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
     return generator, discriminator
 
 
-def load_generator(checkpoint: dict, options: GeneratorOptions, weights: str = "average") -> nn.Module:
+def load_generator(run: str | Path, networks: str | None = None, weights: str = "average") -> nn.Module:
+    """Return the generator of a finished run, a folder or its checkpoint.pt; the rest as in `make_generator`.
+
+    It takes noise (N, z_dim), and labels (N,) if it is told the class, to images (N, C, H, W) in [-1, 1].
+    """
+    return make_generator(load_checkpoint(Path(run)), Path(run), networks, weights)
+
+
+def make_generator(checkpoint: dict, run: Path, networks: str | None = None, weights: str = "average") -> nn.Module:
     """Return the generator of a run with one generator and one discriminator, in evaluation mode on the CPU.
 
-    weights: `average` for the moving average, if the run has one, `last` for the weights after the last step. Without
-    `--networks`, the networks are those of the run's option `model`, or `conv` for a script without that option, such
-    as `gan_standalone.py`. Raises BadInput where the checkpoint has no such generator.
+    weights: `average` for the moving average, if the run has one, `last` for the weights after the last step. networks:
+    as the option; None takes those of the run's option `model`, or `conv` for a script without that option, such as
+    `gan_standalone.py`. Raises BadInput where the checkpoint has no such generator.
     """
     if is_cyclegan(checkpoint):
-        raise BadInput(f"{options.run}: a CycleGAN takes no noise; scripts/tools/translate.py translates with it")
-    with as_bad_input(f"{options.run}: not a run of one generator that takes z"):
+        raise BadInput(f"{run}: a CycleGAN takes no noise; scripts/tools/translate.py translates with it")
+    with as_bad_input(f"{run}: not a run of one generator that takes z"):
+        if not checkpoint["data_shapes"]:
+            raise ValueError("it stores no shape of its data; its script must give them to run.steps")
+        if "z_dim" not in checkpoint["options"]:
+            raise ValueError("it stores no length of the noise; its script must have an option z_dim")
         given = [tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]]
         model = checkpoint["options"].get("model", "conv")
-        average = "average" if weights == "average" else None
         if names := class_names(checkpoint):
             given.append(len(names))
-        if options.networks is not None:
-            make = partial(make_own_networks, options.networks)
-        elif model in MODELS:
+        if networks is not None:
+            make = partial(make_own_networks, networks)
+        elif model in MODELS and len(given[0]) == 3:
             make = partial(conditional, model) if names else MODELS[model]
         else:
-            raise BadInput(f"made with networks that common/models.py does not have: {HINT}")
+            raise BadInput(f"{run}: made with networks that common/models.py does not have: {HINT}")
         try:
-            return load_network(checkpoint, "generator", average, lambda: make(*given)[0])
+            return load_network(checkpoint, "generator", weights, lambda: make(*given)[0])
         except (BadInput, ValueError) as error:
-            hint = "" if options.networks else f"; if the run has networks of its own, {HINT}"
-            raise BadInput(f"{options.run}: {error}{hint}") from error
+            hint = "" if networks else f"; if the run has networks of its own, {HINT}"
+            raise BadInput(f"{run}: {error}{hint}") from error
 
 
 def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
-    """Return the generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `load_generator` does: its average, if any."""
-    name = direction.replace("-", "_")
+    """Return the generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `make_generator` does: its average, if any."""
     with as_bad_input(f"{run}: not a run of a CycleGAN"):
         channels = checkpoint["data_shapes"][0][1]
         if checkpoint["options"]["blocks"] > 100:  # in a damaged file; so many would take all memory
             raise ValueError(f"--blocks {checkpoint['options']['blocks']}: must be at most 100")
         make = partial(resnet_generator, channels, checkpoint["options"]["width"], checkpoint["options"]["blocks"])
         try:
-            return load_network(checkpoint, name, f"average_{name}", make)
+            return load_network(checkpoint, direction.replace("-", "_"), "average", make)
         except BadInput as error:
             raise BadInput(f"{run}: {error}") from error
 
 
-def load_network(checkpoint: dict, name: str, average: str | None, make: Callable[[], nn.Module]) -> nn.Module:
-    """Return the network that `make` makes, with the weights called `average`, or `name` if there is no average.
+def load_network(checkpoint: dict, name: str, weights: str, make: Callable[[], nn.Module]) -> nn.Module:
+    """Return the network that `make` makes, with the weights called `name`, or for `average` their average, if any.
 
     It is made on the meta device, so that options for a huge network do not allocate memory. Raises BadInput where the
     checkpoint has no such weights or they do not fit.
     """
-    averaged = average in checkpoint
+    averaged = weights == "average" and average_of(name) in checkpoint
     if not averaged and name not in checkpoint:
         raise BadInput(f"holds no network called {name}; a script must name its networks so in `state`")
-    state = checkpoint[average if averaged else name]
     with torch.device("meta"):
         network = AveragedModel(make()) if averaged else make()
     with as_bad_input("the checkpoint does not hold this network; common/models.py may have changed since"):
-        expected = {key: (value.shape, value.dtype) for key, value in network.state_dict().items()}
-        for key in expected.keys() | state.keys():
-            if (state[key].shape, state[key].dtype) != expected[key]:
-                raise ValueError(f"{key} is {state[key].dtype} {tuple(state[key].shape)}")
-        network.load_state_dict(state, assign=True)
-    return network.eval()
+        load_weights(network, checkpoint[average_of(name) if averaged else name])
+    return (network.module if averaged else network).eval()
 
 
-def generate(generator: nn.Module, device: torch.device, *inputs: Tensor) -> Tensor:
-    """Return the generator's output for `inputs`, each (N, ...), computed on `device`: uint8 images on the CPU."""
+def generate(generator: nn.Module, device: torch.device, *inputs: Tensor, as_floats: bool = False) -> Tensor:
+    """Return the generator's output for `inputs`, each (N, ...), computed on `device`: on the CPU, uint8 or floats."""
     generator.to(device)
     chunks = zip(*(part.to(device).split(CHUNK) for part in inputs), strict=True)
     with torch.no_grad():
-        return torch.cat([to_uint8(generator(*chunk)).cpu() for chunk in chunks])
+        outputs = (generator(*chunk) for chunk in chunks)
+        return torch.cat([(output if as_floats else to_uint8(output)).cpu() for output in outputs])

@@ -28,7 +28,7 @@ from common.checkpoint import load_checkpoint, short_path, write_whole
 from common.errors import BadInput
 from common.options import Count, Range, Seed, launch
 from common.run import pick_device
-from scripts.tools.finished_run import GeneratorOptions, class_names, generate, load_generator
+from scripts.tools.finished_run import GeneratorOptions, class_names, generate, has_float_data, make_generator
 from scripts.tools.output import check_new_file
 
 
@@ -48,7 +48,8 @@ class Options(GeneratorOptions):
     """Fixes the noise."""
     output: Path | None = None
     """A .png for a grid; an .npz with the keys `images`, uint8 (N, C, H, W), and `labels`, if any; or a new folder,
-    for 000000.png, 000001.png, ... Must not exist. None writes samples.png in the run, and replaces it."""
+    for 000000.png, 000001.png, ... Must not exist. None writes samples.png in the run, and replaces it. A run whose
+    data are floats takes an .npz alone, with the key `samples`, float32 (N, ...), in place of `images`."""
 
 
 def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:
@@ -96,15 +97,19 @@ def main(options: Options) -> None:
         check_new_file(output, *([".png", ".npz"] if output.suffix else [""]))
     device = pick_device(options.device)
     checkpoint = load_checkpoint(options.run)
-    generator, names = load_generator(checkpoint, options), class_names(checkpoint)
+    generator = make_generator(checkpoint, options.run, options.networks)
+    names, as_floats = class_names(checkpoint), has_float_data(checkpoint)
+    if as_floats and output.suffix != ".npz":
+        raise BadInput(f"--output {output}: the data of {options.run} are floats, not images; name a new .npz file")
     inputs = draw_inputs(checkpoint["options"]["z_dim"], names, options)
-    images = generate(generator, device, *inputs)
+    images = generate(generator, device, *inputs, as_floats=as_floats)
     if not output.suffix:
         output.mkdir()
         for number, image in enumerate(images):
             (output / f"{number:06d}.png").write_bytes(png(image))
     elif output.suffix == ".npz":
-        arrays = {"images": images.numpy()} | ({"labels": inputs[1].numpy()} if names else {})
+        arrays = {"samples" if as_floats else "images": images.numpy()}
+        arrays |= {"labels": inputs[1].numpy()} if names else {}
         file = io.BytesIO()
         np.savez_compressed(file, **arrays)
         write_whole(output, file.getvalue())
@@ -112,7 +117,7 @@ def main(options: Options) -> None:
         columns = len(names) if names and not options.of_class else round(len(images) ** 0.5)
         picture = grid(images, options.interpolate or columns)
         write_whole(output, png(picture))
-    print(f"{len(images)} images: {short_path(output)}")
+    print(f"{len(images)} {'samples' if as_floats else 'images'}: {short_path(output)}")
 
 
 if __name__ == "__main__":

@@ -1,27 +1,28 @@
 """The figures against float64 references, the floor, and what an evaluation leaves behind."""
 
 import json
+import sys
+from contextlib import ExitStack
 from dataclasses import replace
-from types import SimpleNamespace
+from unittest import mock
 
-import numpy as np
 import pytest
 import torch
-from helpers import change, load
+from helpers import call, change, load
 from PIL import Image
+from processes import ended, fork, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch_fidelity import feature_extractor_inceptionv3
 
-from common import data
-from common.data import load_mnist5k, to_float, to_uint8
+from common import data, image_files
+from common.checkpoint import lock
+from common.conditional import LabeledImages
+from common.data import load_mnist5k, to_float
 from common.errors import BadInput
-from common.models import mlp
 from scripts.tools import classifier, evaluate
-from scripts.tools.classifier import digit_classifier
+from scripts.tools.classifier import class_classifier, digit_classifier, jitter
 from scripts.tools.evaluate import Options, measure_distances, measure_overlap
-from scripts.tools.finished_run import generate, load_generator
-
-CPU = torch.device("cpu")
+from scripts.tools.finished_run import load_generator
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,10 +61,7 @@ def test_the_classifier_knows_digits_it_never_saw_and_leaves_the_global_generato
 
 @pytest.mark.numerics
 def test_the_distances_are_those_of_their_papers():
-    """Heusel et al. (2017), Binkowski et al. (2018) and Kynkaanniemi et al. (2019), in float64.
-
-    The features are float32, and of batches of another size: hence 1e-4, and 3 images of 300 that lie on an edge.
-    """
+    # In float64. The features are float32, of batches of another size: hence 1e-4, and 3 images of 300 on an edge.
     images = load_mnist5k()[0]
     fake, real = images[:300], images[torch.randperm(4000, generator=torch.Generator().manual_seed(0))[:300]]
     features = [digit_classifier().features(part) for part in (fake, real)]
@@ -103,8 +101,7 @@ def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     found = evaluated(run, count=100)
     printed = capsys.readouterr().out
     (row,) = (line for line in printed.splitlines() if line.startswith("| fid "))
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells == ["fid", f"{found['samples']['fid']:.3f}", f"{found['floor']['fid']:.3f}"]
+    assert row.split()[3:6:2] == [f"{found[part]['fid']:.3f}" for part in ("samples", "floor")]
     assert (found["features"], found["count"], found["step"], found["weights"]) == ("digits", 100, 7, "average")
     assert found["samples"]["fid"] > 5 * found["floor"]["fid"]
     assert found["floor"]["confident"] > 0.7  # 85% of all digits, give or take 4% for a hundred of them
@@ -126,37 +123,28 @@ def test_other_settings_and_steps_add_to_the_file_and_the_same_ones_replace_thei
     evaluate.main(tiny)
     assert written[0] == written[1]
     assert all(written[0][-1][part]["fid"] != written[4][-1][part]["fid"] for part in ("samples", "floor"))  # the seed
-
     names = ["digits-10-average", "digits-9-average", "digits-10-last", "digits-10-average-seed-3"]
     kept = reports(run)
     assert [evaluate.curve_name(entry) for entry in kept] == [*names, names[0], names[0]]
     assert [entry["checkpoint"] for entry in kept] == ["checkpoint.pt"] * 4 + ["best.pt", "checkpoint.pt"]
     assert [entry["step"] for entry in kept] == [7] * 5 + [9]
-    tags = EventAccumulator(str(run / "evaluation")).Reload().Tags()["scalars"]
-    assert {tag.split("/")[1] for tag in tags} == set(names)
 
 
 def test_an_evaluation_that_ends_during_another_is_kept(run, monkeypatch):
-    def generate_late(*inputs):
+    def write_late(*inputs):
         monkeypatch.undo()
         evaluate.main(Options(run, count=9))
-        return generate(*inputs)
 
-    monkeypatch.setattr(evaluate, "generate", generate_late)
+    monkeypatch.setattr(evaluate, "add_to_board", write_late)
     evaluate.main(Options(run, count=10))
     assert [entry["count"] for entry in reports(run)] == [9, 10]
 
 
-@pytest.mark.numerics
-def test_the_average_and_the_last_weights_are_told_apart(run):
-    checkpoint = load(run)
-    z = torch.randn(600, 8)
-    for weights, part, prefix in (("average", "average", "module."), ("last", "generator", "")):
-        network = mlp((1, 28, 28), 8)[0]
-        network.load_state_dict({name: checkpoint[part][prefix + name] for name in network.state_dict()})
-        with torch.no_grad():
-            expected = torch.cat([to_uint8(network(chunk)) for chunk in z.split(256)])
-        assert generate(load_generator(checkpoint, Options(run), weights), CPU, z).equal(expected)
+@pytest.mark.parametrize(("weights", "part", "prefix"), [("average", "average", "module."), ("last", "generator", "")])
+def test_a_generator_has_its_averaged_or_its_last_weights(weights, part, prefix, run):
+    generator, stored = load_generator(str(run), weights=weights), load(run)[part]
+    assert all(weight.equal(stored[prefix + name]) for name, weight in generator.state_dict().items())
+    assert not generator.training
 
 
 KNOWN = """
@@ -190,62 +178,129 @@ def test_a_class_is_the_share_of_samples_that_are_of_it_and_each_has_its_recall(
     assert all(samples[name] <= 0.5 < floor[name] for name in recalls)  # one image cannot surround many
 
     change(run, lambda checkpoint: checkpoint.update(classes=[list("012345678x")]))
-    with pytest.raises(BadInput, match="the classes of mnist5k are not those of the run"):
+    with pytest.raises(BadInput, match=r"classes of mnist5k are .*'9'], those of the run .*'x']"):
         evaluate.main(Options(run, networks=own))
 
 
-def test_inception_gets_three_channels_and_needs_no_digits(run, monkeypatch):
+def test_inception_gets_three_channels_and_offline_the_reader_is_told_what_to_do(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(feature_extractor_inceptionv3, "URL_INCEPTION_V3", "http://127.0.0.1:9/weights.pth")
+    monkeypatch.setattr(torch.hub, "_hub_dir", str(tmp_path / "hub"))
+    with pytest.raises(BadInput, match=r"--features inception: .*could not be downloaded.*hub/check.*for each class"):
+        evaluate.main(Options(run, features="inception"))
+    assert not (run / "evaluation.json").exists()
+
     class Corners(torch.nn.Module):
         def forward(self, images):
             assert images.shape[1:] == (3, 28, 28)
             assert images.dtype == torch.uint8
             return (images[:, :, 10:12, 10:12].flatten(1).float(),)
 
-    monkeypatch.setattr(evaluate, "FeatureExtractorInceptionV3", lambda *_: Corners())
+    monkeypatch.setattr(feature_extractor_inceptionv3, "FeatureExtractorInceptionV3", lambda *_: Corners())
     found = evaluated(run, count=20, features="inception")
     assert list(found["samples"]) == ["fid", "kid", "precision", "recall", "lattice"]
     assert "classifier_accuracy" not in found
 
 
 @pytest.fixture
-def shades(tmp_path):
-    """A folder for each of two classes, of 60 dark and 60 bright greyscale images."""
-    for name, shade in (("dark", 40), ("bright", 200)):
+def shades(run, tmp_path):
+    """The folder that `run` was trained on: 19 images of each of three classes, of which 51 train the classifier."""
+    for name, shade in (("dark", 20), ("grey", 120), ("bright", 220)):
         (tmp_path / "shades" / name).mkdir(parents=True)
-        for number in range(60):
-            pixels = np.random.default_rng([shade, number]).integers(shade - 30, shade + 30, (28, 28), dtype=np.uint8)
-            Image.fromarray(pixels).save(tmp_path / "shades" / name / f"{number}.png")
+        for number in range(19):
+            Image.new("L", (28, 28), shade + number).save(tmp_path / "shades" / name / f"{number}.png")
+    change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(tmp_path / "shades")))
     return tmp_path / "shades"
 
 
-def test_data_with_classes_is_judged_by_a_classifier_of_its_own_which_is_kept_beside_the_run(run, shades, monkeypatch):
-    change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(shades)))
-    change(run, lambda checkpoint: checkpoint.update(data_shapes=[(120, 1, 28, 28)]))
+@pytest.mark.parametrize("limit", [2**30, 0], ids=["in memory", "streamed"])
+def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(limit, run, shades, monkeypatch):
+    monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
     monkeypatch.setattr(classifier, "load_labeled_images", None)  # the images are loaded already
-    first = evaluated(run, count=50)
-    assert (first["features"], first["held_out"]) == ("classes", 12)
+    first = evaluated(run)
+    assert (first["features"], first["held_out"]) == ("classes", 6)
     assert first["classifier_accuracy"] > 0.9
-    floor = first["floor"]
-    assert floor["share_of_dark"] + floor["share_of_bright"] == pytest.approx(1)
-    assert floor["rarest"] == min(floor["share_of_dark"], floor["share_of_bright"]) > 0.3
     (kept,) = run.glob("classifier-*.pt")
-    monkeypatch.setattr(classifier, "train_classifier", None)
-    assert evaluated(run, count=50) == first
-    kept.write_bytes(b"damaged")
-    with pytest.raises(BadInput, match=f"{kept}: is no classifier; delete it"):
-        evaluate.main(Options(run, count=50))
+    moved = shades.rename(run / "moved")
+    with pytest.raises(BadInput, match=r"--dataset .*/shades'"):
+        evaluate.main(Options(run))
+    with monkeypatch.context() as patch:
+        patch.setattr(classifier, "train_classifier", None)
+        assert evaluated(run, dataset=str(moved)) == first
+        kept.write_bytes(b"damaged")
+        with pytest.raises(BadInput, match=f"{kept}: is no classifier; delete it"):
+            evaluate.main(Options(run, dataset=str(moved)))
+        patch.setattr(evaluate, "load_real", None)
+        with pytest.raises(BadInput, match=r"--count 29: must be .* at most half of 57 real images"):
+            evaluate.main(Options(run, dataset=str(moved), count=29))
+    for old, new in (("dark", "old"), ("bright", "dark"), ("old", "bright")):
+        (moved / old).rename(moved / new)
+    assert evaluated(run, dataset=str(moved))["classifier_accuracy"] > 0.9
+    assert len([*run.glob("classifier-*.pt")]) == 2
 
 
-def test_fashion_mnist_is_compared_with_its_test_images(run, tmp_path, monkeypatch):
+def test_an_interrupted_training_of_the_classifier_goes_on_to_the_same_bits(run, shades, monkeypatch):
+    whole, steps = evaluated(run), []
+    next(run.glob("classifier-*.pt")).unlink()
+
+    def interrupted(images):
+        steps.append(len(images))
+        if len(steps) == 26:
+            raise KeyboardInterrupt
+        return jitter(images)
+
+    monkeypatch.setattr(classifier, "KEEP_EVERY", 10)
+    monkeypatch.setattr(classifier, "jitter", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate.main(Options(run))
+    assert evaluated(run) == whole
+    assert steps == [50] * (26 + 10)  # never the last of 51 images alone, which batch normalisation refuses
+
+
+def test_a_run_is_watched_to_its_last_step_or_until_no_process_holds_it(tmp_path, monkeypatch):
+    with pytest.raises(BadInput, match=f"--watch: {tmp_path} is not the folder of a run"):
+        evaluate.main(Options(tmp_path, watch=True))
+    options = ["--model=mlp", "--steps=1000000", "--checkpoint-every=20", "--device=cpu", "--runs-dir", tmp_path]
+    process = fork(call, "gan_detach", *options, output=tmp_path / "output")
+    wait_until(lambda: [*tmp_path.glob("*/*/.lock")] or not process.is_alive())
+    (run,) = tmp_path.glob("gan_detach/*")
+    evaluate_run, steps = evaluate.evaluate_run, []
+
+    def evaluate_third_and_end(options, checkpoint):
+        steps.append(checkpoint["step"])
+        if len(steps) == 3:
+            process.terminate()
+        return evaluate_run(options, checkpoint)
+
+    monkeypatch.setattr(evaluate, "evaluate_run", evaluate_third_and_end)
+    evaluate.main(Options(run, count=10, watch=True))
+    assert ended([process]) == [128 + 15]
+    assert len(steps) > 3
+    assert steps[-1] == load(run)["step"]
+    points = EventAccumulator(str(run / "evaluation")).Reload().Scalars("quality/digits-10-average/fid")
+    assert [point.step for point in points] == [entry["step"] for entry in reports(run)] == steps == sorted({*steps})
+    change(run, lambda checkpoint: checkpoint["options"].update(steps=checkpoint["step"]))
+    with ExitStack() as opened:
+        lock(run, opened)
+        evaluate.main(Options(run, count=10, watch=True))  # ends: it was the last step
+
+
+def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fewer_steps(tmp_path, monkeypatch):
     def dataset(*_, train, **__):
-        count, shade = (60, 0) if train else (40, 255)
-        images = torch.full((count, 28, 28), shade, dtype=torch.uint8)
-        return SimpleNamespace(data=images, targets=[0, 1] * (count // 2), classes=["a", "b"])
+        count, shade = (60_000, 0) if train else (40, 255)
+        images = torch.full((count, 2, 2), shade, dtype=torch.uint8)
+        return mock.Mock(data=images, targets=torch.arange(count) % 2, classes=["a", "b"])
 
     monkeypatch.setitem(data.TORCHVISION, "fashion-mnist", dataset)
-    images, labels, classes = evaluate.load_real("fashion-mnist", 28)
-    assert (images == 255).all()
-    assert (len(labels), classes) == (40, ("a", "b"))
+    monkeypatch.setitem(classifier.STEPS, "classes", 2400)
+    real = evaluate.load_real("fashion-mnist", 2)
+    assert (real.images == 255).all()
+    assert (len(real.labels), real.classes) == (40, ("a", "b"))
+    few = LabeledImages(torch.zeros(372, 1, 2, 2), torch.zeros(372), ("a",))
+    for name, images, steps in (("fashion-mnist", real, 2400), ("a folder", few, 534), ("forty", real, 400)):
+        training = mock.patch.object(classifier, "train_classifier", side_effect=KeyboardInterrupt)
+        with training as train, pytest.raises(KeyboardInterrupt):
+            class_classifier(name, images, tmp_path)
+        assert train.call_args.args[2] == steps
 
 
 @pytest.mark.numerics
@@ -260,38 +315,32 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
     assert evaluate.measure_lattice(waves) == pytest.approx(expected, rel=0.02)
 
 
-def test_offline_the_reader_is_told_what_to_do_and_nothing_is_written(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(feature_extractor_inceptionv3, "URL_INCEPTION_V3", "http://127.0.0.1:9/weights.pth")
-    monkeypatch.setattr(torch.hub, "_hub_dir", str(tmp_path / "hub"))
-    with pytest.raises(
-        BadInput, match=r"--features inception: .*could not be downloaded.*hub/checkpoints.*a folder for each class"
-    ):
-        evaluate.main(Options(run, features="inception"))
-    assert not (run / "evaluation.json").exists()
-
-
 @pytest.mark.parametrize(
     ("entries", "options", "message"),
     [
+        *(({"report": text}, {}, "was not written by evaluate") for text in ("mine", '{"fid": 1}', "[{}]", "[1]")),
         ({}, {"count": 2001}, "--count 2001: must be .* at most half of 4000 real images"),
         ({}, {"count": 3}, "--count 3: must be more than 3"),
         ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, {}, "--dataset 'no/such': neither mnist5k"),
         ({"a_to_b": {}, "b_to_a": {}}, {}, "takes no noise"),
-        ({"a_to_b": {}, "options": {}}, {}, "not a run of one generator that takes z"),  # a pix2pix
-        ({"average": {}}, {}, "does not hold this network"),
+        ({"a_to_b": {}, "options": {}}, {}, "takes z: it stores no length of the noise"),  # a pix2pix
+        ({"average": {}}, {}, "does not hold this network.*: its n_averaged is"),
+        ({"average": {}, "data_shapes": [(9, 1, 28, 28, 1)]}, {}, "--networks FILE:FUNCTION"),
+        ({"data_types": ["float32"]}, {}, "its data are floats, not images"),
+        ({"data_shapes": []}, {}, "it stores no shape of its data"),
+        ({"options": {"model": "mlp", "z_dim": 8}}, {}, "does not say which images .* name them, --dataset"),
+        ({}, {"dataset": "stacked-digits"}, r"of stacked-digits are \[3\], those of the run \[1\]; use the same"),
+        ({"torch_fidelity": None}, {}, "pip install torch-fidelity"),
         ({"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}}, {}, "does not hold this network"),
     ],
 )
-def test_what_cannot_be_judged_is_refused(entries, options, message, run):
+def test_what_cannot_be_judged_is_refused_before_a_classifier_is_trained(entries, options, message, run, monkeypatch):
+    monkeypatch.setattr(evaluate, "digit_classifier", None)
+    before = entries.get("report", "[]")
+    (run / "evaluation.json").write_text(before)
+    if "torch_fidelity" in entries:
+        monkeypatch.setitem(sys.modules, "torch_fidelity.metric_fid", None)
     change(run, lambda checkpoint: checkpoint.update(entries))
     with pytest.raises(BadInput, match=message):
         evaluate.main(Options(run, **options))
-
-
-@pytest.mark.parametrize("text", ["mine", '{"fid": 1}', "[{}]", "[1]"])
-def test_another_evaluation_json_is_refused_before_anything_is_measured(text, run, monkeypatch):
-    monkeypatch.setattr(evaluate, "load_real", None)
-    (run / "evaluation.json").write_text(text)
-    with pytest.raises(BadInput, match="was not written by evaluate"):
-        evaluate.main(Options(run))
-    assert (run / "evaluation.json").read_text() == text
+    assert (run / "evaluation.json").read_text() == before

@@ -20,14 +20,6 @@ def array(options, folder):
     return np.load(folder / "images.npz")["images"]
 
 
-def test_a_folder_holds_the_images_of_the_array_one_to_a_file(run, tmp_path):
-    sample.main(Options(run, count=12, output=tmp_path / "images"))
-    files = sorted((tmp_path / "images").iterdir())
-    assert [file.name for file in files] == [f"{number:06d}.png" for number in range(12)]
-    images = np.stack([np.array(Image.open(file)) for file in files])[:, None]
-    assert np.array_equal(images, array({"run": run, "count": 12}, tmp_path))
-
-
 def test_what_exists_is_left_alone_but_for_the_grid_of_the_run(run, tmp_path):
     (tmp_path / "images").mkdir()
     (tmp_path / "mine.png").write_text("mine")
@@ -40,33 +32,28 @@ def test_what_exists_is_left_alone_but_for_the_grid_of_the_run(run, tmp_path):
         assert Image.open(run / "samples.png").width == round(count**0.5) * 58 + 2
 
 
-def test_a_run_that_translates_in_one_direction_is_not_taken_for_a_cyclegan(run, tmp_path):
-    expected = array({"run": run, "count": 2}, tmp_path)
-    (tmp_path / "images.npz").unlink()
-    change(run, lambda checkpoint: checkpoint.update(a_to_b={}))
-    assert np.array_equal(array({"run": run, "count": 2}, tmp_path), expected)
-
-
-def test_the_rows_of_the_grid_are_the_walks_which_must_fill_it(run, tmp_path):
+def test_an_array_has_the_walks_that_are_the_rows_of_the_grid_and_the_files_of_a_folder(run, tmp_path):
+    images = array({"run": run, "count": 12, "interpolate": 6}, tmp_path)
     sample.main(Options(run, count=12, interpolate=6))
     grid = np.array(Image.open(run / "samples.png"))
     assert grid.shape == (2 * 58 + 2, 6 * 58 + 2)  # grey, each image at twice its 28 pixels
-    images = array({"run": run, "count": 12, "interpolate": 6}, tmp_path)
     assert np.array_equal(grid[60:116:2, 292:348:2], images[11, 0])
+    sample.main(Options(run, count=12, interpolate=6, output=tmp_path / "images"))
+    files = sorted((tmp_path / "images").iterdir())
+    assert [file.name for file in files] == [f"{number:06d}.png" for number in range(12)]
+    assert np.array_equal(np.stack([np.array(Image.open(file)) for file in files])[:, None], images)
     with pytest.raises(BadInput, match="--interpolate 7: must be 2 or more and divide the --count of 64"):
         sample.main(Options(run, count=64, interpolate=7))
 
 
-OWN = '''
+OWN = """
 import math
 import torch
 
 class Wave(torch.nn.Module):
-    """Adds a fixed pattern that no checkpoint holds."""
-
     def __init__(self, pixels):
         super().__init__()
-        self.register_buffer("wave", torch.linspace(-1, 1, pixels), persistent=False)
+        self.register_buffer("wave", torch.linspace(-1, 1, pixels), persistent=False)  # in no checkpoint
 
     def forward(self, pixels):
         return (pixels + self.wave).tanh()
@@ -75,10 +62,7 @@ def make_networks(image_shape, z_dim):
     pixels = math.prod(image_shape)
     layers = torch.nn.Linear(z_dim, pixels), Wave(pixels), torch.nn.Dropout(), torch.nn.Unflatten(1, image_shape)
     return torch.nn.Sequential(*layers), None
-
-def broken(image_shape, z_dim):
-    return layers
-'''
+"""
 
 
 @pytest.fixture
@@ -91,12 +75,18 @@ def own(run, tmp_path):
     return script, average
 
 
-def test_a_run_with_networks_of_its_own_is_sampled(own, run, tmp_path):
+def test_a_run_with_networks_of_its_own_is_sampled_and_one_on_floats_gives_them_as_they_are(own, run, tmp_path):
     script, average = own
-    found = array({"run": run, "count": 5, "networks": f"{script}:make_networks", "device": "cpu"}, tmp_path)
-    with torch.no_grad():
-        expected = to_uint8(average.eval()(torch.randn(5, 8, generator=torch.Generator().manual_seed(0)))).numpy()
-    assert np.abs(found.astype(int) - expected).max() <= 1  # rounded to the other side, at most
+    options = {"run": run, "count": 5, "networks": f"{script}:make_networks", "device": "cpu"}
+    expected = average.eval()(torch.randn(5, 8, generator=torch.Generator().manual_seed(0))).detach()
+    found = array(options, tmp_path)
+    assert np.abs(found.astype(int) - to_uint8(expected).numpy()).max() <= 1  # rounded to the other side, at most
+    change(run, lambda checkpoint: checkpoint.update(data_types=["float32"]))
+    for output in (None, tmp_path / "folder", tmp_path / "grid.png"):
+        with pytest.raises(BadInput, match="are floats, not images; name a new"):
+            sample.main(Options(**options, output=output))
+    sample.main(Options(**options, output=tmp_path / "floats.npz"))
+    torch.testing.assert_close(torch.from_numpy(np.load(tmp_path / "floats.npz")["samples"]), expected)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +96,7 @@ def test_a_run_with_networks_of_its_own_is_sampled(own, run, tmp_path):
         ("{script}", "must be FILE:FUNCTION"),
         ("no_such.py:networks", "No such file"),
         ("{script}:no_such", "has no function no_such"),
-        ("{script}:broken", "NameError: name 'layers' is not defined"),
+        ("{script}:Wave", "TypeError: Wave.__init__() takes 2"),
         (f"{ROOT / 'common' / 'models.py'}:mlp", "does not hold this network"),
     ],
 )
