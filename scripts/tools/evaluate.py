@@ -141,11 +141,12 @@ def measure_distances(samples: Tensor, real: Tensor, seed: int) -> dict[str, flo
 
 
 def load_real(dataset: str, size: int | None) -> LabeledImages:
-    """Return real images to compare with, and labels or None; raises BadInput for too few images or none."""
+    """Return real images to compare with, of no class where they have no labels; raises BadInput for too few or none."""
     try:
         data = load_labeled_images(dataset, size, held_out=dataset in HELD_OUT)
     except BadInput:  # without labels, or no images at all, which is refused here
-        data = LabeledImages(load_images(dataset, size), None, ())
+        images = load_images(dataset, size)
+        data = LabeledImages(images, torch.zeros(len(images)), ())
     if len(data.images) < LEAST:
         raise BadInput(f"{dataset}: has {len(data.images)} images, too few to judge samples by; take {LEAST} or more")
     return data
