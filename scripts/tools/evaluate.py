@@ -141,7 +141,7 @@ def measure_distances(samples: Tensor, real: Tensor, seed: int) -> dict[str, flo
 
 
 def load_real(dataset: str, size: int | None) -> LabeledImages:
-    """Return real images to compare with, of no class where they have no labels; raises BadInput for too few or none."""
+    """Return real images to compare with, of no class if they have no labels; raises BadInput for too few or none."""
     try:
         data = load_labeled_images(dataset, size, held_out=dataset in HELD_OUT)
     except BadInput:  # without labels, or no images at all, which is refused here
