@@ -139,36 +139,47 @@ class Run:
             sys.exit(128 + stopped)
 
     def start(self, datasets: tuple[object, ...]) -> None:
-        """Raise BadInput for data or a state that no run can have; load the state, and make or find the folder."""
-        options, ranks, samples = self.options, self.ranks, [check_data(data) for data in datasets]
-        facts = {"script": self.script, "options": options.to_store()}
+        """Load the state, make or find the folder; raises BadInput for data or a state that no run can have."""
+        self.header = self.describe(datasets)
+        self.check_state()
+        if self.stored:
+            self.load_state(self.stored)
+        elif self.options.init_from:
+            checkpoint.load_initial_weights(self.state, self.options.init_from)
+        self.opened.callback(register_optimizer_step_pre_hook(self.require_state).remove)
+        self.folder = self.ranks.gather(self.enter_folder() if self.ranks.is_main else None)[0]
+
+    def describe(self, datasets: tuple[object, ...]) -> dict:
+        """Return what a checkpoint says of its run beside the state; raises BadInput where the processes differ."""
+        samples = [check_data(data) for data in datasets]
+        facts = {"script": self.script, "options": self.options.to_store()}
         facts["data_shapes"] = [[*data.shape] for data in samples]
         facts["data_types"] = [str(getattr(data, "dtype", torch.uint8)).removeprefix("torch.") for data in samples]
         facts["classes"] = [[*data.classes] for data in datasets if hasattr(data, "classes")]
-        if any(other != [facts, self.device.type] for other in ranks.gather([facts, self.device.type])):
+        ours = [facts, self.device.type]
+        if any(theirs != ours for theirs in self.ranks.gather(ours)):
             raise BadInput("the processes have different options or images; start all with the same command")
-        self.header = facts | origin(self.path, self.device)
+        return facts | origin(self.path, self.device)
+
+    def check_state(self) -> None:
+        """Raise BadInput, naming it, for a part of the state that no checkpoint can hold or no ranks can share."""
+        several, self.is_scaled = self.ranks.count > 1, False
         for name, owner in self.state.items():
             checkpoint.check_state(name, owner, {*self.header, "step", "sums"})
             hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
-            if isinstance(owner, Optimizer) and ranks.count > 1 and hooks[:1] != [ranks.average_gradients]:
+            if isinstance(owner, Optimizer) and several and hooks[:1] != [self.ranks.average_gradients]:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
-        scalers = (owner for owner in self.state.values() if isinstance(owner, torch.amp.GradScaler))
-        self.is_scaled = any(scaler.is_enabled() for scaler in scalers)
-        if self.is_scaled and ranks.count > 1:  # each skips its own steps
-            raise BadInput("GradScaler: loss scales of several processes differ; --precision bf16 needs none")
-        if self.stored:
-            self.load_state(self.stored)
-        elif options.init_from:
-            checkpoint.load_initial_weights(self.state, options.init_from)
-        self.opened.callback(register_optimizer_step_pre_hook(self.require_state).remove)
-        folder = options.resume
-        if ranks.is_main and os.environ.get("GRADIENT_AUDIT") == str(os.getpid()):  # it ends the run after a few steps
+            self.is_scaled |= isinstance(owner, torch.amp.GradScaler) and owner.is_enabled()
+            if self.is_scaled and several:  # each skips its own steps
+                raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
+
+    def enter_folder(self) -> Path:
+        """Return the run's folder: that to resume, or a new one, locked; a temporary one for gradient_audit."""
+        if os.environ.get("GRADIENT_AUDIT") == str(os.getpid()):  # which ends the run after a few steps
             print("This run keeps nothing: gradient_audit has started it.")
-            folder = Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
-        elif ranks.is_main and not folder:
-            folder = checkpoint.make_run_folder(options.runs_dir / self.script, options.name, self.opened)
-        self.folder = ranks.gather(folder)[0]
+            return Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
+        runs_dir, name = self.options.runs_dir / self.script, self.options.name
+        return self.options.resume or checkpoint.make_run_folder(runs_dir, name, self.opened)
 
     def load_state(self, stored: dict) -> None:
         """Load the state and the sums of the curves from a checkpoint; raises BadInput if they do not fit."""

@@ -96,7 +96,7 @@ def draw_in_steps(folder):
 def train_without_averaging(folder):
     optimizer_g, optimizer_d = (torch.optim.SGD(torch.nn.Linear(2, 3).parameters()) for _ in range(2))
     with open_run(folder) as run:
-        with pytest.raises(BadInput, match="GradScaler: loss scales of several processes differ"):
+        with pytest.raises(BadInput, match="scaler: loss scales of several processes differ"):
             next(run.steps(IMAGES, state={"scaler": torch.amp.GradScaler("cpu")}, pictures={}))
         optimizer_g.register_step_pre_hook(run.ranks.average_gradients)
         optimizer_d.register_step_pre_hook(lambda *_: None)
