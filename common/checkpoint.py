@@ -97,7 +97,7 @@ def resume_run(folder: Path, opened: ExitStack, is_main: bool) -> dict[str, Any]
     return load_checkpoint(folder)
 
 
-def check_state(name: str, owner: Any, taken: set[str]) -> None:
+def require_storable(name: str, owner: Any, taken: set[str]) -> None:
     """Raise BadInput unless a checkpoint can hold the state of `owner` under this name."""
     with as_bad_input(f"state {name!r}: cannot be in a checkpoint"):
         if name in taken:

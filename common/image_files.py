@@ -76,7 +76,7 @@ def load_files(paths: list[str], image_size: int, mode: str | None = None) -> Te
     mode: `L` for C 1, `RGB` for C 3; None: C 1 if all are greyscale. Raises BadInput for a file that cannot be read.
     """
     modes = []
-    for path in tqdm(paths, "checking images", leave=False, delay=1):
+    for path in tqdm(paths, "checking images", leave=False, delay=1, disable=None):
         with opened(path) as (file, usual_mode):
             modes.append((usual_mode, file.mode))
     mode = mode or max(modes)[0]

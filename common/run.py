@@ -165,7 +165,7 @@ class Run:
         """Raise BadInput, naming it, for a part of the state that no checkpoint can hold or no ranks can share."""
         several, self.is_scaled = self.ranks.count > 1, False
         for name, owner in self.state.items():
-            checkpoint.check_state(name, owner, {*self.header, "step", "sums"})
+            checkpoint.require_storable(name, owner, {*self.header, "step", "sums"})
             hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
             if isinstance(owner, Optimizer) and several and hooks[:1] != [self.ranks.average_gradients]:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")

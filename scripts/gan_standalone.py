@@ -179,7 +179,8 @@ def main():
         folder = Path(parent)
         (folder / "samples").mkdir(exist_ok=bool(checkpoint))
         print(f"Samples and checkpoint{note}: {folder}; curves: tensorboard --logdir {folder.parent}", file=sys.stderr)
-        for step in tqdm(range(start + 1, options.steps + 1), initial=start, total=options.steps):
+        shown = {"initial": start, "total": options.steps, "mininterval": 0.1 if sys.stderr.isatty() else 10}
+        for step in tqdm(range(start + 1, options.steps + 1), **shown):
             for optimizer in (optimizer_g, optimizer_d):
                 decay = min(1.0, (options.steps - step + 1) / (options.steps - options.steps // 2))
                 optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * decay

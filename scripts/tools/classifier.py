@@ -148,7 +148,7 @@ def train_classifier(
                 first, order = kept["step"], kept["order"]
                 for name, part in state.items():
                     load_state(part, kept[name])
-        for step in tqdm(range(first, steps), "training the classifier", leave=False, delay=1):
+        for step in tqdm(range(first, steps), "training the classifier", leave=False, delay=1, disable=None):
             if path and step > first and step % KEEP_EVERY == 0:
                 parts = {name: state_of(part) for name, part in state.items()}
                 write_whole(path, as_bytes(parts | {"step": step, "order": order}))
