@@ -1,6 +1,7 @@
 """Settings, a finished run, and the command line of a script in this process, for all tests."""
 
 import gc
+import shutil
 
 import pytest
 import torch
@@ -55,6 +56,12 @@ def finished_cyclegan(tmp_path_factory):
     train(cyclegan, cyclegan.CycleGANOptions(width=2, blocks=1, halvings=1, steps=1, device="cpu", runs_dir=runs))
     (run,) = runs.glob("cyclegan/*")
     return run
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """A copy of the finished run, to be changed."""
+    return shutil.copytree(finished, tmp_path / "run")
 
 
 @pytest.fixture

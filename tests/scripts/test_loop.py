@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from filelock import FileLock
-from helpers import TRAINING, call, load, module_of, open_run, options_of, path_of, saved, steps_of, train
+from helpers import TRAINING, call, contents, load, module_of, open_run, options_of, path_of, saved, steps_of, train
 from PIL import Image
 from processes import PATIENCE, program, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -78,32 +79,22 @@ def test_pictures_are_made_in_eval_mode_and_each_module_gets_its_own_mode_back(t
 
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+HANDLED = [(number, signal.default_int_handler) for number in SIGNALS]
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_saves_a_run_and_its_handlers_are_as_they_were(number, tmp_path):
-    before = [signal.signal(each, signal.default_int_handler) for each in SIGNALS]  # ignored in some shells
+@pytest.mark.parametrize(("number", "handler"), [*HANDLED, (signal.SIGHUP, signal.SIG_IGN)])
+def test_a_signal_saves_and_ends_a_run_but_a_hangup_under_nohup_and_handlers_are_as_before(number, handler, tmp_path):
+    before = [signal.signal(each, handler) for each in SIGNALS]
+    is_ignored = handler == signal.SIG_IGN
     try:
-        steps = steps_of(tmp_path, IMAGES)
-        next(steps)
-        os.kill(os.getpid(), number)
-        with pytest.raises(SystemExit, match=str(128 + number)):
-            next(steps)
-        assert saved(tmp_path)["step"] == 1
-        assert [signal.getsignal(each) for each in SIGNALS] == [signal.default_int_handler] * 3
+        with nullcontext() if is_ignored else pytest.raises(SystemExit, match=str(128 + number)):
+            for _ in steps_of(tmp_path, IMAGES):
+                os.kill(os.getpid(), number)
+        assert saved(tmp_path)["step"] == (3 if is_ignored else 1)
+        assert [signal.getsignal(each) for each in SIGNALS] == [handler] * 3
     finally:
-        for each, handler in zip(SIGNALS, before, strict=True):
-            signal.signal(each, handler)
-
-
-def test_a_hangup_that_is_ignored_as_under_nohup_does_not_end_a_run(tmp_path):
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        for _ in steps_of(tmp_path, IMAGES):
-            os.kill(os.getpid(), signal.SIGHUP)
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    assert saved(tmp_path)["step"] == 3
+        for each, own in zip(SIGNALS, before, strict=True):
+            signal.signal(each, own)
 
 
 def test_a_run_whose_terminal_is_closed_is_saved(tmp_path):
@@ -282,21 +273,21 @@ def test_data_and_a_precision_of_another_kind_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_that_another_process_trains_is_not_read_before_it_is_locked(tmp_path, monkeypatch, outcome):
-    call(left_after(2, lambda: None), *ARGUMENTS.split(), tmp_path)
-    (run,) = tmp_path.glob("script/*")
-    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: pytest.fail("read"))
-    with FileLock(run / ".lock"):
-        _, _, errors = outcome(left_after(5, lambda: None), "--resume", run)
-    assert "another process is training this run; wait for it, or end it first" in errors
+def test_a_run_is_read_once_as_it_is_resumed_and_left_alone_by_all_others_while_it_trains(copied, monkeypatch, refusal):
+    reads, read = [], checkpoint.load_checkpoint
+    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda run: reads.append(run) or read(run))
 
+    def resume_again(run, step, results):
+        before = contents(copied)
+        line = f"error: {copied}: another process is training this run; wait for it, or end it first"
+        assert refusal("gan_detach", "--resume", copied, "--steps", 9) == line
+        assert contents(copied) == before
+        log(run, step, results)
 
-def test_a_run_that_is_resumed_reads_its_checkpoint_once(tmp_path, monkeypatch):
-    call(left_after(2, lambda: None), *ARGUMENTS.split(), tmp_path)
-    (run,), reads, read = tmp_path.glob("script/*"), [], torch.load
-    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda run: reads.append(run) or read(run / "checkpoint.pt"))
-    call(left_after(5, lambda: None), "--resume", run)
-    assert reads == [run]
+    log = Run.log
+    monkeypatch.setattr(Run, "log", resume_again)
+    call("gan_detach", "--resume", copied, "--steps", 4)
+    assert (reads, load(copied)["step"]) == ([copied], 4)
 
 
 # What stops a run: a loss that is not finite, a full disk, Ctrl-C as it starts; and no closed output does.
