@@ -19,6 +19,7 @@ ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample
 PENALTIES = ["wgan_gp", "r3"]  # those whose D is no judge of probabilities, and is differentiated twice
 GANS = [f"gan_{order}" for order in ORDERS]
 TRAINING = [*GANS, "gan_conditional", "cyclegan"]
+SMALL = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu"]
 
 
 def path_of(script):

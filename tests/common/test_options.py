@@ -30,6 +30,7 @@ OUT_OF_RANGE = [
     ({"pair": (0.0, 1.0)}, "--pair=(0.0, 1.0): must be from 0 to 0.999999"),
     ({"count": 0}, "--count=0: must be from 1 to 1000000000"),
     ({"batch_size": 0}, "--batch-size=0: must be from 1 to"),
+    ({"kind": "c"}, "--kind=c: "),
 ]
 
 

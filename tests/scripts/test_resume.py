@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import GANS, call, change, contents, load, make_images, points_of
+from helpers import GANS, SMALL, call, change, contents, load, make_images, points_of
 from processes import fork
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -203,8 +203,6 @@ def test_a_run_killed_inside_a_write_ends_as_one_that_was_not(tmp_path):
 
 # Which options a run is resumed with: its own, and those that say where it goes on and how long.
 
-TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu", "--checkpoint-every", "2"]
-
 
 def go_on(run, *arguments):
     call("gan_detach", "--resume", run, *arguments)
@@ -247,7 +245,7 @@ def test_where_there_can_be_no_lock_a_run_is_resumed_without(copied):
 def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved_to(tmp_path, monkeypatch, refusal):
     images = make_images(tmp_path / "here" / "images", 6)
     monkeypatch.chdir(tmp_path / "here")
-    call("gan_detach", *TINY, "--dataset", "images", "--steps", 2, "--runs-dir", tmp_path / "runs")
+    call("gan_detach", *SMALL, "--dataset", "images", "--steps", 2, "--runs-dir", tmp_path / "runs")
     (run,) = (tmp_path / "runs").glob("gan_detach/*")
     monkeypatch.chdir(tmp_path)
     go_on(run, "--steps", 3)
