@@ -1,17 +1,22 @@
 """Settings, a finished run, and the command line of a script in this process, for all tests."""
 
 import gc
+import shutil
 
 import pytest
 import torch
+import torch.distributed as dist
 from helpers import call, train
 from hypothesis import HealthCheck, settings
+from torch import nn
 from torch._functorch import config as functorch_config
 from torch.optim.swa_utils import AveragedModel
 
 from common.models import mlp
 from common.options import GanOptions
 from scripts import cyclegan, gan_detach
+from scripts.tools import evaluate, modes
+from scripts.tools.classifier import Classifier
 
 # The first call into torch takes as long as it likes, and everything does on a starved machine.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -58,6 +63,12 @@ def finished_cyclegan(tmp_path_factory):
 
 
 @pytest.fixture
+def copied(finished, tmp_path):
+    """A copy of the finished run, to be changed."""
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+@pytest.fixture
 def run(tmp_path):
     """The folder of a run whose generator was never trained, with an average that is another."""
     torch.manual_seed(0)
@@ -72,6 +83,26 @@ def run(tmp_path):
     (tmp_path / "run").mkdir()
     torch.save(checkpoint, tmp_path / "run" / "checkpoint.pt")
     return tmp_path / "run"
+
+
+@pytest.fixture
+def one_process_group():
+    """A group of one process, as DistributedDataParallel wants one."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """A classifier of digits that takes no time to train, for few samples."""
+    for name in ("STACKED_COUNT", "COUNT"):
+        monkeypatch.setattr(evaluate, name, 100)
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(784, 10)).eval()
+    judge = Classifier(network, (1, 28), tuple("0123456789"), 0.1, 1000)
+    for module in (evaluate, modes):
+        monkeypatch.setattr(module, "digit_classifier", lambda: judge)
 
 
 @pytest.fixture

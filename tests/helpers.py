@@ -8,6 +8,7 @@ from unittest import mock
 
 import torch
 from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common.checkpoint import resume_run
 from common.options import RunOptions, launch
@@ -18,6 +19,7 @@ ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample
 PENALTIES = ["wgan_gp", "r3"]  # those whose D is no judge of probabilities, and is differentiated twice
 GANS = [f"gan_{order}" for order in ORDERS]
 TRAINING = [*GANS, "gan_conditional", "cyclegan"]
+SMALL = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu"]
 
 
 def path_of(script):
@@ -70,17 +72,23 @@ def steps_of(folder, *data, state=None, pictures=None, **options):
         yield from run.steps(*data, state=state or {}, pictures=pictures or {})
 
 
-def make_images(folder, count, size=8):
-    """Make a folder of greyscale images `0.png`, `1.png`, ..., each of one shade, lighter from one to the next."""
+def make_images(folder, count, size=8, darkest=0):
+    """Make a folder of greyscale images `000.png`, `001.png`, ..., each of one shade, from the darkest on."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
-        Image.new("L", (size, size), 12 * number).save(folder / f"{number}.png")
+        Image.new("L", (size, size), darkest + number).save(folder / f"{number:03}.png")
     return folder
 
 
 def contents(folder):
     """Return what is below a folder, by its path: the bytes of a file, False for a folder."""
     return {str(path.relative_to(folder)): path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+def points_of(run):
+    """Return the points (step, value) of each of TensorBoard's curves in the folder of a run, by tag."""
+    events = EventAccumulator(str(run)).Reload()
+    return {tag: [(point.step, point.value) for point in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
 
 
 def load(run):

@@ -3,25 +3,9 @@
 import json
 
 import pytest
-import torch
 from helpers import call, load, make_images
-from torch import nn
 
 from scripts.benchmarks import compare_modes
-from scripts.tools import evaluate, modes
-from scripts.tools.classifier import Classifier
-
-
-@pytest.fixture
-def untrained(monkeypatch):
-    """A classifier that takes no time to train, for few samples."""
-    for name in ("STACKED_COUNT", "COUNT"):
-        monkeypatch.setattr(evaluate, name, 100)
-    torch.manual_seed(0)
-    network = nn.Sequential(nn.Flatten(), nn.Linear(784, 10)).eval()
-    judge = Classifier(network, (1, 28), tuple("0123456789"), 0.1, 1000)
-    for module in (evaluate, modes):
-        monkeypatch.setattr(module, "digit_classifier", lambda: judge)
 
 
 @pytest.mark.tools

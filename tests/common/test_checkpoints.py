@@ -18,27 +18,21 @@ from common.errors import BadInput
 from scripts.tools import sample
 
 
-@pytest.fixture
-def run(finished, tmp_path):
-    """A copy of a finished run, to be changed."""
-    return shutil.copytree(finished, tmp_path / "run")
-
-
 class Attack:
     def __init__(self, path):
-        self.path = path
+        self.path = path.with_name("executed")
 
     def __reduce__(self):
-        return Path.touch, (Path(self.path),)
+        return Path.touch, (self.path,)
 
 
-def test_a_checkpoint_with_a_changed_bit_in_a_weight_is_refused(run, refusal):
-    path = run / "checkpoint.pt"
-    weight = next(iter(load(run)["generator"].values())).numpy().tobytes()
+def test_a_checkpoint_with_a_changed_bit_in_a_weight_is_refused(copied, refusal):
+    path = copied / "checkpoint.pt"
+    weight = next(iter(load(copied)["generator"].values())).numpy().tobytes()
     content = bytearray(path.read_bytes())
     content[content.index(weight)] ^= 1  # torch.load would take it as it is
     path.write_bytes(content)
-    assert "is damaged; take a copy of the file, or an earlier run" in refused("sample", run, refusal)
+    assert "is damaged; take a copy of the file, or an earlier run" in refused("sample", copied, refusal)
 
 
 def file_of(content):
@@ -68,33 +62,24 @@ FILES = {
     "no data shapes": with_facts(data_shapes=None),
     "step of text": with_facts(step="3"),
     "a step before the first": with_facts(step=-1),
+    "code": lambda path: change(path.parent, lambda c: c.update(options=Attack(path))),
+    "a pickle of code": lambda path: path.write_bytes(pickle.dumps(Attack(path))),
 }
 
 
 @pytest.mark.parametrize("script", ["gan_detach", "sample"])
 @pytest.mark.parametrize("what", FILES)
-def test_what_is_no_checkpoint_is_refused(what, script, run, refusal):
-    path = run / "checkpoint.pt"
+def test_what_is_no_checkpoint_is_refused_and_code_in_it_is_not_run(what, script, copied, refusal):
+    path = copied / "checkpoint.pt"
     FILES[what](path)
-    assert refused(script, run, refusal).startswith(f"error: {path}: not a checkpoint of these scripts")
-
-
-@pytest.mark.parametrize("script", ["gan_detach", "sample"])
-def test_code_in_a_checkpoint_is_not_run(script, run, refusal):
-    path = run / "checkpoint.pt"
-    change(run, lambda c: c.update(options=Attack(run / "executed")))
-    assert "not a checkpoint" in refused(script, run, refusal)
-    path.write_bytes(pickle.dumps(Attack(run / "executed")))
-    assert "not a checkpoint" in refused(script, run, refusal)
-    assert not (run / "executed").exists()
+    assert refused(script, copied, refusal).startswith(f"error: {path}: not a checkpoint of these scripts")
 
 
 def refused(script, run, refusal):
-    """Return the one line that refuses the run's checkpoint; nothing else happens."""
+    """Return the one line that refuses the run's checkpoint; the folder stays as it was."""
     before = contents(run)
     arguments = ["--resume", run, "--steps", 9] if script != "sample" else [run, "--device", "cpu"]
     line = refusal(script, *arguments)
-    assert str(run) in line
     assert contents(run) == before
     return line
 
@@ -109,19 +94,14 @@ WRONG_OPTIONS = {
     "--model": option(model="vgg"),
     "--z-dim=1099511627776": option(z_dim=2**40),
     "--device tpu": option(device="tpu"),
-    "with --help=True, which this script does not have": option(help=True),
-    "more images": lambda c: c["data_shapes"][0].__setitem__(0, 3999),
     "sums of the curves": lambda c: c.update(sums={"a": 1.0}),
 }
 
 
 @pytest.mark.parametrize("named", WRONG_OPTIONS)
-def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run, refusal):
-    change(run, WRONG_OPTIONS[named])
-    before = contents(run)
-    line = refusal("gan_detach", "--resume", run)
-    assert contents(run) == before
-    assert {"more images": "4000"}.get(named, named).strip("-") in line
+def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, copied, refusal):
+    change(copied, WRONG_OPTIONS[named])
+    assert named.strip("-") in refused("gan_detach", copied, refusal)
 
 
 @pytest.mark.parametrize(
@@ -139,9 +119,9 @@ def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, run,
         lambda c: c.update(a_to_b={}, b_to_a={}),
     ],
 )
-def test_sampling_refuses_options_and_shapes_that_are_not_those_of_the_weights(make, run, refusal):
-    change(run, make)
-    refused("sample", run, refusal)
+def test_sampling_refuses_options_and_shapes_that_are_not_those_of_the_weights(make, copied, refusal):
+    change(copied, make)
+    assert str(copied) in refused("sample", copied, refusal)
 
 
 def first(state):
@@ -178,7 +158,7 @@ def test_a_state_of_other_names_shapes_or_dtypes_is_refused_before_anything_is_c
     run = shutil.copytree(finished_cyclegan if script == "cyclegan" else finished, tmp_path / "run")
     change(run, make)
     line = refused(script, run, refusal)
-    assert f"does not hold this {name}; networks or options may have changed since: " in line
+    assert f"{run}: does not hold this {name}; networks or options may have changed since: " in line
 
 
 @settings(max_examples=40)

@@ -6,9 +6,9 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from helpers import ROOT, open_run
+from helpers import ROOT, make_images, open_run
 from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis.strategies import integers, tuples
 from PIL import Image
 
 from common import image_files
@@ -16,15 +16,6 @@ from common.data import load_images, load_mnist5k
 from common.domains import crop_and_flip, load_domains, load_pairs, outlines
 from common.errors import BadInput
 from common.image_files import StreamedImages
-
-
-def make_folder(folder, **parts):
-    """A folder for each part, of so many images of this mode, all pixels of an image its number."""
-    for name, (count, mode) in parts.items():
-        (folder / name).mkdir()
-        for number in range(count):
-            Image.new("L", (40 + number, 30), number).convert(mode).save(folder / name / f"{number:03}.png")
-    return str(folder)
 
 
 def test_domains_are_digits_and_outlines_of_other_digits_judged_by_digits_held_out():
@@ -39,8 +30,7 @@ def test_domains_are_digits_and_outlines_of_other_digits_judged_by_digits_held_o
 
 
 def test_every_tenth_image_of_another_folder_is_held_out(tmp_path):
-    folder = make_folder(tmp_path, images=(25, "L"))
-    domains = load_domains(folder, 16)
+    domains = load_domains(str(make_images(tmp_path, 25)), 16)
     assert domains.test_a[:, 0, 0, 0].tolist() == [0, 10, 20]
     assert domains.a[:, 0, 0, 0].tolist() == [1, 3, 5, 7, 9, 12, 14, 16, 18, 21, 23]
     assert len(domains.b) == 11
@@ -48,23 +38,25 @@ def test_every_tenth_image_of_another_folder_is_held_out(tmp_path):
 
 
 def test_four_folders_are_read_at_the_sizes_to_crop_from_and_to_train_at(tmp_path):
-    folder = make_folder(tmp_path, trainA=(3, "L"), trainB=(5, "L"), testA=(2, "L"), testB=(1, "L"))
-    domains = load_domains(folder)
+    for name, count in (("trainA", 3), ("trainB", 5), ("testA", 2), ("testB", 1)):
+        make_images(tmp_path / name, count)
+    domains = load_domains(str(tmp_path))
     shapes = [tuple(images.shape) for images in (domains.a, domains.b, domains.test_a, domains.test_b)]
     assert shapes == [(3, 3, 286, 286), (5, 3, 286, 286), (2, 3, 256, 256), (1, 3, 256, 256)]
     assert domains.truth is None
     assert domains.augmented
-    domains = load_domains(folder, 16)
+    domains = load_domains(str(tmp_path), 16)
     assert (domains.a.shape[-1], domains.test_a.shape[-1]) == (18, 16)
     for name in ("testA", "testB"):
         shutil.rmtree(tmp_path / name)
-    domains = load_domains(folder, 16)  # the training images are shown
+    domains = load_domains(str(tmp_path), 16)  # the training images are shown
     assert (domains.test_a.shape, domains.test_b.shape) == ((3, 3, 16, 16), (5, 3, 16, 16))
 
 
 def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    make_folder(tmp_path, input=(9, "L"), target=(9, "L"))
+    for name in ("input", "target"):
+        make_images(tmp_path / name, 9)
     (code,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
     with open_run(tmp_path / "runs", steps=5) as run:
         names = {"torch": torch, "load_images": load_images, "run": run, "state": {}, "pictures": {}, "seen": []}
@@ -94,24 +86,17 @@ def test_images_of_one_name_are_a_pair_and_one_that_is_alone_or_twice_is_named(l
 
 
 def test_what_makes_no_two_domains_is_refused_by_name(tmp_path, monkeypatch):
-    folder = make_folder(tmp_path, trainA=(3, "L"), plain=(2, "L"))
+    plain = make_images(tmp_path / "trainA", 2)
     with pytest.raises(BadInput, match="trainB"):
-        load_domains(folder)
-    with pytest.raises(BadInput, match=f"--dataset {folder}/plain: two domains take three images or more"):
-        load_domains(f"{folder}/plain")
-    monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
-    with pytest.raises(BadInput, match=f"--dataset {folder}/plain: too big to make two domains of"):
-        load_domains(f"{folder}/plain")
+        load_domains(str(tmp_path))
+    for limit, reason in ((2**20, "two domains take three images or more"), (0, "too big to make two domains of")):
+        monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
+        with pytest.raises(BadInput, match=f"--dataset {plain}: {reason}"):
+            load_domains(str(plain))
 
 
 @pytest.mark.numerics
-@given(
-    st.integers(1, 4),
-    st.integers(1, 3),
-    st.tuples(st.integers(0, 5), st.integers(0, 5)),
-    st.integers(1, 8),
-    st.integers(0, 2**32 - 1),
-)
+@given(integers(1, 4), integers(1, 3), tuples(integers(0, 5), integers(0, 5)), integers(1, 8), integers(0, 2**32 - 1))
 def test_a_crop_is_the_square_that_was_drawn_and_mirrored_as_drawn(count, channels, more, size, seed):
     height, width = (size + extra for extra in more)
     images = torch.arange(count * channels * height * width).view(count, channels, height, width)

@@ -131,23 +131,14 @@ def noise(suffix):
     return file.getvalue()
 
 
-BAD_AT_THE_START = {
-    "empty.png": b"",
-    "text.png": b"404 Not Found\n",
-    "header-only.png": noise(".png")[:20],
-    "zeros.png": bytes(5000),
-    "line\nbreak.png": b"",
-}
-
-
-@pytest.mark.parametrize("name", BAD_AT_THE_START)
-def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(name, load, tmp_path, refusal):
+@pytest.mark.parametrize("content", [b"", b"404 Not Found\n", noise(".png")[:20], bytes(5000)], ids=len)
+def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(content, load, tmp_path, refusal):
     images, runs = tmp_path / "images", tmp_path / "runs"
     images.mkdir()
     Image.new("L", (2, 2)).save(images / "good.png")
-    (images / name).write_bytes(BAD_AT_THE_START[name])
+    (images / "line\nbreak.png").write_bytes(content)
     line = refusal("gan_detach", "--dataset", images, "--model", "mlp", "--runs-dir", runs)
-    assert line.startswith(f"error: {images}/{name} cannot be read as an image; ".replace("\n", "\\n"))
+    assert line.startswith(rf"error: {images}/line\nbreak.png cannot be read as an image; ")
     assert not runs.exists()
 
 

@@ -24,17 +24,18 @@ class Own(RunOptions):
     switch: bool = False
 
 
-OUT_OF_RANGE = [
+REFUSED = [
     ({"rate": 0.4}, "--rate=0.4: must be from 0.5 to 2"),
     ({"rate": float("nan")}, "--rate=nan: must be from 0.5 to 2"),
     ({"pair": (0.0, 1.0)}, "--pair=(0.0, 1.0): must be from 0 to 0.999999"),
     ({"count": 0}, "--count=0: must be from 1 to 1000000000"),
     ({"batch_size": 0}, "--batch-size=0: must be from 1 to"),
+    ({"kind": "c"}, "--kind=c: "),
 ]
 
 
-@pytest.mark.parametrize(("values", "told"), OUT_OF_RANGE)
-def test_a_number_out_of_its_range_is_refused_by_the_option_s_name(values, told):
+@pytest.mark.parametrize(("values", "told"), REFUSED)
+def test_a_value_of_another_range_or_type_is_refused_by_the_option_s_name(values, told):
     with pytest.raises(BadInput, match=re.escape(told)):
         Own(**values)
 

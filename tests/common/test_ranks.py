@@ -6,13 +6,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.distributed as dist
-from helpers import make_images, open_run
+from helpers import open_run
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import ended, logs, start_ranks
 
-from common import data, image_files
-from common.data import batches, load_images
+from common import data
 from common.errors import BadInput
 from common.options import RunOptions
 from common.ranks import Ranks
@@ -41,24 +40,6 @@ def test_the_local_rows_are_the_batch_cut_into_equal_parts(count, size):
 def test_a_batch_that_cannot_be_cut_into_equal_parts_is_refused():
     with pytest.raises(BadInput, match="--batch-size 7: must be a multiple of the 2 processes"):
         rank_of(0, 2, 7)
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-def test_a_process_reads_its_rows_of_every_batch_and_no_other_image(streamed, tmp_path, monkeypatch):
-    make_images(tmp_path, 20)
-    if streamed:
-        monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
-    images = load_images(str(tmp_path), 8)
-    wholes = batches(images, 6, 3)
-    shares = [batches(images, 6, 3, rows=rows) for rows in (slice(0, 2), slice(2, 4), slice(4, 6))]
-    if streamed:
-        whole, paths, read = next(wholes), [], images.read
-        monkeypatch.setattr(images, "read", lambda path: paths.append(path) or read(path))
-        assert torch.cat([next(share) for share in shares]).equal(whole)
-        assert len(set(paths)) == len(paths) == 6
-    for _ in range(4):
-        whole = next(wholes)
-        assert torch.cat([next(share) for share in shares]).equal(whole)
 
 
 def test_what_a_step_draws_on_a_device_of_any_type_is_a_function_of_the_step(tmp_path, monkeypatch):

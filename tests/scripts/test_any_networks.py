@@ -106,14 +106,6 @@ def frozen_and_unused_parameters():
     return pair
 
 
-@pytest.fixture
-def one_process_group(tmp_path):
-    """A group of one process, as DistributedDataParallel wants one."""
-    dist.init_process_group("gloo", store=dist.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
 BROUGHT = {
     "vectors": {"make": vectors},
     "flat logits": {"make": lambda: (audio()[0], audio()[1].append(nn.Flatten(0)))},

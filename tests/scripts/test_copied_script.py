@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-import pytest
 import torch
 from helpers import ROOT, call, change, path_of, saved
 from PIL import Image
@@ -55,9 +54,9 @@ WITH_OWN_OPTIONS = [
 OWN = "--device cpu --batch-size 4 --tags a b --z-dim 5"
 
 
-@pytest.fixture
-def script(tmp_path, monkeypatch):
-    """A copy of a script, as a module, with its own options and networks; `common` is ours."""
+def test_a_script_with_its_own_options_and_networks_goes_on_as_its_last_lines_say(
+    tmp_path, monkeypatch, outcome, refusal
+):
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "scripts").mkdir()
     (tmp_path / "common").symlink_to(ROOT / "common")
@@ -68,15 +67,10 @@ def script(tmp_path, monkeypatch):
     path = tmp_path / "scripts" / "2nd gan.v2, größer.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location("copy_of_a_script", path)
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)
-    spec.loader.exec_module(module)
-    return module
+    script = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, script)
+    spec.loader.exec_module(script)
 
-
-def test_a_script_with_its_own_options_and_networks_goes_on_as_its_last_lines_say(
-    script, tmp_path, monkeypatch, outcome, refusal
-):
     monkeypatch.chdir(tmp_path)
     status, interrupted, _ = outcome(script, *OWN.split(), "--runs-dir", "runs", "--stop-at", 2)
     (run,), before = (tmp_path / "runs").glob("*/*"), saved(tmp_path / "runs")

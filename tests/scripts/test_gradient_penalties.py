@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import call, module_of, saved
+from helpers import SMALL, call, module_of, saved
 from test_any_networks import images, networks, vectors
 from torch import nn
 
@@ -10,7 +10,6 @@ from common.penalties import interpolation_penalty, relativistic_loss, sample_gr
 
 pytestmark = pytest.mark.numerics
 N = 3
-TINY = "--model mlp --image-size 8 --batch-size 4 --device cpu"
 
 
 def drawn(*shape):
@@ -61,7 +60,7 @@ def given_to_the_step(script, arguments, folder, monkeypatch):
         return results
 
     monkeypatch.setattr(module, "train_step", watched)
-    call(script, *TINY.split(), *arguments.split(), "--steps", 6, "--runs-dir", folder)
+    call(script, *SMALL, *arguments.split(), "--steps", 6, "--runs-dir", folder)
     return seen
 
 

@@ -4,7 +4,6 @@ import copy
 
 import pytest
 import torch
-import torch.distributed as dist
 from helpers import module_of
 from torch import nn
 from torch._functorch import config as functorch_config
@@ -98,16 +97,12 @@ def test_the_look_for_dependence_changes_neither_the_discriminator_nor_the_rando
 
 
 @pytest.mark.parametrize("wrap", [nn.DataParallel, DistributedDataParallel])
-def test_the_look_for_dependence_is_no_pass_of_a_wrapper_for_which_other_processes_would_wait(wrap):
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    try:
-        discriminator, passes = wrap(head(nn.BatchNorm2d(4))), []
-        discriminator.register_forward_hook(lambda *_: passes.append(1))
-        with pytest.raises(ValueError, match=MIXED):
-            require_per_sample(discriminator, torch.ones(3, 1, 28, 28))
-        assert passes == []
-    finally:
-        dist.destroy_process_group()
+def test_the_look_for_dependence_is_no_pass_of_a_wrapper_for_which_other_processes_would_wait(wrap, one_process_group):
+    discriminator, passes = wrap(head(nn.BatchNorm2d(4))), []
+    discriminator.register_forward_hook(lambda *_: passes.append(1))
+    with pytest.raises(ValueError, match=MIXED):
+        require_per_sample(discriminator, torch.ones(3, 1, 28, 28))
+    assert passes == []
 
 
 @pytest.mark.parametrize("weights", [(1, 0), (0, 1), (1, -1)])

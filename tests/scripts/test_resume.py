@@ -6,7 +6,6 @@
 import itertools
 import os
 import random
-import shutil
 import signal
 import threading
 import time
@@ -15,8 +14,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import GANS, call, change, contents, load, make_images
-from processes import fork, wait_until
+from helpers import GANS, SMALL, call, change, contents, load, make_images, points_of
+from processes import fork
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common.run import Run
@@ -70,12 +69,9 @@ def weights(run):
 
 def curves(run):
     """Return the points of TensorBoard's curves, but the speed, and its images."""
-    events = EventAccumulator(str(run), {"scalars": 0, "images": 0}).Reload()
-    scalars = [tag for tag in events.Tags()["scalars"] if tag != "speed/steps_per_second"]
-    values = {tag: [(p.step, p.value) for p in events.Scalars(tag)] for tag in scalars}
-    return values | {
-        tag: [(p.step, p.encoded_image_string) for p in events.Images(tag)] for tag in events.Tags()["images"]
-    }
+    events = EventAccumulator(str(run), {"images": 0}).Reload()
+    images = {tag: [(p.step, p.encoded_image_string) for p in events.Images(tag)] for tag in events.Tags()["images"]}
+    return {tag: found for tag, found in (points_of(run) | images).items() if tag != "speed/steps_per_second"}
 
 
 def pictures(run):
@@ -205,61 +201,11 @@ def test_a_run_killed_inside_a_write_ends_as_one_that_was_not(tmp_path):
         assert set(points) <= set(curves(run)[tag])
 
 
-def test_a_finished_run_is_left_as_it_is_and_says_so(tmp_path):
-    run = train("gan_detach", f"{MLP} --steps 4", tmp_path)
-    before = contents(run)
-    (tmp_path / "log").unlink()
-    finish(resume("gan_detach", tmp_path), tmp_path)
-    assert (tmp_path / "log").read_text().startswith("Done: 4 steps.")
-    assert contents(run) == before
-
-
-def waiting(folder):
-    """Have this process say in `folder` that it has made a step, and wait there until it may go on."""
-
-    def wait(_):
-        (folder / "waits").touch()
-        wait_until((folder / "go").exists)
-
-    after_each_step(wait)
-
-
-def test_a_run_that_another_process_trains_is_refused_in_one_line_and_left_alone(tmp_path):
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    run = train("gan_detach", f"{MLP} --steps 4", ours)
-    first = resume("gan_detach", ours, "--steps 9", partial(waiting, tmp_path))
-    wait_until((tmp_path / "waits").exists)
-    before = contents(run)
-    finish(start("gan_detach", f"--resume {run} --steps 9", theirs), theirs, 2)
-    line = f"error: {run}: another process is training this run; wait for it, or end it first\n"
-    assert (theirs / "log").read_text() == line
-    assert contents(run) == before
-    (tmp_path / "go").touch()
-    finish(first, ours)
-    assert load(run)["step"] == 9
-
-
-def test_where_there_can_be_no_lock_a_run_is_resumed_without(tmp_path):
-    run = train("gan_detach", f"{MLP} --steps 4", tmp_path)
-    (run / ".lock").unlink()
-    (run / ".lock").mkdir()  # so that opening it fails, as on a file system that has no locks
-    finish(resume("gan_detach", tmp_path, "--steps 9"), tmp_path)
-    assert load(run)["step"] == 9
-
-
 # Which options a run is resumed with: its own, and those that say where it goes on and how long.
-
-TINY = ["--model", "mlp", "--image-size", "8", "--batch-size", "4", "--device", "cpu", "--checkpoint-every", "2"]
 
 
 def go_on(run, *arguments):
     call("gan_detach", "--resume", run, *arguments)
-
-
-@pytest.fixture
-def run(finished, tmp_path):
-    """A copy of a finished run, to be changed."""
-    return shutil.copytree(finished, tmp_path / "run")
 
 
 REFUSED = {
@@ -278,19 +224,28 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("arguments", "told"), REFUSED.items())
-def test_what_cannot_be_resumed_and_contradictions_are_refused_by_name(arguments, told, run, refusal):
-    assert told.format(run=run) in refusal(*arguments.format(run=run).split())
+def test_what_cannot_be_resumed_and_contradictions_are_refused_by_name(arguments, told, copied, refusal):
+    assert told.format(run=copied) in refusal(*arguments.format(run=copied).split())
 
 
-def test_an_option_that_says_what_the_run_has_is_no_contradiction(run, outcome):
-    _, printed, _ = outcome("gan_detach", *f"--resume {run} --lr 0.003 --model mlp --steps 3 --betas 0 0.9".split())
+def test_a_finished_run_is_left_as_it_is_and_says_so_also_where_the_options_are_those_that_it_has(copied, outcome):
+    before = contents(copied)
+    _, printed, _ = outcome("gan_detach", *f"--resume {copied} --lr 0.003 --model mlp --steps 3 --betas 0 0.9".split())
     assert printed.startswith("Done: 3 steps.")
+    assert contents(copied) == before
+
+
+def test_where_there_can_be_no_lock_a_run_is_resumed_without(copied):
+    (copied / ".lock").unlink()
+    (copied / ".lock").mkdir()  # so that opening it fails, as on a file system that has no locks
+    go_on(copied, "--steps", 4)
+    assert load(copied)["step"] == 4
 
 
 def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved_to(tmp_path, monkeypatch, refusal):
     images = make_images(tmp_path / "here" / "images", 6)
     monkeypatch.chdir(tmp_path / "here")
-    call("gan_detach", *TINY, "--dataset", "images", "--steps", 2, "--runs-dir", tmp_path / "runs")
+    call("gan_detach", *SMALL, "--dataset", "images", "--steps", 2, "--runs-dir", tmp_path / "runs")
     (run,) = (tmp_path / "runs").glob("gan_detach/*")
     monkeypatch.chdir(tmp_path)
     go_on(run, "--steps", 3)
@@ -309,8 +264,8 @@ def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved
     assert load(run)["step"] == 5
 
 
-def test_a_run_of_a_machine_with_another_device_goes_on_here(run, refusal):
-    change(run, lambda c: c["options"].update(device="cuda:99"))
-    assert "--device cuda:99: cannot be used on this machine" in refusal("gan_detach", "--resume", run, "--steps", 4)
-    go_on(run, "--steps", 4, "--device", "cpu")
-    assert load(run)["options"]["device"] == "cpu"
+def test_a_run_of_a_machine_with_another_device_goes_on_here(copied, refusal):
+    change(copied, lambda c: c["options"].update(device="cuda:99"))
+    assert "--device cuda:99: cannot be used on this machine" in refusal("gan_detach", "--resume", copied, "--steps=4")
+    go_on(copied, "--steps", 4, "--device", "cpu")
+    assert load(copied)["options"]["device"] == "cpu"

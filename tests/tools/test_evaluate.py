@@ -8,10 +8,8 @@ from unittest import mock
 
 import pytest
 import torch
-from helpers import call, change, load
-from PIL import Image
+from helpers import call, change, load, make_images, points_of
 from processes import ended, fork, wait_until
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch_fidelity import feature_extractor_inceptionv3
 
 from common import data, image_files
@@ -105,12 +103,10 @@ def test_an_evaluation_is_printed_kept_and_shown(run, capsys):
     assert (found["features"], found["count"], found["step"], found["weights"]) == ("digits", 100, 7, "average")
     assert found["samples"]["fid"] > 5 * found["floor"]["fid"]
     assert found["floor"]["confident"] > 0.7  # 85% of all digits, give or take 4% for a hundred of them
-    events = EventAccumulator(str(run / "evaluation")).Reload()
+    points = points_of(run / "evaluation")
     for column, group in (("samples", "quality"), ("floor", "quality_floor")):
         for name, value in found[column].items():
-            (point,) = events.Scalars(f"{group}/digits-100-average/{name}")
-            assert point.step == 7
-            assert point.value == pytest.approx(value)
+            assert points[f"{group}/digits-100-average/{name}"] == [(7, pytest.approx(value))]
 
 
 def test_other_settings_and_steps_add_to_the_file_and_the_same_ones_replace_their_entry(run):
@@ -205,9 +201,7 @@ def test_inception_gets_three_channels_and_offline_the_reader_is_told_what_to_do
 def shades(run, tmp_path):
     """The folder that `run` was trained on: 19 images of each of three classes, of which 51 train the classifier."""
     for name, shade in (("dark", 20), ("grey", 120), ("bright", 220)):
-        (tmp_path / "shades" / name).mkdir(parents=True)
-        for number in range(19):
-            Image.new("L", (28, 28), shade + number).save(tmp_path / "shades" / name / f"{number}.png")
+        make_images(tmp_path / "shades" / name, 19, 28, shade)
     change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(tmp_path / "shades")))
     return tmp_path / "shades"
 
@@ -276,8 +270,8 @@ def test_a_run_is_watched_to_its_last_step_or_until_no_process_holds_it(tmp_path
     assert ended([process]) == [128 + 15]
     assert len(steps) > 3
     assert steps[-1] == load(run)["step"]
-    points = EventAccumulator(str(run / "evaluation")).Reload().Scalars("quality/digits-10-average/fid")
-    assert [point.step for point in points] == [entry["step"] for entry in reports(run)] == steps == sorted({*steps})
+    points = points_of(run / "evaluation")["quality/digits-10-average/fid"]
+    assert [step for step, _ in points] == [entry["step"] for entry in reports(run)] == steps == sorted({*steps})
     change(run, lambda checkpoint: checkpoint["options"].update(steps=checkpoint["step"]))
     with ExitStack() as opened:
         lock(run, opened)
