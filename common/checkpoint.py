@@ -131,7 +131,10 @@ def load_initial_weights(state: dict[str, Any], run: Path) -> None:
     Raises BadInput if the run has other networks.
     """
     checkpoint = load_checkpoint(run)
-    made = f"made by `{checkpoint.get('command')}`, data {checkpoint['data_shapes']}"
+    known = {
+        name: value for name, value in checkpoint["options"].items() if name in ("model", "z_dim", "width", "blocks")
+    }
+    made = f"made with {known} from data {checkpoint['data_shapes']}"
     for name, network in state.items():
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
             with as_bad_input(f"--init-from {run}: does not hold this {name} ({made})"):

@@ -92,8 +92,10 @@ def check_data(data: Any) -> Images:
     if not isinstance(samples, Tensor | StreamedImages):
         raise BadInput(f"data are a tensor, LabeledImages or StreamedImages, not a {type(samples).__name__}")
     kind = getattr(samples, "dtype", torch.uint8), len(samples.shape)
-    if kind != (torch.uint8, 4) and (kind[0] != torch.float32 or not samples.isfinite().all()):
-        raise BadInput(f"data are uint8 (N, C, H, W) or float32 (N, ...), all finite, not {kind[0]} {[*samples.shape]}")
+    if not samples.shape.numel() or (kind != (torch.uint8, 4) and (kind[0] != torch.float32 or not kind[1])):
+        raise BadInput(f"data are uint8 (N, C, H, W) or float32 (N, ...), not {kind[0]} {[*samples.shape]}")
+    if kind[0] == torch.float32 and not samples.isfinite().all():
+        raise BadInput("data: a number in them is not finite; leave out such samples")
     return samples
 
 

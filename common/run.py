@@ -61,7 +61,9 @@ class Run:
         self.ranks, self.device = Ranks(options.batch_size), pick_device(options.device)
         self.step = stored["step"] if stored else 0  # the last one that was logged
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
-        self.in_step = self.is_left = False  # whether main is between two steps, and whether it has left the loop
+        self.in_step = False  # whether main is between two steps
+        self.folder: Path | None = None  # that of the run, once its loop has begun
+        self.failure: Exception | None = None  # of saving when `break` has left the loop
         self.opened = ExitStack()  # what ends with the run: files, threads, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
@@ -74,11 +76,21 @@ class Run:
 
     def __exit__(self, error: type | None, *_: object) -> None:
         with self.opened:
-            if self.is_left and error is None:  # by `break`
-                if self.step == 0:
-                    raise Stopped("step 1: left before its run.log, so nothing is saved")
-                self.write(is_stopped=True)
-                self.print_results()
+            if error is None and self.in_step:
+                self.leave()
+            if error is None and self.failure:
+                raise self.failure
+
+    def leave(self) -> None:
+        """Save the last step that was logged, as main has left the loop between two steps."""
+        self.in_step = False
+        try:
+            if self.step == 0:
+                raise Stopped("step 1: left before its run.log, so nothing is saved")
+            self.write(is_stopped=True)
+            self.print_results()
+        except Exception as error:  # Python only prints what is raised while a generator ends: __exit__ raises it
+            self.failure = error
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
@@ -103,37 +115,39 @@ class Run:
         where it cannot continue. SIGINT, SIGTERM and SIGHUP end the process, everything saved, with status 128 plus
         their number; `break` saves the last step that was logged.
         """
+        if self.folder:
+            raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
         options, stopped = self.options, 0
         self.state, self.pictures, self.columns = state, pictures, columns
-        signals = note_signals(self.opened)
-        self.start(data)
-        if self.step < options.steps:  # else the run's files stay as they are
-            self.open_board()
-        streams = []
-        for number, images in enumerate(data):
-            where = options.batch_size, seed_for(options.seed, number), self.step, self.ranks.rows
-            streams.append(self.opened.enter_context(closing(batches(images, *where))))  # ends the threads that read
-        for step in range(self.step + 1, options.steps + 1):
-            self.seed_step(len(data), step)
-            try:
-                reals = [next(stream) for stream in streams]
-            except BadInput as error:  # an image that is streamed
-                raise Stopped(f"step {step}: {error}") from error
-            self.in_step = True
-            try:
-                yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
-            except GeneratorExit:  # `break`, or an error in main
-                self.is_left = True
-                raise
-            finally:
-                self.in_step = False
-            self.step = step
-            # Several processes must stop at the same step, so they exchange signals when they log.
-            if self.ranks.count == 1 or step % options.log_every == 0:
-                stopped = max(self.ranks.gather(max(signals, default=0)))
-            self.write(bool(stopped))
-            if stopped:
-                break
+        with ExitStack() as noted:
+            signals = note_signals(noted)
+            self.start(data)
+            if self.step < options.steps:  # else the run's files stay as they are
+                self.open_board()
+            streams = []
+            for number, images in enumerate(data):
+                where = options.batch_size, seed_for(options.seed, number), self.step, self.ranks.rows
+                streams.append(self.opened.enter_context(closing(batches(images, *where))))  # ends threads that read
+            for step in range(self.step + 1, options.steps + 1):
+                self.seed_step(len(data), step)
+                try:
+                    reals = [next(stream) for stream in streams]
+                except BadInput as error:  # an image that is streamed
+                    raise Stopped(f"step {step}: {error}") from error
+                self.in_step = True
+                try:
+                    yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
+                except GeneratorExit:  # `break`, or an error in main
+                    if self.in_step and self.step == step and self.ranks.count == 1:  # else __exit__ does it
+                        self.leave()
+                    raise
+                self.in_step, self.step = False, step
+                # Several processes must stop at the same step, so they exchange signals when they log.
+                if self.ranks.count == 1 or step % options.log_every == 0:
+                    stopped = max(self.ranks.gather(max(signals, default=0)))
+                self.write(bool(stopped))
+                if stopped:
+                    break
         self.print_results()
         if self.step < options.steps:
             sys.exit(128 + stopped)
@@ -184,8 +198,8 @@ class Run:
     def load_state(self, stored: dict) -> None:
         """Load the state and the sums of the curves from a checkpoint; raises BadInput if they do not fit."""
         run = self.options.resume
-        for name in ("data_shapes", "classes"):
-            if stored.get(name) != self.header[name]:
+        for name in ("data_shapes", "data_types", "classes"):
+            if stored.get(name, self.header[name]) != self.header[name]:  # older runs have no types
                 message = f"the {name} are {self.header[name]}, but were {stored.get(name)}; use the same data"
                 raise BadInput(f"--resume {run}: {message}")
         with as_bad_input(f"{run}: does not hold the sums of the curves"):
@@ -209,8 +223,10 @@ class Run:
         if not any(groups is optimizer.param_groups for groups in held):
             lost = [type(optimizer).__name__]
         if self.in_step and lost:
-            message = f"trains a {lost[0]} that is not in the `state` of run.steps, so no checkpoint would hold it"
-            raise BadInput(f"step {self.step + 1}: {message}; add it, or the network that it belongs to")
+            message = (
+                f"the loop trains a {lost[0]} that is not in the `state` of run.steps, so no checkpoint would hold it"
+            )
+            raise BadInput(f"{message}; add it, or the network that it belongs to")
 
     def open_board(self) -> None:
         """Open TensorBoard and the progress bar, and write what a run shows before its next step."""
@@ -218,7 +234,8 @@ class Run:
         layout = None if is_terminal else "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"
         shown = {"desc": self.script, "unit": "step", "mininterval": 0.1 if is_terminal else 10, "bar_format": layout}
         shown |= {"initial": step, "total": self.options.steps, "dynamic_ncols": True}
-        self.bar = self.opened.enter_context(tqdm(**shown, disable=not self.ranks.is_main))
+        self.bar = tqdm(**shown, disable=not self.ranks.is_main)
+        self.opened.callback(self.show, self.bar.close)
         self.point = step, time.perf_counter()  # the last one of the curves
         if self.ranks.is_main:
             order_event_files(self.folder)
@@ -255,9 +272,9 @@ class Run:
     def write(self, is_stopped: bool) -> None:
         """Log, draw and save what is due after a step; only for the curves and the checkpoint, the host waits."""
         options, step, is_last = self.options, self.step, self.step == self.options.steps
-        self.bar.update(step - self.bar.n)
+        self.show(self.bar.update, step - self.bar.n)
         is_regular = step == 1 or step % options.log_every == 0
-        if is_regular or is_last:
+        if (is_regular or is_last) and self.point[0] < step:
             self.add_points()
         if is_regular:  # not after the last step: a resumed run that gets more has the points of one that had them
             self.sums = {}
@@ -265,6 +282,13 @@ class Run:
             self.draw()
         if is_last or is_stopped or step % options.checkpoint_every == 0:
             self.save()
+
+    def show(self, change: Callable, *arguments: object) -> None:
+        """Change the progress bar, unless nobody reads it any more."""
+        try:
+            change(*arguments)
+        except OSError:
+            self.bar.disable = True
 
     def add_points(self) -> None:
         """Add a point to each curve: the mean of a result since its last point, the learning rates, the speed."""
@@ -349,10 +373,14 @@ def pick_device(name: str | None) -> torch.device:
     name = name or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
-    with as_bad_input(f"--device {name}: cannot be used on this machine; --device cpu can"):
+    try:
         probe = torch.zeros(1, device=name)
         probe.cpu()  # raises for `meta`, which holds no numbers
         return probe.device
+    except Exception as error:
+        kind = Stopped if "LOCAL_RANK" in os.environ else BadInput  # of one process alone, which the others do not see
+        cause = " ".join(str(error).split())[:500]  # torch lists all its backends in some
+        raise kind(f"--device {name}: cannot be used on this machine; --device cpu can: {cause}") from error
 
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:

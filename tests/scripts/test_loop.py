@@ -151,7 +151,7 @@ def test_what_is_trained_in_the_loop_and_left_out_of_the_state_is_refused_at_its
         ("optimizer", ["optimizer"], r"weight \[3, 2\]"),
         ("both", ["network", "both"], r"weight \[2, 2\]"),
     ):
-        with pytest.raises(BadInput, match=f"step 1: trains a {lost} that is not in the `state` of run.steps, .* add"):
+        with pytest.raises(BadInput, match=f"the loop trains a {lost} that is not in the `state` of run.steps, .* add"):
             train(parts[trained], *names)
     assert not list(tmp_path.glob("*/*/checkpoint.pt"))
     train(parts["both"], "network", "other", "both")
@@ -220,12 +220,31 @@ def test_break_saves_the_last_step_that_was_logged_and_says_how_to_go_on(tmp_pat
     assert saved(tmp_path)["step"] == 5
 
 
-def test_an_error_in_the_loop_saves_nothing(tmp_path):
+def test_an_error_in_the_loop_keeps_the_step_that_was_logged_and_frees_the_folder(tmp_path):
     with pytest.raises(ZeroDivisionError):
         call(left_after(3, lambda: 1 / 0), *ARGUMENTS.split(), tmp_path)
     (run,) = tmp_path.glob("script/*")
-    assert not (run / "checkpoint.pt").exists()
-    FileLock(run / ".lock", blocking=False).acquire()  # and the folder is free
+    assert load(run)["step"] == 3
+    FileLock(run / ".lock", blocking=False).acquire()
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_what_main_does_after_break_is_in_no_checkpoint_and_a_signal_then_ends_it_as_usual(is_kept, tmp_path):
+    weights, before = torch.nn.Linear(1, 1), signal.getsignal(signal.SIGTERM)
+    with open_run(tmp_path, steps=9, log_every=1) as run:
+        loop = run.steps(IMAGES, state={"weights": weights}, pictures={})
+        for step, _ in loop:
+            run.log(step, {"a": 1.0})
+            if step == 2:
+                break
+        if not is_kept:
+            del loop
+            assert signal.getsignal(signal.SIGTERM) == before
+            weights.weight.data.fill_(7)
+        with pytest.raises(RuntimeError, match=r"a run has one loop over run\.steps"):
+            next(run.steps(state={}, pictures={}))
+    assert (load(run.folder)["step"], load(run.folder)["weights"]["weight"].item() == 7) == (2, False)
+    assert [step for step, _ in points_of(run.folder)["a"]] == [1, 2]
 
 
 def test_more_steps_are_kept_even_if_the_resumed_run_makes_none(tmp_path):
@@ -260,10 +279,13 @@ def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_pa
     assert "Samples:" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("data", [[IMAGES], range(3), IMAGES.double(), IMAGES[0], torch.tensor([1.0, float("nan")])])
+NO_DATA = [[IMAGES], range(3), IMAGES.double(), IMAGES[0], IMAGES[:0], torch.tensor(1.0), torch.tensor([float("nan")])]
+
+
+@pytest.mark.parametrize("data", NO_DATA)
 def test_data_of_another_kind_and_numbers_that_are_not_finite_are_refused_before_a_folder_is_made(data, tmp_path):
-    tensors = r"are uint8 \(N, C, H, W\) or float32 \(N, \.\.\.\), all finite, not torch\."
-    with pytest.raises(BadInput, match=rf"data (are a tensor, .* not a (list|range)|{tensors})"):
+    tensors = r"are uint8 \(N, C, H, W\) or float32 \(N, \.\.\.\), not torch\."
+    with pytest.raises(BadInput, match=rf"data(: a number| are a tensor, .* not a (list|range)| {tensors})"):
         next(steps_of(tmp_path, IMAGES, data))
     assert not list(tmp_path.iterdir())
 
