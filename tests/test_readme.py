@@ -21,12 +21,10 @@ FIGURE = re.compile(r"(?<![\w.])\d+(?:\.\d+%?|%|(?= (?:seconds|MiB|GFLOPs|秒)))
 VERSIONS = {"0.4", "1.4", "1.5", "1.7", "1.8"}  # of PyTorch
 
 
-def slug(title):
-    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-
-
-def headings(page):
-    return {slug(title) for title in re.findall(r"^##+ (.*)", page.read_text(), re.M)}
+def sections(page):
+    titles = re.split(r"^##+ (.*)$", page.read_text(), flags=re.M)[1:]
+    slugs = (re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles[::2])
+    return dict(zip(slugs, titles[1::2], strict=True))
 
 
 def figures(paragraph):
@@ -38,9 +36,8 @@ def rows(paragraph):
     """Of the tables that a paragraph links to: their heads, and the rows that it names."""
     text, lines = re.sub(r"`|gan_|\.py", "", paragraph), []
     for page, anchor in re.findall(r"(results|mistakes)\.md#([\w-]+)\)", paragraph):
-        sections = (ROOT / "docs" / f"{page}.md").read_text().split("\n## ")
-        (section,) = (section for section in sections if slug(section.partition("\n")[0]) == anchor)
-        (_, head), *table = re.findall(r"^\| *(.*?) *\|(.*)", re.sub(r"`|gan_|\.py", "", section), re.M)
+        section = re.sub(r"`|gan_|\.py", "", sections(ROOT / "docs" / f"{page}.md")[anchor])
+        (_, head), *table = re.findall(r"^\| *(.*?) *\|(.*)", section, re.M)
         lines += [head, *(line for name, line in table if name in text)]
     return "\n".join(lines)
 
@@ -53,18 +50,14 @@ def missing(paragraph, source):
 
 
 @each
-def test_links_lead_to_files_and_headings(page):
-    for target in re.findall(r"\]\(([^)]*)\)", page.read_text()):
+def test_links_lead_to_files_and_headings_and_paths_and_scripts_that_are_named_exist(page):
+    text = page.read_text()
+    for target in re.findall(r"\]\(([^)]*)\)", text):
         if not target.startswith("http"):
             path, _, heading = target.partition("#")
             there = (page.parent / path).resolve() if path else page
             assert there.exists(), target
-            assert not heading or heading in headings(there), target
-
-
-@each
-def test_paths_and_scripts_that_are_named_exist(page):
-    text = page.read_text()
+            assert not heading or heading in sections(there), target
     paths = re.findall(r"(?:scripts|common|tests|docs|runs/reference|runs/mistakes|runs/figures)/[\w/.]+\.\w+", text)
     assert [path for path in paths if not (ROOT / path).exists()] == []
     known = {path.name for folder in ("scripts", "common", "gradient_audit") for path in (ROOT / folder).rglob("*.py")}
@@ -102,6 +95,7 @@ def test_both_pages_of_questions_have_the_same_commands_and_figures_and_begin_wi
     for page in ("questions.md", "questions.zh.md"):
         numbered = re.findall(r"^(?:### )?(\d+\. )\[?(.*?)(?:\]\(#.*)?$", (ROOT / "docs" / page).read_text(), re.M)
         assert numbered[: len(ENGLISH)] == numbered[len(ENGLISH) :]
+    assert not re.search(r"[\u3001-\uffee]\n[^\n\d]", (ROOT / "docs" / page).read_text()), "shows as a gap"
     assert [number for number, *_ in ENGLISH] == [str(number) for number in range(1, len(ENGLISH) + 1)]
 
 
