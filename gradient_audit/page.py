@@ -42,7 +42,7 @@ def page(audit: GradientAudit, script: str = "a training loop", ending: str = ""
     heads = ""
     for name, network in audit.networks.items():
         size = sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p))
-        heads += f'<th class="net">{escape(name)}<br><small>{size:,}<br>weights</small></th>'
+        heads += f'<th class="net">{escape(name)}<br><small>{size:,}</small></th>'
     verdict, events = audit.verdict.splitlines()[0], one_step(audit.events)
     files = {event.place.file for event in events}
     shown = [verdict, *(fact for _, fact in facts)]

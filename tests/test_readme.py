@@ -114,7 +114,8 @@ def test_the_commands_of_a_question_print_the_figures_of_its_answer(number, text
         assert not missing(paragraph, rows(paragraph) or printed)
 
 
-def test_the_example_of_the_audit_is_what_it_prints():
+def test_the_example_of_the_audit_is_what_it_prints_and_the_table_of_the_gallery_is_that_of_its_runs():
+    assert (ROOT / "runs" / "mistakes" / "table.md").read_text() in (ROOT / "docs" / "mistakes.md").read_text()
     example = re.search(r"^\$ python -m gradient_audit (\S+)\n(.+?)\n\.\.\.$", PAGES[0].read_text(), re.M | re.S)
     script, printed = example.groups()
     assert printed in forked(RUN_AUDIT, script, folder=ROOT).stdout
