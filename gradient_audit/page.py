@@ -14,12 +14,14 @@ from torch.nn.parameter import is_lazy
 
 from gradient_audit.audit import LEGEND, GradientAudit
 from gradient_audit.findings import Finding
-from gradient_audit.places import Place
+from gradient_audit.places import Place, expression_place
 from gradient_audit.record import Event
 
 SUFFIXES = (".html", ".md")
 CONTEXT = 3  # lines of source above and below the line of a finding
 MOST_EVENTS = 80  # rows of the picture
+VERSION = "A tensor's version is a number that every in-place change raises; backward() compares it with what it was."
+SEVERITIES = {"error": "an error", "question": "a question", "waste": "costs time or memory, and changes no result"}
 WORDS = {"grad": "autograd.grad", "step": "optimizer step", "zero_grad": "zero_grad()"}  # others: `<kind> pass`
 TEMPLATE = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
 
@@ -41,30 +43,42 @@ def page(audit: GradientAudit, script: str = "a training loop", ending: str = ""
     for name, network in audit.networks.items():
         size = sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p))
         heads += f'<th class="net">{escape(name)}<br><small>{size:,}</small></th>'
+    verdict, events = audit.verdict.splitlines()[0], one_step(audit.events)
+    files = {event.place.file for event in events}
+    shown = [verdict, *(fact for _, fact in facts)]
     return TEMPLATE.substitute(
         LEGEND,
         title=escape(f"Gradient audit of {Path(script).name}"),
         severity=audit.severity or "ok",
-        verdict=marked(audit.verdict.splitlines()[0]),
+        verdict=marked(verdict),
         facts="".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts),
         ending=escape(ending),
+        version=VERSION * any("version" in text for text in (ending, *shown)),
+        files=len(files),
+        of=f" of {escape(Path(min(files)).name)}" if len(files) == 1 else "",
         networks=heads,
-        events="\n".join(picture(audit)),
-        findings="\n".join(findings(audit.findings)),
+        events="\n".join(picture(audit, events)),
+        findings="\n".join(findings(audit.findings, " ".join(shown))),
         made_with=escape(f"PyTorch {torch.__version__}"),
     )
 
 
-def picture(audit: GradientAudit) -> Iterable[str]:
+def picture(audit: GradientAudit, events: list[Event]) -> Iterable[str]:
     """Yield the rows of one training step: networks as columns, time downwards, a mark for each event."""
-    for event in one_step(audit.events):
+    for event in events:
         raised, create_graph = getattr(event, "raised", False), getattr(event, "create_graph", False)
-        here = [found for found in audit.findings if event.place.where in found.lines]
-        # A forward pass is wrong only where its tensors were overwritten.
-        told = [found for found in here if event.kind != "forward" or found.kind == "overwritten"]
-        wrong = {name for found in told if found.severity == "error" for name in found.networks}
+        place, cells = event.place, event.cells
+        if event.kind == "forward" and event.callers and not place.via:
+            place = expression_place(*event.callers[0])  # the call: a line may have several
+        errors = [found for found in audit.findings if found.severity == "error" and event.place.where in found.lines]
+        if event.kind == "forward":  # is wrong only where its tensors were overwritten
+            calls = {place, event.place}
+            errors = [found for found in errors if found.kind == "overwritten" and calls & {*found.places}]
+        wrong = {name for found in errors for name in found.networks}
+        if raised:  # before it reached a network: a mark in those that the error names
+            cells = cells | dict.fromkeys(wrong or cells, "wrong")
         words = WORDS.get(event.kind, f"{event.kind} pass") + ", create_graph" * create_graph + ", raised" * raised
-        yield row("raised" if raised else event.kind, event.place, words, event.kind, event.cells, wrong)
+        yield row("raised" if raised else event.kind, place, words, event.kind, cells, wrong)
         for term in getattr(event, "terms", ()):
             words, wrong = "term of the loss" + ", dead" * term.dead, {*term.cells} if term.dead else set()
             yield row("term", term.place or event.place, words, event.kind, term.cells, wrong)
@@ -72,15 +86,16 @@ def picture(audit: GradientAudit) -> Iterable[str]:
 
 def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], wrong: set[str]) -> str:
     """Return the row of an event or a term: where, what, and a mark for each network in the colour of its word."""
-    code, via = escape(place.code), f" <small>via {escape(Path(place.via).name)}</small>" * bool(place.via)
+    code = escape(place.code) + "…" * (len(place.code) == 60)  # as long as it may be, so probably cut
+    via = f" <small>via {escape(Path(place.via).name)}</small>" * bool(place.via)
     marks = ""
     for network, word in cells.items():
         colour = "wrong" if network in wrong else word
         label = escape(f"{words}: {network}, {colour}")
         mark = f'<td class="net {colour}"><svg role="img"><title>{label}</title><use href="#{shape}"/></svg></td>'
         marks += '<td class="net"></td>' if word == "-" else mark
-    where = f'<td class="where">{escape(place.where)}</td>'
-    source = f'<td class="code" title="{code}"><code>{code}</code>{via}</td>'
+    where = f'<td class="where"><span>{escape(Path(place.file).name)}:</span>{place.number}</td>'
+    source = f'<td class="code"><code>{code}</code>{via}</td>'
     return f'<tr class="{kind}">{where}{source}<td class="what">{words}</td>{marks}</tr>'
 
 
@@ -93,15 +108,16 @@ def one_step(events: list[Event]) -> list[Event]:
     return events[-MOST_EVENTS:]
 
 
-def findings(found: list[Finding]) -> Iterable[str]:
-    """Yield the findings, errors first, each with the source around its lines."""
+def findings(found: list[Finding], shown: str) -> Iterable[str]:
+    """Yield the findings, errors first, each with the source around its lines; and with its text, if not yet shown."""
     yield "<h2>Findings</h2>" * bool(found)
     for finding in found:
         yield f'<div class="finding {finding.severity}">'
-        yield f'<p><span class="kind">{finding.kind}</span> {finding.severity}</p>'
-        yield f"<p>{marked(finding.text)}</p><p><b>Cure:</b> {marked(finding.cure)}</p>"
-        if names := ", ".join(f"<code>{escape(name)}</code>" for name in finding.mistakes):
-            yield f'<p class="dim">Mistakes like it (<code>--mistake NAME</code>): {names}.</p>'
+        yield f'<p><span class="kind">{finding.kind}</span>: {SEVERITIES[finding.severity]}</p>'
+        if finding.text.rstrip(".") not in shown or finding.cure not in shown:
+            yield f"<p>{marked(finding.text)}</p><p><b>Cure:</b> {marked(finding.cure)}</p>"
+        for name in finding.mistakes:
+            yield f'<p class="dim">One like it: <code>python -m gradient_audit --mistake {escape(name)}</code></p>'
         for file in dict.fromkeys(place.file for place in finding.places):
             named = {place.number for place in finding.places if place.file == file}
             yield f'<p class="dim">{escape(file)}</p><pre>'

@@ -67,6 +67,7 @@ def draw_cost(result: dict, figure: Figure) -> None:
         left.barh(name, (order["flops"] - needed) / 1e9, left=needed / 1e9, color=RED, height=0.7)
         right.barh(name, median(order["ms"]), color=BLUE, height=0.7)
         right.plot([min(order["ms"]), max(order["ms"])], [name, name], color=ORANGE, linewidth=1.5)
+    left.set_xlim(0, 1.05 * max(order["flops"] for order in orders.values()) / 1e9)  # the longest bar ends inside
     left.invert_yaxis()
     left.legend(["needed", "wasted"], loc="center right", bbox_to_anchor=(1, 0.3))
     left.set_xlabel("GFLOPs a step, counted")
@@ -84,7 +85,7 @@ def draw_quality(result: dict, figure: Figure) -> None:
     panels = figure.subplots(1, len(orders), sharex=True, sharey=True, squeeze=False)[0]
     for axes, name in zip(panels, orders, strict=True):
         for order, runs in orders.items():
-            style = {"color": BLUE, "zorder": 3} if order == name else {"color": GREY, "alpha": 0.3, "linewidth": 0.7}
+            style = {"color": BLUE, "zorder": 3} if order == name else {"color": GREY, "alpha": 0.7, "linewidth": 0.7}
             for run in runs:
                 axes.plot([p["seconds"] for p in run], [p["fid"] for p in run], **style)
         axes.axhline(target, color=ORANGE, linewidth=1)

@@ -48,10 +48,12 @@ def read(audit, **texts):
     return reader
 
 
-def no_zero_grad(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    discriminator(generator(z)).mean().backward()
-    optimizer_g.step()
+def two_calls_on_a_line(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    real_logits, fake_logits = discriminator(real), discriminator(generator(z))
+    real_logits.mean().backward()
     optimizer_d.step()
+    with pytest.raises(RuntimeError):
+        fake_logits.mean().backward()
 
 
 def marks(cells):
@@ -78,17 +80,18 @@ def test_the_picture_has_a_row_for_each_event_of_one_step_and_a_mark_in_each_net
 
 
 def test_every_finding_and_the_source_of_an_error_are_shown():
-    audit = audit_of(no_zero_grad)
+    audit = audit_of(two_calls_on_a_line, steps=1)
     reader = read(audit)
     for finding in audit.findings:
         assert finding.kind in reader.text
-        assert finding.text.replace("`", "") in reader.text
-    assert "def no_zero_grad(generator" in reader.text
+        assert finding.text.rstrip(".").replace("`", "") in reader.text
+    assert "def two_calls_on_a_line(generator" in reader.text
 
 
-def test_the_cells_of_the_lines_and_networks_that_an_error_names_are_wrong_and_forward_passes_are_not():
-    steps = [marks(cells) for kind, cells in read(audit_of(no_zero_grad)).rows if kind in ("forward", "step")]
-    assert steps == [["here", ""], ["", "here"], ["wrong", ""], ["", "wrong"]]
+def test_the_cells_that_an_error_names_are_wrong_and_of_two_calls_on_a_line_only_one():
+    reader = read(audit_of(two_calls_on_a_line, steps=1))
+    found = [marks(cells) for kind, cells in reader.rows if kind in ("forward", "step", "raised")]
+    assert found == [["", "here"], ["here", ""], ["", "wrong"], ["", "wrong"], ["", "wrong"]]
 
 
 def test_the_page_loads_nothing_and_runs_nothing():
