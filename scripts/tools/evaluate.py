@@ -203,8 +203,10 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     shape = checkpoint["data_shapes"][0]
     data = load_real(dataset, shape[-1])
     now, before = [data.images.shape[1], *data.classes], [shape[1], *(names or data.classes)]
+    if options.dataset and dataset not in HELD_OUT:
+        now, before = [len(data.images), *now], [shape[0], *before]
     if now != before:
-        message = f"the channels and classes of {dataset} are {now}, those of the run {before}"
+        message = f"number, channels and classes of {dataset} are {now}, those of the run {before}"
         raise BadInput(f"{run}: {message}; use the same images")
     by_itself = "digits" if dataset in DIGIT_DATASETS else "classes" if data.classes else "inception"
     options = replace(options, features=options.features or by_itself)

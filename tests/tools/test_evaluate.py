@@ -203,6 +203,7 @@ def shades(run, tmp_path):
     for name, shade in (("dark", 20), ("grey", 120), ("bright", 220)):
         make_images(tmp_path / "shades" / name, 19, 28, shade)
     change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(tmp_path / "shades")))
+    change(run, lambda checkpoint: checkpoint.update(data_shapes=[[57, 1, 28, 28]]))
     return tmp_path / "shades"
 
 
@@ -323,7 +324,11 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
         ({"data_types": ["float32"]}, {}, "its data are floats, not images"),
         ({"data_shapes": []}, {}, "it stores no shape of its data"),
         ({"options": {"model": "mlp", "z_dim": 8}}, {}, "does not say which images .* name them, --dataset"),
-        ({}, {"dataset": "stacked-digits"}, r"of stacked-digits are \[3\], those of the run \[1\]; use the same"),
+        (
+            {},
+            {"dataset": "stacked-digits"},
+            r"of stacked-digits are \[60000, 3\], those of the run \[4000, 1\]; use the same",
+        ),
         ({"torch_fidelity": None}, {}, "pip install torch-fidelity"),
         ({"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}}, {}, "does not hold this network"),
     ],
