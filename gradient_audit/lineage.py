@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,21 @@ def numbers_in(kind: int, sources: int) -> list[int]:
     return [number for number, digit in enumerate(digits) if digit == "1"]
 
 
+class Write(NamedTuple):
+    """A write to a storage."""
+
+    memory: "Memory"
+    version: int  # before
+    name: str  # of the operation, "" for a step
+    place: Place
+    raised: bool  # the audit has raised the version in its place
+    number: int  # of the next node of a graph: those with lower ones were there before
+
+    @classmethod
+    def now(cls, memory: "Memory", version: int, name: str, place: Place, *, raised: bool = False) -> "Write":
+        return cls(memory, version, name, place, raised, torch.autograd._get_sequence_nr())
+
+
 @dataclass(eq=False)
 class Memory:
     """What is known of a storage, whose address may be used again."""
@@ -43,8 +59,7 @@ class Memory:
     sources: int = 0
     line: tuple[CodeType, int, int] | None = None  # of a constant: where it was computed
     origins: set["Memory"] = field(default_factory=set)  # likewise: from what
-    reader: weakref.ref = lambda: None  # the tensor that a graph read last
-    raised: bool = False  # the audit has raised its version in place of a write or an optimizer
+    reader: weakref.ref = lambda: None  # the leaf that a graph has read
     cuts: dict = field(default_factory=dict)  # behind it: (mistake that cut it off a graph, place)
 
 
@@ -53,7 +68,7 @@ class Lineage:
 
     def __init__(self, accounts: dict[int, Account]):
         self.accounts = accounts  # of the watched parameters, by the id of the parameter
-        self.writes: deque[tuple[Memory, int, str, Place]] = deque(maxlen=4096)  # version before, name ("" for a step)
+        self.writes: deque[Write] = deque(maxlen=4096)
         self.lines: dict[int, tuple[tuple[CodeType, int, int], ...]] = {}  # of a node, by its sequence number: callers
         # Likewise, of a sum: what `constant` returns of the summands, and the memory of those that have a graph.
         self.sums: dict[int, tuple[list[tuple[float, int, Memory]], set[Memory]]] = {}
@@ -78,7 +93,8 @@ class Lineage:
         with_graph = [tensor for tensor in tensors if tensor.requires_grad]
         if torch.is_grad_enabled() and (others or with_graph):
             for tensor in with_graph:
-                self.memory_of(tensor).reader = weakref.ref(tensor)
+                if tensor.is_leaf and function is not torch.ops.aten.detach.default:  # as `.data` calls it
+                    self.memory_of(tensor).reader = weakref.ref(tensor)
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
             if node not in self.lines:
                 scalar = isinstance(result, Tensor) and result.ndim == 0  # as the terms of a loss are
@@ -99,25 +115,25 @@ class Lineage:
         written = [tensor for tensor in _plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             place, name = expression_place(*here), function.overloadpacket.__name__
-            self.writes.append((self.memory_of(tensor), tensor._version, name, place))
-            self.raise_version(tensor, name, place)
+            write = self.raised(tensor, name, place)
+            self.writes.append(write or Write.now(self.memory_of(tensor), tensor._version, name, place))
         return set(map(self.memory_of, written)), read
 
-    def raise_version(self, written: Tensor, name: str, place: Place) -> None:
+    def raised(self, written: Tensor, name: str, place: Place) -> Write | None:
         """Raise the version that autograd compares, where a write through `.data` raises another one."""
         memory = self.memory_of(written)
         if (tensor := memory.reader()) is None or not (tensor.is_leaf and tensor.is_contiguous()):
-            return
+            return None
         if runs_inside("distributed"):  # FSDP fills its weights anew
-            return
+            return None
         version, start = tensor._version, tensor.data_ptr()
         with torch.autograd._unsafe_preserve_version_counter(written):
             increment_version(written)
             apart = tensor._version == version
-        if apart and start <= written.data_ptr() < start + tensor.nbytes:
-            increment_version(tensor)
-            memory.raised = True
-            self.writes.append((memory, version, name, place))
+        if not (apart and start <= written.data_ptr() < start + tensor.nbytes):
+            return None
+        increment_version(tensor)
+        return Write.now(memory, version, name, place, raised=True)
 
     def cut(self, function: object, tensors: list[Tensor], result: object, here: tuple) -> str:
         """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""

@@ -21,7 +21,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import has_nan, is_zero, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
-from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
+from gradient_audit.lineage import CALL, PARAMETER, Write, bit, numbers_in
 from gradient_audit.mistakes.raised import trace_error
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
@@ -106,7 +106,7 @@ class Watcher:
             event.gone = not any(node() for node in event.graph)
         parameters = (account.parameter() for account in self.record.accounts.values())
         grown = {self.lineage.memory_of(p) for p in parameters if p is not None and p.grad_fn is not None}
-        self.record.grown = [*{memory: place for memory, *_, place in self.lineage.writes if memory in grown}.values()]
+        self.record.grown = [*{w.memory: w.place for w in self.lineage.writes if w.memory in grown}.values()]
 
     def expect_parameters(self, *_: object) -> None:
         self.new_parameters = True
@@ -444,10 +444,9 @@ class Watcher:
         for account, parameter in self.record.accounts_of(parameters_of(optimizer)):
             if account.version_before >= 0:
                 memory = self.lineage.memory_of(parameter)
-                if parameter._version == account.version_before:
+                if raised := parameter._version == account.version_before:
                     increment_version(parameter)
-                    memory.raised = True
-                self.lineage.writes.append((memory, account.version_before, "", place))
+                self.lineage.writes.append(Write.now(memory, account.version_before, "", place, raised=raised))
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.details.steps:
             self.pauses.close()
