@@ -164,10 +164,9 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
             for name, value in variables[::-1]:  # the innermost last
                 if isinstance(value, Tensor) and storage_of(value) is storage and value._version == now:
                     blame.storages[storage] = f"`{name}`"
-            writes = [w for w in lineage.writes if w.memory is memory and expected <= w.version < now]
-            writes = [w for w in writes if w.number > node._sequence_nr()]  # after the forward pass that read it
-            blame.hidden |= bool(writes) and all(write.raised for write in writes)
-            blame.writers |= {write.place: write.name for write in writes}
+            writes = [write for write in lineage.writes if write[0] is memory and expected <= write[1] < now]
+            blame.hidden |= bool(writes) and all(raised for *_, raised, _ in writes)
+            blame.writers |= {place: name for _, _, name, _, place in writes}
     return blame
 
 
