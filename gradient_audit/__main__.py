@@ -20,8 +20,9 @@ import importlib.machinery
 import io
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from gradient_audit import mistakes
 from gradient_audit.page import SUFFIXES, page, save
@@ -83,6 +84,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def audit(options: argparse.Namespace) -> int:
     """Run the script under the audit, print the report, and return the exit status."""
+    out, errors = own_copy(sys.stdout), own_copy(sys.stderr)
 
     def finish(audit, ending: str, trace: str) -> int:
         report = report_of(audit, ending, trace)
@@ -90,10 +92,12 @@ def audit(options: argparse.Namespace) -> int:
             html = options.output.suffix == ".html"
             save(options.output, page(audit, str(options.script), ending) if html else report)
             report += f"\n\nThe report is in {options.output}"
-        _accept_all_letters()
-        print(f"\n{report}", flush=True)
+        for stream in (sys.stdout, sys.__stdout__):
+            with suppress(Exception):  # closed, or of the script's own kind
+                stream.flush()
+        print(f"\n{report}", file=out)
         if trace:
-            print(f"\n{trace}", end="", file=sys.stderr)
+            print(f"\n{trace}", end="", file=errors)
         return int(bool(trace) or audit.saw_nothing or audit.severity in ("error", *["question"] * options.strict))
 
     return audit_script(options.script, options.arguments, (options.iterations, options.limit), finish)
@@ -105,17 +109,22 @@ def main() -> int:
     try:
         if options.script is not None:
             return audit(options)
-        _accept_all_letters()
+        sys.stdout = own_copy(sys.stdout)
         text = sys.stdin.read() if options.error == "-" else options.error
         return int(not mistakes.explain(options.mistake, text))
     except BrokenPipeError:  # the reader of stdout has left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python flushes at exit
         return 128 + 13
 
 
-def _accept_all_letters() -> None:
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a script may have replaced it
-        sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)  # the terminal may lack letters
+def own_copy(stream: TextIO) -> TextIO:
+    """Return a stream that a script can neither replace nor close, to the same file; of a test's, that itself."""
+    try:
+        copy = io.FileIO(os.dup(stream.fileno()), "w")
+    except (AttributeError, OSError, ValueError):
+        return stream
+    # The terminal may lack letters.
+    return io.TextIOWrapper(copy, stream.encoding, "backslashreplace", write_through=True)
 
 
 if __name__ == "__main__":

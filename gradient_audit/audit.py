@@ -35,14 +35,11 @@ class GradientAudit:
         audit.check()                      # GradientFlowError if something is wrong
 
     After the block, also if the code inside raised, `events` are what happened in order, `passes` the backward passes
-    among them, and `findings` what is wrong, doubtful or wasteful. `str(audit)` is Markdown. Raises
-    TypeError if a network is not an `nn.Module`.
+    among them, and `findings` what is wrong, doubtful or wasteful. Raises TypeError if a network is no `nn.Module`.
 
-    The first 12 backward passes, and four after a line's first pass or step, are watched in detail, which takes time:
-    forward passes, the terms of each loss, the lines of in-place operations; not so if a network is compiled. A fused
-    optimizer does not raise the versions of the weights that it changes. The audit does; where that makes `backward()`
-    raise, the gradient would have been wrong. It does not see a `backward` that was imported by name before it began,
-    nor gradients that reach no `.grad`.
+    The first 12 backward passes, and four after a line's first pass or step, are watched in detail, which takes time,
+    unless a network is compiled. A fused optimizer does not raise the versions of the weights that it changes. The
+    audit does; where that makes `backward()` raise, the gradient would have been wrong.
     """
 
     def __init__(self, /, **networks: nn.Module):
@@ -102,8 +99,9 @@ class GradientAudit:
 
     @property
     def saw_nothing(self) -> bool:
-        """Whether no gradient was computed."""
-        return not any(event.kind in ("backward", "grad") for event in self.events)
+        """Whether no gradient was computed, but inside of torch.func."""
+        calls = [event for event in self.events if event.kind in ("backward", "grad")]
+        return all(call.functional and call.number is None for call in calls)
 
     @property
     def severity(self) -> str:

@@ -23,6 +23,7 @@ class Facts:
             name: {record.accounts[id(p)].number: n for n, p in network.named_parameters() if id(p) in record.accounts}
             for name, network in networks.items()
         }
+        self.inside = set().union(*(ids.keys() for ids in self.numbers.values()))
         fill_cells(record, networks, self.numbers)
         self.by_number = {account.number: account for account in record.accounts.values()}
         # By optimizer: the accounts of its parameters, in their order. And all that any holds, also plain tensors.
@@ -34,6 +35,8 @@ class Facts:
         self.held = {id(p) for optimizer in self.optimizers.values() for p in parameters_of(optimizer)}
         self.last_detailed = {p.place: p for p in record.passes if p.detailed}
         self.read = {p.place for p in record.passes if p.read}  # of the last one in detail, the reading is not seen
+        # Lines whose gradients other parameters' steps use, or the script copies.
+        self.handed = {p.place for p in record.passes if p.used - p.reached or p.copied}
         self.excused: set[int] = set()  # parameters whose optimizer is idle
 
     def in_detail(self, p: Pass) -> Pass | None:
@@ -74,10 +77,10 @@ class Facts:
         return f"{len(chosen)} of the {len(names)} parameters ({first})"
 
 
-def finding(kind: str, networks: Iterable[str], text: str, places: Iterable[Place], cure="", doubtful=False) -> Finding:
-    """Return a finding; {} in the text stands for the networks."""
+def finding(kind: str, networks: Iterable[str], text: str, places: Iterable[Place], cure="", **more) -> Finding:
+    """Return a finding; {} in the text stands for the networks. more: `doubtful` and `mistake`."""
     places, cure = tuple(dict.fromkeys(places)), cure or KINDS[kind].cure
-    return Finding(kind, tuple(networks), text, places, cure, doubtful=doubtful)
+    return Finding(kind, tuple(networks), text, places, cure, **more)
 
 
 def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: dict[str, dict[int, str]]) -> None:

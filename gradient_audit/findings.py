@@ -22,9 +22,7 @@ KINDS = {
     "twice": Kind("error", "Call `zero_grad()` between the steps, or let one optimizer hold it.", ("parameter-twice",)),
     "idle": Kind("error", "Call its `step()`, or give its parameters to an optimizer that steps."),
     "ownerless": Kind(
-        "error",
-        "Give them to an optimizer, or freeze them with `requires_grad_(False)` if they must not change.",
-        ("optimizer-old-weights",),
+        "error", "Give them to an optimizer, or freeze them with `requires_grad_(False)`.", ("optimizer-old-weights",)
     ),
     "dead": Kind(
         "error",
@@ -53,19 +51,13 @@ KINDS = {
     "opposed": Kind("question", "Give each network an optimizer and a `backward(inputs=...)`, and D detached fakes."),
     "unused": Kind("question", "If it is a loss, call `backward()` on it; if not, compute it under `torch.no_grad()`."),
     "reused": Kind("question", "If the first gradient was only for that use, call `zero_grad()` after it."),
-    "shared": Kind(
-        "question", "Give each network to one optimizer alone, unless both are to move it.", ("detached-fakes",)
-    ),
+    "shared": Kind("question", "Give it to one optimizer alone, unless both are to move it.", ("detached-fakes",)),
     "renewed": Kind("question", "Make it once, before the loop, unless each one is for another task."),
     "unaveraged": Kind("question", "Call the wrapped network itself, not its `module`."),
-    "unfrozen": Kind(
-        "waste", "`network.requires_grad_(False)` if it is to stay as it is; else give it to an optimizer."
-    ),
+    "unfrozen": Kind("waste", "`network.requires_grad_(False)` if it is to stay; else give it to an optimizer."),
     "wasted": Kind("waste", f"{LIMIT}, or `detach()`, unless it is read; for a step, `zero_grad()` only after it."),
     "kept": Kind(
-        "waste",
-        "Keep `loss.item()` or `detach()`; compute what no loss needs under `torch.no_grad()`.",
-        ("loss-kept-with-graph",),
+        "waste", "Keep `loss.item()`; compute what no loss needs under `torch.no_grad()`.", ("loss-kept-with-graph",)
     ),
     "retained": Kind("waste", "Leave `retain_graph` out: `backward()` then frees the graph."),
     "late": Kind("waste", "Freeze it before its forward pass, or name the other weights in `backward(inputs=...)`."),
@@ -76,10 +68,7 @@ SEVERITIES = ("error", "question", "waste")
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong, doubtful or wasteful: its kind, the networks, what happens, the places, the cure.
-
-    docs/mistakes.md of the repository explains the kinds.
-    """
+    """Something wrong, doubtful or wasteful; docs/mistakes.md of the repository explains the kinds."""
 
     kind: str
     networks: tuple[str, ...]

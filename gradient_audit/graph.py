@@ -12,7 +12,12 @@ from torch.optim.optimizer import Optimizer
 
 def parameters_of(optimizer: Optimizer | None) -> Iterator[Tensor]:
     """Yield the parameters that an optimizer holds; none for None."""
-    return (parameter for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"])
+    for group in getattr(optimizer, "param_groups", ()):
+        parameters = group["params"]
+        if isinstance(parameters, Iterator):  # a generator that the script has put there: others are to find it as new
+            parameters = list(parameters)
+            group["params"] = iter(parameters)
+        yield from parameters
 
 
 def ids_of(module: nn.Module) -> set[int]:
@@ -32,7 +37,7 @@ def is_zero(grad: Tensor) -> bool:
     """Return whether a gradient is all zeros."""
     grad = grad.detach()
     first = grad[:1] if grad.ndim and grad.layout is torch.strided else grad  # mostly, it tells
-    return not (first.any() or grad.any())
+    return not (grad.is_meta or first.any() or grad.any())
 
 
 def has_nan(value: object) -> bool:

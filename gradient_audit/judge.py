@@ -26,6 +26,7 @@ QUESTIONS = (
     unused.dead_terms,
     owners.owners,
     owners.plain_leaves,
+    owners.strays,
     owners.shared_networks,
     uses.renewed_optimizers,
     unused.unaveraged_networks,
@@ -38,10 +39,7 @@ QUESTIONS = (
 
 
 def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True) -> tuple[list[Finding], str]:
-    """Fill in the cells of the record's events and terms, and return the findings, and what they are not about.
-
-    The findings are in order: what raised, errors, the others. networks: by name. ended: whether nothing is to follow.
-    """
+    """Fill in the record's cells; return the findings, what raised first, then errors, and what they are not about."""
     facts = Facts(record, networks, ended)
     merged: dict[Finding, list[str]] = defaultdict(list)  # the networks of which the same is told
     for finding in (finding for question in QUESTIONS for finding in question(facts)):
@@ -55,12 +53,12 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
 def not_run(facts: Facts) -> str:
     """Say which passes and calls of autograd.grad, of the files that ran some, and which steps were not reached."""
     ran: dict[str, set[int]] = defaultdict(set)
-    for event in facts.record.events:
-        if event.kind in ("backward", "grad"):
-            ran[event.place.file].add(event.place.number)
+    for file, number in facts.record.lines:
+        ran[file].add(number)
     lines = [f"{Path(file).name}:{number}" for file in ran for number in _lines_not_run(file, ran[file])]
     parts = [f"{joined(lines[:3])}{' and more' * (len(lines) > 3)}"] * bool(lines)
-    idle = facts.networks_of(set().union(*(held for key, held in facts.accounts_of.items() if key not in facts.steps)))
+    idle = [set(held) - facts.fed for key, held in facts.accounts_of.items() if key not in facts.steps]
+    idle = facts.networks_of(set().union(*idle))
     parts += [f"a step on {joined(idle)}"] * bool(idle and facts.steps)
     return f"Not reached: {joined(parts)}. `--iterations` watches longer." * bool(parts)
 
@@ -70,8 +68,11 @@ def _lines_not_run(file: str, ran: set[int]) -> Iterator[int]:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:  # a cell with magics
         return
-    for call in ast.walk(tree):
+    nodes = [*ast.walk(tree)]
+    # A `backward` of the script's own, which is no static method as that of a Function: what calls it need not run one.
+    own = any(n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == "backward" and not n.decorator_list)
+    for call in nodes:
         if isinstance(call, ast.Call) and not ran & {*range(call.lineno, call.end_lineno + 1)}:
             name = ast.unparse(call.func)
-            if name.endswith(".backward") or name in CALLS:
+            if (name.endswith(".backward") and not own) or name in CALLS:
                 yield call.lineno

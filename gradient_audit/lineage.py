@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
 from gradient_audit.graph import leaves_of, storage_of, tensors_in, written_arguments
-from gradient_audit.places import Place, current_callers, expression_place, runs_inside
+from gradient_audit.places import Place, current_callers, current_place, expression_place, runs_inside
 from gradient_audit.record import OTHER, Account, Term
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
@@ -21,8 +21,10 @@ SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanB
 SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
 REPLACING = (torch.ops.aten.copy_.default, torch.ops.aten.zero_.default)
 PLAIN = (Tensor, nn.Parameter)
-# What a number can come from. GRAPH: a forward pass whose graph it has; BLIND: a parameter under no_grad().
-KINDS = PARAMETER, CALL, FORWARD, GRAPH, BLIND = range(5)
+MOST_NUMBERS = 64  # in a tensor that is made of numbers, or read as such, to be a term of a loss
+# What a number can come from. GRAPH: a forward pass whose graph it has; BLIND: a parameter under no_grad(); NUMBER: a
+# parameter, by way of numbers that the script has read.
+KINDS = PARAMETER, CALL, FORWARD, GRAPH, BLIND, NUMBER = range(6)
 
 
 def bit(kind: int, number: int) -> int:
@@ -43,8 +45,8 @@ class Memory:
     sources: int = 0
     line: tuple[CodeType, int, int] | None = None  # of a constant: where it was computed
     origins: set["Memory"] = field(default_factory=set)  # likewise: from what
-    reader: weakref.ref = lambda: None  # the tensor that a graph read last
-    raised: bool = False  # the audit has raised its version in place of a write or an optimizer
+    reader: weakref.ref | None = None  # the tensor that a graph has read, a leaf if there is one
+    rebuilt: Place | None = None  # where it was made from numbers that were tensors
     cuts: dict = field(default_factory=dict)  # behind it: (mistake that cut it off a graph, place)
 
 
@@ -53,18 +55,40 @@ class Lineage:
 
     def __init__(self, accounts: dict[int, Account]):
         self.accounts = accounts  # of the watched parameters, by the id of the parameter
-        self.writes: deque[tuple[Memory, int, str, Place]] = deque(maxlen=4096)  # version before, name ("" for a step)
+        # Memory, version before, name ("" for a step), whether the audit has raised the version, place.
+        self.writes: deque[tuple[Memory, int, str, bool, Place]] = deque(maxlen=4096)
         self.lines: dict[int, tuple[tuple[CodeType, int, int], ...]] = {}  # of a node, by its sequence number: callers
         # Likewise, of a sum: what `constant` returns of the summands, and the memory of those that have a graph.
         self.sums: dict[int, tuple[list[tuple[float, int, Memory]], set[Memory]]] = {}
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
-        self.number_sources = 0  # the sources of what item() has read since the last pass
+        self.number_sources, self.number_place, self.numbers = 0, None, set()
+
+    def forget_numbers(self) -> None:
+        """Forget the numbers that the script has read, as by item(), since the last pass."""
+        self.number_sources, self.number_place, self.numbers = 0, None, set()
+
+    def note_numbers(self, tensor: Tensor) -> None:
+        """Note that the script reads the numbers of a tensor."""
+        if tensor.numel() <= MOST_NUMBERS and (sources := self.sources_of(tensor)):
+            self.number_sources, self.number_place = self.number_sources | sources, current_place()
+            self.numbers |= _numbers_in(tensor)
+
+    def note_rebuilt(self, tensor: Tensor, here: tuple) -> None:
+        """Note of a new tensor whether its numbers, or what it is the mean of, were read from others."""
+        small = storage_of(tensor) is not None and tensor.numel() <= MOST_NUMBERS and tensor.is_floating_point()
+        if self.number_sources and small and (tensor.numel() == 1 or _numbers_in(tensor) & self.numbers):
+            memory = self.memory_of(tensor)
+            memory.sources |= sum(bit(NUMBER, number) for number in numbers_in(PARAMETER, self.number_sources))
+            memory.rebuilt = expression_place(*here)
 
     def note(self, function: object, args: tuple, result: object, frame: FrameType) -> tuple[set[Memory], int]:
         """Note an operation; return the memory that it wrote to, and the sources of what it only read."""
         here = (frame.f_code, frame.f_lasti, frame.f_lineno)
         indices = written_arguments(function)
         inputs = [x for index, x in enumerate(args) if index not in indices]
+        for tensor in _plain_tensors(args) if self.number_sources else ():
+            if not tensor.requires_grad and storage_of(tensor) not in self.memories:  # from_numpy() has made it
+                self.note_rebuilt(tensor, here)
         read = self.sources_of(inputs)
         targets = [args[index] for index in indices if index < len(args)]
         sources = read | self.sources_of(targets)
@@ -72,13 +96,16 @@ class Lineage:
             self.memory_of(args[0]).sources, sources = 0, read
         self.derive(result, sources)
         if function is torch.ops.aten._local_scalar_dense.default:  # item()
-            self.number_sources |= sources
+            self.note_numbers(args[0])
+        elif function is torch.ops.aten.lift_fresh.default:  # torch.tensor()
+            self.note_rebuilt(result, here)
         tensors = _plain_tensors(args)
         others = len(tensors) < len(tensors_in(args))  # a tensor of a subclass may have a graph, and is not asked
         with_graph = [tensor for tensor in tensors if tensor.requires_grad]
         if torch.is_grad_enabled() and (others or with_graph):
-            for tensor in with_graph:
-                self.memory_of(tensor).reader = weakref.ref(tensor)
+            for tensor in with_graph if function is not torch.ops.aten.detach.default else ():  # as `.data` calls it
+                memory = self.memory_of(tensor)
+                memory.reader = weakref.ref(tensor) if tensor.is_leaf or not memory.reader else memory.reader
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
             if node not in self.lines:
                 scalar = isinstance(result, Tensor) and result.ndim == 0  # as the terms of a loss are
@@ -99,25 +126,26 @@ class Lineage:
         written = [tensor for tensor in _plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             place, name = expression_place(*here), function.overloadpacket.__name__
-            self.writes.append((self.memory_of(tensor), tensor._version, name, place))
-            self.raise_version(tensor, name, place)
+            if (memory := self.memory_of(tensor)).reader:  # what comes before all forward passes is not to blame
+                hidden = self.raise_version(memory, tensor)
+                version = tensor._version if hidden is None else hidden
+                self.writes.append((memory, version, name, hidden is not None, place))
         return set(map(self.memory_of, written)), read
 
-    def raise_version(self, written: Tensor, name: str, place: Place) -> None:
-        """Raise the version that autograd compares, where a write through `.data` raises another one."""
-        memory = self.memory_of(written)
-        if (tensor := memory.reader()) is None or not (tensor.is_leaf and tensor.is_contiguous()):
-            return
-        if runs_inside("distributed"):  # FSDP fills its weights anew
-            return
+    @staticmethod
+    def raise_version(memory: Memory, written: Tensor) -> int | None:
+        """Raise the version that autograd compares, where one through `.data` raises another; return the old one."""
+        tensor = None if runs_inside("distributed") else memory.reader()  # FSDP fills its weights anew
+        if tensor is None or not (tensor.is_leaf and tensor.is_contiguous()):
+            return None
         version, start = tensor._version, tensor.data_ptr()
         with torch.autograd._unsafe_preserve_version_counter(written):
             increment_version(written)
             apart = tensor._version == version
-        if apart and start <= written.data_ptr() < start + tensor.nbytes:
-            increment_version(tensor)
-            memory.raised = True
-            self.writes.append((memory, version, name, place))
+        if not (apart and start <= written.data_ptr() < start + tensor.nbytes):
+            return None
+        increment_version(tensor)
+        return version
 
     def cut(self, function: object, tensors: list[Tensor], result: object, here: tuple) -> str:
         """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""
@@ -171,10 +199,7 @@ class Lineage:
             self.memory_of(tensor).cuts |= dict.fromkeys(cuts)
 
     def terms_of(self, roots: list, code: CodeType) -> list[Term]:
-        """Split a loss at its additions, subtractions and scalings; none if it is a single term, or more than 31.
-
-        code: of the caller of `backward()`; a term that a function computed for it is told by the call.
-        """
+        """Split a loss at its sums and scalings, told by its caller's `code`; none if it is one term, or over 31."""
         terms: list[tuple[Term, set[Memory]]] = []  # and, of a constant, its memory and what it was computed from
         memory: set[Memory] = set()  # of all summands
         stack: list[tuple] = [(node, node) for node in roots]  # (what is to be split, where it became a summand)
@@ -188,7 +213,9 @@ class Lineage:
                 stack += [(child, child) for child in below[::-1]]
                 memory |= with_graph
                 for value, sources, constant in constants:
+                    rebuilt = [memory.rebuilt for memory in (constant, *constant.origins) if memory.rebuilt]
                     place = expression_place(*constant.line) if constant.line else self.line_of(node)
+                    place = rebuilt[0] if rebuilt else place
                     terms.append((Term(place, "a constant", -1, value, sources), constant.origins | {constant}))
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
@@ -203,7 +230,7 @@ class Lineage:
     def constant(self, summand: object) -> tuple[float, int, Memory] | None:
         """Return the value, or sum, of a summand without a graph, its sources and memory; None for others and for 0."""
         if isinstance(summand, float | int):
-            return (float(summand), self.number_sources, Memory()) if summand else None
+            return (float(summand), self.number_sources, Memory(rebuilt=self.number_place)) if summand else None
         if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
             return None
         sources = self.sources_of(summand)
@@ -214,3 +241,8 @@ class Lineage:
 def _plain_tensors(value: object) -> list[Tensor]:
     """Return the tensors in `value` but those of a subclass, as a compiler's."""
     return [tensor for tensor in tensors_in(value) if type(tensor) in PLAIN]
+
+
+def _numbers_in(tensor: Tensor) -> set:
+    """Return the numbers of a tensor, by the method that the audit does not watch."""
+    return set() if tensor.is_meta else {*torch._C.TensorBase.tolist(tensor.detach().flatten())}

@@ -3,8 +3,9 @@
 import gc
 import traceback
 import weakref
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Set
+from contextlib import suppress
 from itertools import islice, permutations
 from types import FrameType, FunctionType, ModuleType, TracebackType
 
@@ -15,7 +16,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import ids_of, parameters_of
 from gradient_audit.guard import guarded, watch_calls
-from gradient_audit.places import PACKAGE, construction_place, frames
+from gradient_audit.places import PACKAGE, Place, construction_place, current_place, frames
 
 HEADS = 6  # more children than that are layers
 
@@ -23,9 +24,8 @@ HEADS = 6  # more children than that are layers
 class Networks:
     """The networks that the caller has named, or those that a script makes.
 
-    The latter are found as they are constructed and named as its variables name them. A network is a module that is
-    not part of another. If the parts of a module have different optimizers, or if a loss reaches only some of them, as
-    in a class that holds both G and D or several heads, each part is a network.
+    A network is a module that is not part of another, named as variables name it. If the parts of a module have
+    different optimizers, or a loss reaches only some, as in a class of both G and D or of heads, each is a network.
     """
 
     def __init__(self, named: dict[str, nn.Module] | None = None):
@@ -34,6 +34,8 @@ class Networks:
         self.known = WeakIdKeyDictionary(dict.fromkeys((named or {}).values()))
         self.leaves = WeakIdKeyDictionary()  # by optimizer: a module for each plain tensor that it holds
         self.names = WeakIdKeyDictionary()
+        self.first: dict[str, weakref.ref] = {}  # by name: the module that had it first
+        self.times: Counter[Place] = Counter()  # that a line has made a module
         self.trained: dict[int, nn.Module] = {}  # by id, those reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
@@ -48,12 +50,21 @@ class Networks:
         watch_calls(recorder.hooks, nn.Module, "__setstate__", self.add)
 
     @guarded
-    def add(self, module: nn.Module, name: object = "", _part: object = None) -> None:
+    def add(self, module: nn.Module, name: object = "", part: object = None) -> None:
+        old = (module._modules.get(name) or module._parameters.get(name)) if part is not None else None
+        if old is not None and old is not part:
+            new, gone = ([x] if isinstance(x, Tensor) else [*nn.Module.parameters(x)] for x in (part, old))
+            for parameter in new:
+                if type(parameter) is nn.Parameter:
+                    self.recorder.open_account(parameter)
+            change = current_place(), self.record.numbers_of(gone)
+            self.record.replaced |= dict.fromkeys(self.record.numbers_of(new), change)
         # A compiled module is not a parent but the same network.
         if module not in self.known and name != "_orig_mod":
             self.known[module] = None
             self.recorder.expect_parameters()
-            self.record.made[module] = construction_place(module)
+            self.record.made[module] = place = construction_place(module)
+            self.times[place] += 1
 
     def add_leaves(self, optimizer: Optimizer) -> None:
         """Take the tensors that an optimizer holds, and no module, for networks of one parameter each."""
@@ -64,6 +75,13 @@ class Networks:
                 module._parameters["itself"] = tensor
                 self.leaves.setdefault(optimizer, []).append(module)
                 self.recorder.open_account(tensor)
+
+    def follow(self, old: Tensor, new: Tensor) -> None:
+        """Take a tensor for the one in whose place an optimizer holds it now."""
+        self.names.setdefault(new, self.names.get(old, "tensor"))
+        for module in (module for modules in self.leaves.values() for module in modules):
+            if module._parameters["itself"] is old:
+                module._parameters["itself"] = new
 
     def modules(self) -> list[nn.Module]:
         return list(self.known)
@@ -89,20 +107,24 @@ class Networks:
             if frame.f_globals.get("__name__") == "runpy" or frame.f_code.co_filename.startswith(PACKAGE):
                 continue
             level = list(frame.f_locals.items())
+            reused = []  # locals that have named another module: what holds that may have a better name
             for _ in range(3):
                 for name, value in level:
                     if issubclass(type(value), nn.Module) and name != "self":
+                        first = self.first.setdefault(name, weakref.ref(value))()
+                        if first is not None and first is not value:
+                            reused.append((value, name))
+                            continue
                         self.names.setdefault(value, name)
                         self.names.setdefault(getattr(value, "_orig_mod", value), name)
                     elif type(value) in (Tensor, nn.Parameter) and value.requires_grad and value.is_leaf:
                         self.names.setdefault(value, name)
                 level = [inside for name, value in level for inside in _contents(name, value)]
+            for value, name in reused:
+                self.names.setdefault(value, name)
 
     def settle(self, trace: TracebackType | None = None) -> dict[str, nn.Module]:
-        """Return, by name, the networks in the training: those that a pass reached or that an optimizer holds.
-
-        trace: of what the script raised.
-        """
+        """Return, by name, the networks that a pass reached or an optimizer holds. trace: of what the script raised."""
         if self.named is not None:
             return self.named
         self.name_modules([frame for frame, _ in traceback.walk_tb(trace)])  # the frames of what the script raised
@@ -120,7 +142,9 @@ class Networks:
         # What the losses reach, and their terms. And modules by id: a user's own `==` may compare them.
         losses = [*map(record.keys_of, {frozenset(p.reached) for p in record.passes})]
         terms = [*map(record.keys_of, {frozenset(term.reached) for p in record.passes for term in p.terms})]
-        parts = {id(part): part for top in self.top_modules() for part in _split(top, holders, losses, terms)}
+        split = [(top, part) for top in self.top_modules() for part in _split(top, holders, losses, terms)]
+        parts = {id(part): part for _, part in split}
+        record.whole = {id(part): id(top) for top, part in split}
         ids = {key: ids_of(part) for key, part in parts.items()}
         chosen, covered = set(), set()
         # A network of which only a part is used gives way to that part; a compiled one comes after the original.
@@ -133,8 +157,9 @@ class Networks:
             name = self.names.get(part._parameters["itself"] if is_leaf(part) else part, type(part).__name__)
             name = "tensor" if name == "Module" else name
             made = name, record.made.get(part)
-            if made in seen and part in self.names:
-                continue  # made anew in each turn, under one name: the first stands for all
+            stray = self.times[made[1]] > 1 and not any(holders[key] for key in ids[id(part)])
+            if made in seen if part in self.names else stray:
+                continue  # made anew in each turn, under one name: the first stands for all; or in forward()
             seen.add(made)
             while name in self.networks:
                 name += "'"
@@ -152,20 +177,17 @@ def _contents(name: str, value: object) -> list[tuple[str, object]]:
     kind = type(value)
     form, items = "{}.{}", ()
     if issubclass(kind, nn.Module):
-        items = value.named_children()
+        items = [*value.named_children(), *((key, held) for key, held in vars(value).items() if type(held) is list)]
     elif issubclass(kind, dict | list | tuple):
         form, items = "{}[{!r}]", dict.items(value) if issubclass(kind, dict) else enumerate(value)
     elif kind.__dictoffset__ and not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):
-        items = object.__getattribute__(value, "__dict__").items()
+        with suppress(AttributeError):  # of a task of asyncio's
+            items = object.__getattribute__(value, "__dict__").items()
     return [(form.format(name, key), item) for key, item in list(islice(items, 100)) if type(key) in (str, int)]
 
 
 def _split(module: nn.Module, holders: dict[int, set[int]], *losses: list[set[int]]) -> list[nn.Module]:
-    """Split a module into its children if these have different optimizers, or if a loss reaches only some of them.
-
-    holders: the optimizers of a parameter, by its id. losses: the ids of those that each reaches, then those that each
-    term of a loss reaches.
-    """
+    """Split a module whose parts have different optimizers, or of which losses, or terms of them, reach only some."""
     children = [ids_of(child) for child in module.children()]
     owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}
     whole, terms = ({frozenset(i for i, ids in enumerate(children) if ids & x) for x in each} for each in losses)

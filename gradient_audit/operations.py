@@ -13,11 +13,13 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
-from gradient_audit.graph import has_nan, nodes_of, parameters_of, tensors_in
+from gradient_audit.graph import has_nan, is_zero, nodes_of, parameters_of, storage_of, tensors_in, written_arguments
 from gradient_audit.guard import guarded, watch_calls
-from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, Lineage, bit, numbers_in
-from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place
+from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, REPLACING, Lineage, bit, numbers_in
+from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place, runs_inside
 from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
+
+COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
 
 
 class Details(dispatch.TorchDispatchMode):
@@ -47,6 +49,8 @@ class Details(dispatch.TorchDispatchMode):
             return
         for kind in (Optimizer, nn.Module):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
+        for name in ("tolist", "numpy"):
+            watch_calls(self.hooks, torch.Tensor, name, self.note_reading)
         self.hooks.callback(registration.register_module_forward_pre_hook(self.begin_forward).remove)
         self.hooks.callback(registration.register_module_forward_hook(self.end_forward, always_call=True).remove)
         self.active = self.entered = True
@@ -85,6 +89,12 @@ class Details(dispatch.TorchDispatchMode):
             self.record.events.append(Event("zero_grad", current_place(), self.record.numbers_of(parameters)))
 
     @guarded
+    def note_reading(self, tensor: torch.Tensor, *_: object, **__: object) -> None:
+        if self.is_watching():
+            with self.paused():
+                self.lineage.note_numbers(tensor)
+
+    @guarded
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
         if self.is_watching():
             self.open_accounts()
@@ -101,6 +111,7 @@ class Details(dispatch.TorchDispatchMode):
         if not tried and (is_network or not self.forwards):
             event = Forward("forward", current_place(), module=weakref.ref(module), parts=parts)
             event.blind = not torch.is_grad_enabled()
+            event.checkpointed = event.blind and runs_inside(torch.utils.checkpoint.__file__)
             event.frozen = not any(parameter.requires_grad for parameter in nn.Module.parameters(module))
             self.follow_graph(event, output)
             self.record.events.append(event)
@@ -142,7 +153,7 @@ class Details(dispatch.TorchDispatchMode):
         """Note that a pass has come through the graph of an event, and in which direction it moves the output."""
         event.needed = True
         if self.call and self.call.number is not None and isinstance(event, Forward):
-            moved = [gradient.detach() for gradient in gradients if gradient is not None]
+            moved = [gradient.detach() for gradient in gradients if gradient is not None and not gradient.is_meta]
             size = sum(float(gradient.abs().sum()) for gradient in moved)
             event.directions[self.call.number] = sum(float(gradient.sum()) for gradient in moved) / (size or 1)
 
@@ -167,10 +178,14 @@ class Details(dispatch.TorchDispatchMode):
         if tensors_in(args) and "empty" not in function.overloadpacket.__name__:  # which has no numbers yet
             self.note_nan(expression_place(frame.f_code, frame.f_lasti, frame.f_lineno), result, args)
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
+        copied = bool(calls) and self.copies_gradient(function, args)
         for call in calls:
             call.read = True
+            call.copied |= copied
         if not self.forwards:  # a number inside of a network, as a norm of its features, is no loss
             self.note_numbers(result, read)
+        if function not in REPLACING and any(numbers_in(CALL, memory.sources) for memory in written):
+            self.note_edit(written)
         for account in self.record.accounts.values() if written and calls and not self.forwards else ():
             parameter = account.parameter()
             if parameter is not None and self.lineage.memory_of(parameter) in written:
@@ -180,3 +195,22 @@ class Details(dispatch.TorchDispatchMode):
                     events.append(Step("hand", place))
                 events[-1].reached.add(account.number)
                 events[-1].taken[passes - {None}].add(account.number)
+
+    def gradients(self) -> dict:
+        """Return, by storage, the gradients of the watched parameters, each with its account."""
+        found = [(account, getattr(account.parameter(), "grad", None)) for account in self.record.accounts.values()]
+        return {storage_of(grad): (account, grad) for account, grad in found if grad is not None}
+
+    def note_edit(self, written: list) -> None:
+        """Note a write to gradients that a step has used already, as a mask that is applied too late."""
+        for account, grad in self.gradients().values() if not runs_inside("clip_grad") else ():
+            if self.lineage.memory_of(grad) in written and account.passes and not (account.fresh or is_zero(grad)):
+                account.clip, account.clipped = current_place(), frozenset(account.passes)
+                self.record.clips.setdefault(account.clip, "edited")
+
+    def copies_gradient(self, function: Callable, args: tuple) -> bool:
+        """Return whether an operation that reads a gradient makes a copy of it, or writes into another tensor."""
+        into = tensors_in([args[index] for index in written_arguments(function) if index < len(args)])
+        floats = [tensor for tensor in into if tensor.is_floating_point() and tensor.numel() > 1]
+        gradients = self.gradients()
+        return function.overloadpacket in COPIES or any(storage_of(tensor) not in gradients for tensor in floats)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import KINDS, LIMIT, Finding, joined
@@ -16,16 +16,28 @@ def owners(facts: Facts) -> Iterator[Finding]:
     """Yield what no optimizer holds, and the gradients that none used."""
     reached = set().union(*(p.reached for p in facts.record.passes))
     used = set().union(*(p.used for p in facts.record.passes))
-    handed = {p.place for p in facts.record.passes if p.used - p.reached}  # lines whose gradients others step on
     if unknown := any(event.kind == "step" and frozenset() in event.taken for event in facts.record.events):
-        handed |= {p.place for p in facts.record.passes if not p.detailed}
+        facts.handed |= {p.place for p in facts.record.passes if not p.detailed}
+    swaps = {new: place for new, (place, old) in facts.record.replaced.items() if old & facts.owned}
     for network, ids in facts.numbers.items():
         wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
         for number, p in enumerate(facts.record.passes):
             unused = (p.reached & ids.keys()).difference(facts.excused, p.used)
-            if unused and p.place not in handed and not p.raised and number not in facts.record.skipped:
+            excused = p.raised or p.place in facts.handed or number in facts.record.skipped
+            if unused and not excused:
                 wasted[p.place][number] = unused
         ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed, used)  # not stepped by hand, either
+        left = set().union(*(numbers for unused in wasted.values() for numbers in unused.values()))
+        if lost := (facts.record.held & left) - facts.owned:
+            text = f"{facts.count_of(lost, network)} of {{}} are no longer held by the optimizer that stepped on them."
+            cure = "See what changes its `param_groups`; a generator there, as `network.parameters()`, is used up once."
+            yield finding("ownerless", (network,), text, wasted, cure)
+        if swapped := {n: swaps[n] for n in ownerless & swaps.keys()}:
+            count = facts.count_of({*swapped}, network)
+            text = f"{count} of {{}} are held by no optimizer; one holds those whose place they took."
+            cure = "Make the optimizer after this line, or give it the new ones with `add_param_group()`."
+            yield finding("ownerless", (network,), text, [*swapped.values(), *wasted], cure)
+            ownerless -= swapped.keys()
         told: set[int] = set()
         # Without any optimizer, no parameter is expected to have one.
         if ownerless and facts.optimizers and not unknown:
@@ -33,7 +45,7 @@ def owners(facts: Facts) -> Iterator[Finding]:
             told = ownerless if found.kind == "unfrozen" else told
             yield found
         for place, unused in wasted.items():
-            if numbers := set().union(*unused.values()) - told:
+            if numbers := set().union(*unused.values()) - told - lost:
                 count = facts.count_of(numbers, network)
                 text = f"{count} of {{}} got gradients that no optimizer used, {len(unused)}x."
                 yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
@@ -53,7 +65,7 @@ def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict[Pla
             calls = [event for event in facts.record.forwards if event.module() is facts.networks[network]]
             places = [event.place for event in calls if event.in_loss] or places
             cure = "Compute it under `torch.no_grad()`, or freeze the network, `network.requires_grad_(False)`."
-    elif not (wasted and _is_backbone(facts, ids, ownerless)):
+    elif not (wasted and (_is_backbone(facts, ids, ownerless) or type(facts.networks[network]) is nn.Embedding)):
         holders = facts.holders_of(network) or [*facts.accounts_of]
         makers = [facts.networks[network], *(facts.optimizers[number] for number in holders)]
         made = [p for o, p in facts.record.made.items() if any(o is maker for maker in makers)]
@@ -62,12 +74,13 @@ def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict[Pla
 
 
 def _is_backbone(facts: Facts, names: dict[int, str], ownerless: set[int]) -> bool:
-    """Whether these are the first layers of a network, and an optimizer holds later ones, not more, as of a head."""
+    """Whether these are the first layers of a network, an optimizer holds later ones, and no `inputs=` names them."""
     layers = [(number, name.rpartition(".")[0]) for number, name in names.items()]
     trained = [layer for number, layer in layers if number in facts.owned]
     first = next((index for index, (number, _) in enumerate(layers) if number in facts.owned), 0)
     before = {number: layer for number, layer in layers[:first] if layer not in trained}
-    return before.keys() >= ownerless and len({*before.values()}) >= len({*trained})
+    meant = set().union(*(p.named for p in facts.record.passes))
+    return before.keys() >= ownerless and not ownerless & meant
 
 
 def _is_led_to(facts: Facts, network: str, passes: list[Pass]) -> bool:
@@ -111,11 +124,38 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
         yield finding("ownerless", (network,), text, where, cure)
 
 
+def strays(facts: Facts) -> Iterator[Finding]:
+    """Yield the lines that made parameters in no network, as anew in each pass, which no optimizer holds."""
+    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside
+    lines: dict[Place, list[tuple[int, Pass]]] = defaultdict(list)
+    for p in facts.record.passes if facts.optimizers else ():
+        for number in () if p.raised or p.place in facts.read | facts.handed else p.reached - known - p.used:
+            if place := facts.record.displaced.get(number) or facts.record.births[number]:
+                lines[place].append((number, p))
+    for place, found in lines.items():
+        text = "a parameter that this line made gets gradients, and no optimizer holds it."
+        cure = "Give it to the optimizer, or freeze it: `requires_grad_(False)`."
+        numbers, passes = {number for number, _ in found}, {p.number for _, p in found}
+        if taken := any(number in facts.record.displaced for number in numbers):
+            text = "an optimizer holds the parameter that this line made, but the loss goes on with the one before."
+            cure = "Use the new one in the loss."
+        elif len(numbers) > 1 < len(passes):
+            cure = "If it is made anew in each pass, make it once, as in `__init__`, and give it to the optimizer."
+        yield finding("ownerless", (), text, [place, *(p.place for _, p in found)], cure, doubtful=not taken)
+
+
+def _follows(order: list[int], old: int, new: int) -> bool:
+    """Whether an optimizer never steps again once the other one does, more than once."""
+    return old not in order[order.index(new) :] and order.count(new) > 1 if {old, new} <= {*order} else False
+
+
 def shared_networks(facts: Facts) -> Iterator[Finding]:
     """Yield the optimizers that hold two networks, of which another one that steps holds one, too."""
     stepping = {key: facts.networks_of(held) for key, held in facts.accounts_of.items() if key in facts.steps}
+    order = [event.optimizer for event in facts.record.events if event.kind == "step"]
     for key, networks in stepping.items():
-        others = set().union(*(facts.accounts_of[other] for other in stepping if other != key))
+        apart = {o for o in stepping if _follows(order, o, key) or _follows(order, key, o)} | {key}
+        others = set().union(*(facts.accounts_of[other] for other in stepping if other not in apart))
         shared = [n for n in networks if others & {*facts.accounts_of[key]} & facts.numbers[n].keys()]
         if shared and len(shared) < len(networks):
             got = set().union(*(p.users.get(key, set()) for p in facts.record.passes))

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import groupby, permutations
 
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding, joined
@@ -49,7 +49,8 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
             told |= {*places}
     for p, groups in zip(passes, crossed, strict=True):
         for group in groups if p.place not in told else ():
-            if not any(is_leaf(facts.networks[name]) for name in group):  # a table beside its model, as a rule
+            # A table beside its model, as a rule.
+            if not (any(is_leaf(facts.networks[name]) for name in group) or _is_one_model(facts, group)):
                 meant[tuple(group)].append(p.place)
     for networks, places in meant.items():
         text = "one `backward()` wrote gradients into {}, which have different optimizers, and both stepped on them."
@@ -57,10 +58,7 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
 
 
 def _groups_crossed(facts: Facts, p: Pass) -> Iterator[dict[str, set[int]]]:
-    """Yield the groups of networks of several players that a pass moved together, with the optimizers of each.
-
-    Terms of a loss that share no network are not together.
-    """
+    """Yield the networks of several players that a pass moved by terms with one in common, with their optimizers."""
     movers = {
         name: {optimizer for optimizer, used in p.users.items() if used & p.reached & ids.keys()}
         for name, ids in facts.numbers.items()
@@ -76,12 +74,17 @@ def _groups_crossed(facts: Facts, p: Pass) -> Iterator[dict[str, set[int]]]:
             yield together
 
 
-def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], others: list[str]) -> bool:
-    """Whether a step on the sum of a loss for both players and another one may be meant, as in BicycleGAN.
+def _is_one_model(facts: Facts, group: dict[str, set[int]]) -> bool:
+    """Whether these are parts of one module, with optimizers that always step together."""
+    events = (event for event in facts.record.events if event.kind in ("step", "backward"))
+    runs = [[*run] for kind, run in groupby(events, lambda event: event.kind) if kind == "step"]
+    together = {frozenset(event.optimizer for event in run) & set().union(*group.values()) for run in runs}
+    wholes = {facts.record.whole.get(id(facts.networks[name]), name) for name in group}
+    return len(wholes) == 1 and len(together - {frozenset()}) == 1
 
-    The loss goes to the others through the player that stepped, as a decoder's does to the encoder. And no other
-    pass is of that player alone on what the others computed, without a graph to them, as D's on detached fakes.
-    """
+
+def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], others: list[str]) -> bool:
+    """Whether the sum of a loss that comes to the others through this player, and another one, is as in BicycleGAN."""
     alike = {number: facts.in_detail(facts.record.passes[number]) for number in summed}
     loss = alike[p.number]
     return (
@@ -92,10 +95,7 @@ def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], othe
 
 
 def _opposed(facts: Facts, made: str, judge: str) -> list[Place]:
-    """Return the passes that moved both networks, and what the judge says of the other's output, not of all it sees.
-
-    Another loss that moved the judge moved that in the opposite direction, as those of D and G do; both always.
-    """
+    """Return the passes that moved both, and what the judge says of the other's output against another loss of its."""
     moved = [facts.networks_of(p.used & p.reached) for p in facts.record.passes]
     calls = [event for event in facts.record.forwards if event.module() is facts.networks[judge]]
     fed = [event for event in calls if event.values & facts.numbers[made].keys()]

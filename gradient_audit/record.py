@@ -65,6 +65,7 @@ class Forward(Built):
     in_loss: "Pass | None" = None  # the last one whose loss has its output in its graph
     blind: bool = False  # whether it ran under no_grad()
     frozen: bool = False  # whether no parameter of the module required a gradient
+    checkpointed: bool = False  # whether it ran inside of a reentrant checkpoint
 
 
 @dataclass
@@ -77,6 +78,7 @@ class Pass(Built):
     keeps: bool = False  # whether it keeps its graph for another pass
     nodes: set[int] = field(default_factory=set, repr=False)  # that it goes through, by sequence number
     late: set[int] = field(default_factory=set, repr=False)  # parameters frozen since the forward pass
+    named: set[int] = field(default_factory=set, repr=False)  # parameters that `inputs=` names
     number: int | None = None  # among the passes; of autograd.grad if its result became a .grad
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # optimizer: parameters
     detailed: bool = False  # whether its loss was split into terms
@@ -84,8 +86,11 @@ class Pass(Built):
     parts: dict[str, str] = field(default_factory=dict)  # for the table: "used 2 of 4", by network
     outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # leaves in no network that got a gradient
+    cuts: list[tuple] = field(default_factory=list, repr=False)  # behind its loss: (mistake, place)
     added: bool = False  # whether it added to the gradient of such a leaf from which the script had computed
     read: bool = False  # whether the script computed something from the gradients
+    copied: bool = False  # likewise, for each element
+    functional: bool = False  # whether torch.func called for it
 
     @property
     def used(self) -> set[int]:
@@ -140,10 +145,17 @@ class Record:
     errors: list = field(default_factory=list)  # of autograd: what `mistakes.raised` knows of each
     frozen: dict[int, Place | None] = field(default_factory=dict)  # by account: the `requires_grad_(False)` of a module
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
-    made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers: places
+    made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers, parameters: places
+    births: dict[int, Place | None] = field(default_factory=dict)  # by account: the line that made the parameter
+    given: set[int] = field(default_factory=set)  # accounts whose parameters an optimizer was made for
+    held: set[int] = field(default_factory=set)  # likewise, that it held in a step
+    displaced: dict[int, Place | None] = field(default_factory=dict)  # by account: what made its successor there
+    replaced: dict[int, tuple[Place, set[int]]] = field(default_factory=dict)  # by account: where it replaced which
+    lines: set[tuple[str, int]] = field(default_factory=set)  # of the user's, that called for a pass
+    whole: dict[int, int] = field(default_factory=dict)  # by the id of a network: that of the module it is a part of
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
-    clips: dict[Place, str] = field(default_factory=dict)  # lines that clip: "used" by a step, or "scaled" then
+    clips: dict[Place, str] = field(default_factory=dict)  # lines that clip: "used" by a step, "scaled" then, "edited"
     skipped: set[int] = field(default_factory=set)  # passes whose gradients GradScaler found to be infinite
     nan: Place | None = None  # the line whose result, or gradient, was the first NaN
 

@@ -10,6 +10,7 @@ import runpy
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -34,10 +35,7 @@ class Stop(BaseException):
 
 
 class StepLimit:
-    """Raises Stop after enough steps, and again if the script has caught it; after MOST_STOPS of them, it calls `end`.
-
-    Enough is `iterations` steps of every optimizer or `limit` of one; without any, such passes of each line, or in all.
-    """
+    """Raises Stop, and again if it is caught, after enough steps of every optimizer, or of one; then it calls `end`."""
 
     def __init__(self, iterations: int, limit: int, end: Callable[[], None]):
         self.iterations, self.limit, self.end = iterations, limit, end
@@ -84,10 +82,9 @@ class StepLimit:
 
 
 def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, int], finish: Callable[..., int]) -> int:
-    """Run a script under the audit; return what `finish(audit, ending, traceback)` returns.
+    """Run a script, or a module by its name, under the audit; return what `finish(audit, ending, traceback)` returns.
 
-    script: the absolute path, or the name of a module. limits: steps of every optimizer, and of one. The traceback is
-    "" if the script raised nothing.
+    limits: steps of every optimizer, and of one. The traceback is "" if the script raised nothing.
     """
     process = os.getpid()
 
@@ -111,7 +108,10 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
             raise
         if not limit.stops and (not isinstance(raised, SystemExit) or raised.code):
             trace = traceback_of_script(raised)
-            raising = f"The script raised {type(raised).__name__}: {' '.join(str(raised).split())}"
+            message = ""
+            with suppress(Exception):  # of the script's own kind
+                message = " ".join(str(raised).split())
+            raising = f"The script raised {type(raised).__name__}: {message}"
     return finish(audit, raising or limit.ending, trace) if os.getpid() == process else 0  # a fork has no report
 
 
@@ -119,7 +119,8 @@ def run_as_main(script: Path | str, arguments: list[str]) -> None:
     """Run a script as `python script arguments` would, a module as `python -m`; of a notebook, the code cells."""
     folder = Path.cwd() if isinstance(script, str) else script.parent
     own = str(Path(PACKAGE).parent)  # last: its `common` and `scripts` are not the script's
-    sys.path[:] = [str(folder), *sorted(sys.path[1:], key=lambda path: path == own)]
+    first = 0 if getattr(sys.flags, "safe_path", False) else 1  # PYTHONSAFEPATH puts no folder before the others
+    sys.path[:] = [str(folder)] * first + sorted(sys.path[first:], key=lambda path: path == own)
     sys.argv = [str(script), *arguments]
     if isinstance(script, str):
         runpy.run_module(script, run_name="__main__", alter_sys=True)

@@ -7,7 +7,7 @@ from torch import nn
 
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding, joined
-from gradient_audit.lineage import BLIND, CALL, PARAMETER, bit, numbers_in
+from gradient_audit.lineage import BLIND, CALL, NUMBER, PARAMETER, bit, numbers_in
 from gradient_audit.places import Place, expression_place
 from gradient_audit.record import OTHER, Built, Pass, Term
 
@@ -19,7 +19,10 @@ def dead_passes(facts: Facts) -> Iterator[Finding]:
         # A gradient of a plain tensor may be read, as FGSM reads that of images.
         serves = p.reached or loose & facts.held or (p.loose and p.place in facts.read)
         if p.detailed and not (p.raised or serves):
-            yield finding("dead", (), "a backward pass reached no parameter of any network.", [p.place])
+            cut = [place for mistake, place in p.cuts if mistake == "loss-rebuilt" and p.loose][-1:]
+            cure = "Join losses with `torch.stack()`, without `.item()` and `requires_grad=True`." if cut else ""
+            text, mistake = "a backward pass reached no parameter of any network.", "loss-made-leaf" if cut else ""
+            yield finding("dead", (), text, [*cut, p.place], cure, mistake=mistake)
 
 
 def dead_terms(facts: Facts) -> Iterator[Finding]:
@@ -29,7 +32,7 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
     for p in passes:
         for index, term in enumerate(p.terms):
             rows[p.place, len(p.terms), index].append((p, term))
-    moved = sum(bit(PARAMETER, number) for number in set().union(*(p.used for p in passes)))
+    moved = sum(bit(kind, n) for n in set().union(*(p.used for p in passes)) for kind in (PARAMETER, NUMBER))
     for (place, _, _), pairs in rows.items():
         constants = {term.value for _, term in pairs}
         proved = True
@@ -37,10 +40,11 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
             proved = any(_is_cut_loss(facts, p, term, changes=len(constants) > 1) for p, term in pairs)
             dead = (proved or len(constants) > 1) and any(term.sources & moved for _, term in pairs)
         else:
-            dead = all(
-                term.value is None and not term.reached & (facts.excused | p.used | {OTHER}) for p, term in pairs
-            ) and any(p.users for p, _ in pairs)
+            alive = facts.excused | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside
+            dead = not any(term.reached & (alive | p.used) for p, term in pairs) and any(p.users for p, _ in pairs)
+            dead &= all(term.value is None for _, term in pairs)
             dead &= not any(term.node in q.nodes for p, term in pairs for q in passes if q is not p)
+            dead &= not any(_has_a_turn(p, term, q) for p, term in pairs[-1:] for q in passes)
         if dead:
             for _, term in pairs:
                 term.dead = True
@@ -59,11 +63,14 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
             p.terms = []
 
 
-def _is_cut_loss(facts: Facts, p: Pass, term: Term, *, changes: bool) -> bool:
-    """Whether a constant was computed as a loss is, and without the graph that it needs.
+def _has_a_turn(p: Pass, term: Term, other: Pass) -> bool:
+    """Whether the other pass is of the same sum of terms, for another network's step, and this term moves that one."""
+    same = [(t.name, t.reached) for t in p.terms] == [(t.name, t.reached) for t in other.terms]
+    return same and bool(term.reached & other.used) and not p.used & other.used
 
-    It is a penalty on a gradient without `create_graph`, or, if it changes, the answer under no_grad() of what moved.
-    """
+
+def _is_cut_loss(facts: Facts, p: Pass, term: Term, *, changes: bool) -> bool:
+    """Whether a constant is a loss cut off: a penalty without `create_graph`, or one that changes, under no_grad()."""
     calls = (facts.record.calls[number] for number in numbers_in(CALL, term.sources))
     blind = p.used & {*numbers_in(BLIND, term.sources)}
     return (changes and bool(blind)) or any(call.kind == "grad" and not call.create_graph for call in calls)
@@ -102,10 +109,7 @@ def unused_graphs(facts: Facts) -> Iterator[Finding]:
 
 
 def kept_graphs(facts: Facts) -> Iterator[Finding]:
-    """Yield the lines whose graphs are still alive after every optimizer that steps has stepped twice more.
-
-    Of a line behind the steps of its iteration, the audit may end before it has run a third time: once more, then.
-    """
+    """Yield the lines whose graphs live on after two more steps of each optimizer, or one where the audit ends then."""
     steps: Counter[int] = Counter(dict.fromkeys(facts.steps, 0))  # after an event, by optimizer
     lines: dict[tuple[Place, str], list[tuple[int, Built]]] = defaultdict(list)  # the newest event first
     for event in reversed(facts.record.events):

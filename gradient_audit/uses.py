@@ -8,6 +8,7 @@ from torch import Tensor
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
 from gradient_audit.graph import parameters_of
+from gradient_audit.record import HAND
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
@@ -52,7 +53,13 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
             count = facts.count_of(missing, network)
             text = f"{count} of {network} had no gradient whenever their optimizer stepped"
             places = [place for s in of_it for place in s.places]
-            cut = any(missing & p.values - p.reached - sloped for p in facts.record.passes)
+            if inside := [e.place for e in facts.record.forwards if e.checkpointed and e.values & missing]:
+                cure = "Give the checkpoint `use_reentrant=False`: the other kind needs an input that needs a gradient."
+                yield finding("unreached", (network,), f"{text}.", [*inside, *places], cure)
+                continue
+            cut_off = [p for p in facts.record.passes if missing & p.values - p.reached - sloped]
+            places += [place for p in cut_off[-1:] for mistake, place in p.cuts if mistake == "detached-fakes"]
+            cut = bool(cut_off)
             dropped = (event for event in facts.record.forwards if event.scalar and not (event.in_loss or event.needed))
             cut |= any(missing & event.values for event in dropped)
             if cut or missing == {n for n in ids if facts.by_number[n].stepped}:
@@ -68,10 +75,11 @@ def idle_optimizers(facts: Facts) -> Iterator[Finding]:
     """Yield the optimizers that never stepped though their parameters got gradients."""
     most = max((sum(steps.places.values()) for steps in facts.steps.values()), default=0)
     stepped = {number for number, account in facts.by_number.items() if account.stepped}
+    by_hand = facts.steps[HAND].fed if HAND in facts.steps else set()
     for key, optimizer in facts.optimizers.items():
         if key in facts.steps:
             continue
-        numbers = {*facts.accounts_of[key]} - stepped
+        numbers = {*facts.accounts_of[key]} - stepped - by_hand
         passes = [p for p in facts.record.passes if p.reached & numbers and not p.raised]
         dropped = [
             p
@@ -100,6 +108,9 @@ def edited_gradients(facts: Facts) -> Iterator[Finding]:
     for place, clip in facts.record.clips.items():
         if clip == "scaled":
             yield finding("scaled", (), "gradients were clipped while they were multiplied by the loss scale.", [place])
+        elif clip == "edited":
+            text = "gradients were changed here after the step that used them, and no later step used them."
+            yield finding("clipped", (), text, [place], "Change them between `backward()` and `step()`.", doubtful=True)
         elif not clip and facts.steps:
             yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
     steps = [event for event in facts.record.events if event.kind == "step" and event.nan]

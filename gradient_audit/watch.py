@@ -3,7 +3,6 @@
 import functools
 import gc
 import inspect
-import math
 import os
 import threading
 import weakref
@@ -13,12 +12,14 @@ from itertools import count
 
 import torch
 from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd.graph import increment_version
 from torch.nn.modules import module as registration
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
+from gradient_audit.edits import follow_parameters, note_clipping, note_unscaling, watch_parameters
 from gradient_audit.graph import has_nan, is_zero, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, bit, numbers_in
@@ -35,11 +36,7 @@ AGAIN = 4  # likewise, after a line has run a pass or a step for the first time
 
 
 class Watcher:
-    """Fills `record` between `start` and `stop`.
-
-    `torch.autograd.backward`, which `Tensor.backward` calls, is wrapped; hooks on parameters record which of them a
-    pass reached. A gradient can be cleared in many ways, so `.grad` is inspected before every pass and step.
-    """
+    """Fills `record`: hooks on passes, parameters and steps; `.grad` is inspected before each pass and step."""
 
     watching: "Watcher | None" = None  # the one of this process
 
@@ -57,6 +54,7 @@ class Watcher:
         self.lines: set[Place] = set()  # that have run a pass or a step
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
         self.optimizer_numbers = WeakIdKeyDictionary()
+        self.slots: dict[int, list[Account | None]] = {}  # by optimizer: the accounts of its parameters, in their order
         self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.hooks = ExitStack()  # removes them
@@ -72,12 +70,14 @@ class Watcher:
     @guarded
     def add_hooks(self) -> None:
         self.networks.start(self)
+        if self.networks.named is None:
+            watch_parameters(self)
         self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
         watch_calls(self.hooks, Optimizer, "__init__", self.note_construction)
         for name in ("clip_grad_norm_", "clip_grad_value_"):
-            watch_calls(self.hooks, nn.utils, name, self.note_clipping)
-        watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", self.note_unscaling)
+            watch_calls(self.hooks, nn.utils, name, functools.partial(note_clipping, self))
+        watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", functools.partial(note_unscaling, self))
         watch_calls(self.hooks, nn.Module, "requires_grad_", self.note_freezing)
         # The details' hooks and modes would change what is compiled.
         watch_calls(self.hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
@@ -133,6 +133,7 @@ class Watcher:
         self.networks.add_leaves(optimizer)
         self.open_accounts()
         alike = place, frozenset(self.record.numbers_of(parameters_of(optimizer)))
+        self.record.given |= alike[1]
         if alike in self.constructed and alike[1]:
             self.optimizer_numbers[optimizer] = number = self.constructed[alike]
             self.record.renewed[number] += 1
@@ -157,11 +158,12 @@ class Watcher:
                 else:
                     self.open_account(parameter)
 
-    def open_account(self, parameter: Tensor) -> None:
+    def open_account(self, parameter: Tensor, number: int = 0) -> None:
         key, accounts = id(parameter), self.record.accounts
         if (account := accounts.get(key)) is None:
             reference = weakref.ref(parameter, lambda _: accounts.pop(key, None))
-            account = accounts[key] = Account(next(self.numbers), reference)
+            account = accounts[key] = Account(number or next(self.numbers), reference)
+            self.record.births.setdefault(account.number, self.record.made.get(parameter))
         if account.hook is None and parameter.requires_grad and parameter.is_leaf:
             note = functools.partial(self.note_gradient, account.number)
             account.hook = self.hooks.callback(parameter.register_post_accumulate_grad_hook(note).remove)
@@ -173,6 +175,7 @@ class Watcher:
 
     def look_at_parameters(self) -> None:
         self.open_accounts()
+        follow_parameters(self)
         for account in list(self.record.accounts.values()):
             if (parameter := account.parameter()) is not None:
                 self.open_account(parameter)
@@ -211,31 +214,15 @@ class Watcher:
                 call.reached.add(account.number)
         return {call.number for call in calls}
 
-    @guarded
-    def note_clipping(self, parameters: Tensor | list[Tensor], *limits: object, **named: object) -> None:
-        if not math.isfinite(float([*limits, *named.values()][0])):
-            return  # asked for the norm
-        place = current_place()
-        for account, parameter in self.record.accounts_of(tensors_in(parameters)):
-            self.record.clips.setdefault(place, "used" if self.details.steps else "")  # in a hook of the step
-            self.detect_cleared_gradient(account, parameter)
-            account.clip, account.clipped = place, frozenset(account.passes)
-
-    @guarded
-    def note_unscaling(self, scaler: torch.amp.GradScaler, optimizer: Optimizer) -> None:
-        for account, parameter in self.record.accounts_of(parameters_of(optimizer)) if scaler.is_enabled() else ():
-            if account.clipped & account.passes:
-                self.record.clips[account.clip] = "scaled"
-            if self.details.active and parameter.grad is not None and not parameter.grad.isfinite().all():
-                self.record.skipped |= account.passes  # whose step the scaler will skip
-
     def watch_autograd(self, name: str, begin: Callable, end: Callable, limit: Limit | None = None) -> None:
         """Wrap a function of autograd. begin: returns the event and the roots of its graph, or None."""
         original = getattr(torch.autograd, name)
         bind = inspect.signature(original).bind
+        note = guarded(lambda of: of.record.lines.update((code.co_filename, n) for code, _, n in current_callers()))
 
         def watched(*args, **kwargs):
             # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
+            note(self)
             if self.details.is_elsewhere() or self.details.call:
                 return original(*args, **kwargs)
             if limit:
@@ -250,7 +237,7 @@ class Watcher:
                     return gradients
                 except BaseException as error:
                     if event:
-                        self.note_error(event, roots, tensors_in([*given.values()][:1]), str(error))
+                        self.note_error(event, roots, tensors_in([*given.values()][:1]), error)
                     raise
                 finally:
                     self.details.call = None
@@ -268,10 +255,13 @@ class Watcher:
         losses = tensors_in(tensors)
         roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         self.look_at_parameters()
+        leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf] if self.details.active else []
+        for leaf in (leaf for leaf in leaves if leaf in self.record.made):  # a parameter beside all networks
+            self.open_account(leaf)
         event = Pass("backward", current_place(), create_graph=create_graph, number=len(self.record.passes))
+        event.named = self.record.numbers_of(tensors_in(inputs))
         if self.details.active:
             event.terms, event.detailed = self.lineage.terms_of(roots, current_frames()[0].f_code), True
-            leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf]
             event.late = self.record.numbers_of(x for x in leaves if inputs is None and not x.requires_grad)
             nodes = nodes_of(roots) if inputs is None else nodes_between(roots, tensors_in(inputs))
             self.note_graph(event, nodes, retain_graph)
@@ -284,7 +274,8 @@ class Watcher:
             used = {index for index, call in enumerate(self.record.calls) if call.read and call.place == event.place}
             grads = [leaf.grad for leaf in loose if used & {*numbers_in(CALL, self.lineage.sources_of(leaf.grad))}]
             event.added = any(not is_zero(grad) for grad in grads)
-            self.lineage.number_sources = 0
+            self.lineage.forget_numbers()
+            event.cuts = [cut for tensor in losses + loose for cut in self.lineage.memory_of(tensor).cuts]
             event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))
             self.record.calls.append(event)
         self.record.events.append(event)
@@ -300,10 +291,11 @@ class Watcher:
     @guarded
     def end_pass(self, event: Pass, *_: object, **__: object) -> None:
         reached = {key: account for key, account in self.record.accounts.items() if account.number in event.reached}
-        event.reached = self.shared(frozenset(event.reached))
+        event.reached, used = self.shared(frozenset(event.reached)), set()
         for account in reached.values():
             if (grad := getattr(account.parameter(), "grad", None)) is None:
                 account.passes = set()  # a hook of the user's has used and cleared it already
+                used |= set() if account.stepped else {account.number}
                 continue
             account.passes.add(event.number)
             account.fresh, account.grad, account.version = True, weakref.ref(grad), grad._version
@@ -311,6 +303,8 @@ class Watcher:
             if self.details.active:
                 summed = [index for index, call in enumerate(self.record.calls) if call.number in account.passes]
                 self.lineage.memory_of(grad).sources = sum(bit(CALL, index) for index in summed)
+        if used and not event.raised:
+            self.record.events.append(Step("hand", event.place, used, taken={frozenset([event.number]): used}))
         event.loose = [leaf for leaf in event.loose if getattr(leaf(), "grad", None) is not None]
         for leaf in event.loose:
             self.lineage.memory_of(leaf().grad).sources = bit(CALL, len(self.record.calls) - 1)
@@ -334,11 +328,12 @@ class Watcher:
     @guarded
     def begin_grad(self, outputs, inputs, retain_graph=None, create_graph=False, **_) -> tuple[Pass, list] | None:
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
-        # Other kinds of tensors are those of a compiler that derives the graph, or of torch.func.
+        # Other kinds of tensors are those of a compiler that derives the graph.
         if any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors + ends):
             return None
         self.open_accounts()
         event = Pass("grad", current_place(), create_graph=bool(create_graph))
+        event.functional = any(map(is_functorch_wrapped_tensor, tensors + ends))
         self.watch_again(event.place)
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         nodes = nodes_between(roots, ends)
@@ -359,10 +354,10 @@ class Watcher:
             self.record.calls.append(event)
 
     @guarded
-    def note_error(self, event: Pass, roots: list, losses: list[Tensor], message: str) -> None:
+    def note_error(self, event: Pass, roots: list, losses: list[Tensor], error: BaseException) -> None:
         event.raised = True
         with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
-            self.record.errors += trace_error(event, roots, losses, message, self.record, self.lineage)
+            self.record.errors += trace_error(event, roots, losses, str(error), self.record, self.lineage)
 
     @guarded
     def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
@@ -396,6 +391,7 @@ class Watcher:
     @guarded
     def record_step(self, optimizer: Optimizer) -> None:
         self.open_accounts()
+        follow_parameters(self)
         accounts = self.record.accounts_of(parameters_of(optimizer))
         if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
             for account, _ in accounts:
@@ -406,6 +402,8 @@ class Watcher:
         self.record.optimizers[number] = optimizer
         event = Step("step", current_place(), optimizer=number, inner=self.details.steps > 1)
         self.watch_again(event.place)
+        self.slots[number] = [self.record.accounts.get(id(p)) for p in parameters_of(optimizer)]
+        self.record.held |= {account.number for account, _ in accounts}
         for account, parameter in accounts:
             self.detect_cleared_gradient(account, parameter, stepping=True)
             account.stepped |= parameter.requires_grad
@@ -417,15 +415,15 @@ class Watcher:
             # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
             sources = account.passes | ({len(passes) - 1} if self.details.call else set())
             handed |= sources if account.handed else set()
-            if account.clipped & sources:
-                self.record.clips[account.clip] = self.record.clips[account.clip] or "used"
+            if account.clipped & sources and self.record.clips[account.clip] != "scaled":
+                self.record.clips[account.clip] = "used"
             if self.details.active and has_nan(parameter.grad):
                 event.nan.add(account.number)
             if sources or not is_zero(parameter.grad):
                 event.taken[frozenset(sources)].add(account.number)
         for account in self.record.accounts.values() if handed else ():  # whose gradients were handed on
-            if account.clipped & handed:
-                self.record.clips[account.clip] = self.record.clips[account.clip] or "used"
+            if account.clipped & handed and self.record.clips[account.clip] != "scaled":
+                self.record.clips[account.clip] = "used"
         event.reached = self.shared(frozenset(event.reached))
         event.taken = {passes: self.shared(frozenset(numbers)) for passes, numbers in event.taken.items()}
         self.record.events.append(event)
@@ -444,10 +442,9 @@ class Watcher:
         for account, parameter in self.record.accounts_of(parameters_of(optimizer)):
             if account.version_before >= 0:
                 memory = self.lineage.memory_of(parameter)
-                if parameter._version == account.version_before:
+                if raised := parameter._version == account.version_before:
                     increment_version(parameter)
-                    memory.raised = True
-                self.lineage.writes.append((memory, account.version_before, "", place))
+                self.lineage.writes.append((memory, account.version_before, "", raised, place))
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.details.steps:
             self.pauses.close()

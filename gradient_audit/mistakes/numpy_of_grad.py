@@ -3,7 +3,7 @@
 import torch
 
 MESSAGES = ("Can't call numpy() on", "device type tensor to numpy")
-WHY = "An array shares the tensor's memory, but autograd cannot follow what NumPy does to it."
+WHY = "An array shares the tensor's memory, which must be the CPU's; and autograd cannot follow what NumPy does to it."
 CURE = "tensor.detach().cpu().numpy(), and .copy() where the array is to be changed. For one number, .item()."
 RIGHT_RETURNS = [0.5, 0.7]
 

@@ -157,7 +157,6 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
     for node in sorted(nodes_of(roots), key=lambda node: -node._sequence_nr()):
         for tensor in changed_saved_tensors(node, message):
             storage, memory = storage_of(tensor), lineage.memory_of(tensor)
-            blame.hidden |= memory.raised
             of_node = re.sub(r"Backward\d*$", "", node.name())
             blame.storages.setdefault(storage, f"a tensor of shape {list(tensor.shape)} that {of_node} saved")
             blame.readers += filter(None, [lineage.line_of(node)])
@@ -166,7 +165,8 @@ def trace_overwritten(event: Pass, roots: list, message: str, lineage: Lineage) 
                 if isinstance(value, Tensor) and storage_of(value) is storage and value._version == now:
                     blame.storages[storage] = f"`{name}`"
             writes = [write for write in lineage.writes if write[0] is memory and expected <= write[1] < now]
-            blame.writers |= {place: name for *_, name, place in writes}
+            blame.hidden |= bool(writes) and all(raised for *_, raised, _ in writes)
+            blame.writers |= {place: name for _, _, name, _, place in writes}
     return blame
 
 

@@ -7,7 +7,8 @@ from gradient_audit.mistakes.one_weight import one_weight_gan
 MESSAGES = ("No inf checks were recorded", "_scale is None", "_growth_tracker is None")
 WHY = """The scaler found no gradients for this optimizer: backward() of its loss was not called, reached other weights,
 or the loss was not scaled. Calling update() in a step without step() gives a similar message."""
-CURE = "scaler.scale(g_loss).backward() before scaler.step(optimizer_g); one scaler and one update() for both."
+CURE = """scaler.scale(g_loss).backward() before scaler.step(optimizer_g), or, where G has none in this turn, skip that
+step; one scaler and one update() for both."""
 RIGHT_RETURNS = [[0.01]]
 
 

@@ -449,3 +449,44 @@ def test_a_module_a_folder_and_an_archive_run_as_python_runs_them_and_no_folder_
     done = run("-m", "no_such.train", folder=tmp_path)
     assert done.stderr == "error: -m: there is no module no_such here; run this in the folder that holds it\n"
     assert done.returncode == 2
+
+
+STEPS = """
+import asyncio, io, sys
+import torch
+from torch import nn
+class Tee:
+    def write(self, text): pass
+class Silent(Exception):
+    def __str__(self): raise ValueError
+net = nn.Linear(2, 1, device={device!r})
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+async def train():
+    for _ in range(4):
+        optimizer.zero_grad()
+        net(torch.randn(3, 2, device={device!r})).square().mean().backward()
+        optimizer.step()
+{first}
+{then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "first", "then", "said"),
+    [
+        ("cpu", "sys.stdout = Tee()", "asyncio.run(train())", "Nothing wrong, nothing wasted."),
+        ("cpu", "sys.stdout.close()", "asyncio.run(train())", "Nothing wrong, nothing wasted."),
+        ("meta", "", "asyncio.run(train())", "Nothing wrong, nothing wasted."),
+        ("cpu", "", "raise Silent", "The script raised Silent:"),
+    ],
+)
+def test_the_report_comes_whatever_a_script_does_to_stdout_and_wherever_it_trains(tmp_path, device, first, then, said):
+    (tmp_path / "train.py").write_text(STEPS.format(device=device, first=first, then=then))
+    assert said in forked(RUN_AUDIT, tmp_path / "train.py").stdout
+
+
+def test_training_by_torch_func_alone_is_not_called_right(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("import torch\ntorch.func.grad(lambda x: (x * x).sum())(torch.ones(2))\n")
+    done = forked(RUN_AUDIT, script)
+    assert (done.returncode, done.stdout.strip()[:21]) == (1, "No backward pass ran.")

@@ -1,5 +1,4 @@
 """D's fakes are detached; norms in the parts of G, which have an optimizer each, have computed scalars."""
-# expects: question meant? at "g_loss.backward("
 # expects: waste graph at "fake = generator(torch.randn(5, 4)).detach()"
 
 import torch

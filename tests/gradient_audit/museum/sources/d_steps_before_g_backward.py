@@ -11,8 +11,8 @@ from torch import nn
 
 X = torch.ones(1, 1, 1, 1)
 G, D = nn.Conv2d(1, 1, 1, bias=False), nn.Conv2d(1, 1, 1, bias=False)
-nn.init.constant_(G.weight, 0.5)
-nn.init.constant_(D.weight, 0.7)
+G.weight.data.fill_(0.5)
+D.weight.data.fill_(0.7)
 G_optim, D_optim = torch.optim.SGD(G.parameters(), lr=1.0), torch.optim.SGD(D.parameters(), lr=1.0)
 
 

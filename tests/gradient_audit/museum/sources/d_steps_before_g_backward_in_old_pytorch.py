@@ -21,8 +21,8 @@ class OldSGD(torch.optim.SGD):
 
 X = torch.ones(1, 1, 1, 1)
 G, D = nn.Conv2d(1, 1, 1, bias=False), nn.Conv2d(1, 1, 1, bias=False)
-nn.init.constant_(G.weight, 0.5)
-nn.init.constant_(D.weight, 0.7)
+G.weight.data.fill_(0.5)
+D.weight.data.fill_(0.7)
 G_optim, D_optim = OldSGD(G.parameters(), lr=1.0), OldSGD(D.parameters(), lr=1.0)
 
 Y = G(X)
