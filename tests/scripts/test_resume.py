@@ -215,9 +215,9 @@ REFUSED = {
     "gan_detach --resume {run}/nowhere": "{run}/nowhere: no checkpoint.pt in it",
     "gan_detach --resume {run}/samples": "no checkpoint.pt in it",
     "gan_detach --resume {run}/checkpoint.pt": "name the folder of a run that has saved one",
-    "gan_detach --init-from {run} --image-size 8 --model mlp --z-dim 9": "does not hold this generator (made by",
-    "gan_conditional --init-from {run} --image-size 8 --model mlp": "does not hold this generator (made by",
-    "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b (made by",
+    "gan_detach --init-from {run} --image-size 8 --model mlp --z-dim 9": "does not hold this generator (made with",
+    "gan_conditional --init-from {run} --image-size 8 --model mlp": "does not hold this generator (made with",
+    "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b (made with",
     "gan_detach --init-from {run}/nowhere": "{run}/nowhere: not found",
     "cyclegan --resume {run}": "which this script does not have; resume it with the one that made it",
 }
