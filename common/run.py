@@ -384,15 +384,17 @@ def pick_device(name: str | None) -> torch.device:
 
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:
-    """Return where a run comes from: its command line, the commit of its code, versions and the device."""
-    commit, git = "none", ["git", "-C", str(script.resolve().parent)]
+    """Return where a run comes from: command line, without the script's folder, commit, versions and device."""
+    path, root, commit = script.resolve(), Path(__file__).resolve().parents[1], "none"
+    git = ["git", "-C", str(path.parent)]
     with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
         describe = [*git, "describe", "--always", "--dirty", "--abbrev=12"]
         commit = subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
         listed = subprocess.run([*git, "ls-files", script.name], capture_output=True, check=True).stdout
         commit += "" if listed else f", without {script.name}"
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
-    command = shlex.join(["python", *sys.argv])
+    shown = path.relative_to(root) if path.is_relative_to(root) else path.name
+    command = shlex.join(["python", str(shown), *sys.argv[1:]])
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
 
 
