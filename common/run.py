@@ -41,8 +41,7 @@ def launch_run(script: str, main: Callable[[Any, "Run"], None], kind: type[RunOp
         if options.resume:
             stored = checkpoint.resume_run(options.resume, opened, is_main=connect()[0] == 0)
             options = parse(main, kind, stored_options(stored, kind))
-        with Run(script, options, stored) as run:
-            main(options, run)
+        main(options, opened.enter_context(Run(script, options, stored)))
     if dist.is_initialized():
         dist.destroy_process_group()
 
