@@ -22,7 +22,7 @@ KINDS = ".apng .avif .bmp .dib .gif .ico .jfif .jp2 .jpe .jpeg .jpg .pbm .pgm .p
 IMAGE_SUFFIXES = tuple(suffix for suffix in KINDS.split() if suffix in Image.registered_extensions())  # by this Pillow
 OTHERS = (
     f"{KINDS} .arw .cr2 .cr3 .dng .eps .exr .hdr .heic .heif .icns .j2c .j2k .jpf .jpx .jxl .mpo .nef .psd .raw .svg"
-)
+).split()
 MEMORY_LIMIT = 64 * 2**20  # bytes of pixels; a bigger folder is streamed
 THREADS, BATCHES_AHEAD = 4, 8  # memory use depends on these, the batch size and the image size alone
 
@@ -103,7 +103,7 @@ def image_paths(folder: Path) -> list[str]:
         raise BadInput(f"{error.filename}: this folder cannot be read ({error.strerror}); make it readable or move it")
     files = {path: Path(path).suffix.lower() for paths in found.values() for path in paths}
     paths = sorted(path for path, suffix in files.items() if suffix in IMAGE_SUFFIXES)
-    if others := [suffix for suffix in files.values() if suffix in OTHERS.split() and suffix not in IMAGE_SUFFIXES]:
+    if others := [suffix for suffix in files.values() if suffix in OTHERS and suffix not in IMAGE_SUFFIXES]:
         print(f"{folder}: {len(others)} files left out ({' '.join(sorted({*others}))}); convert them", file=sys.stderr)
     if not paths:
         raise BadInput(f"{folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")

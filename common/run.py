@@ -77,6 +77,7 @@ class Run:
         with self.opened:
             if error is None and self.in_step:
                 self.leave()
+            self.in_step = False  # a loop that something still refers to ends later, and must not write any more
             if error is None and self.failure:
                 raise self.failure
 
@@ -373,13 +374,14 @@ def pick_device(name: str | None) -> torch.device:
     if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
-        probe = torch.zeros(1, device=name)
-        probe.cpu()  # raises for `meta`, which holds no numbers
-        return probe.device
-    except Exception as error:
-        kind = Stopped if "LOCAL_RANK" in os.environ else BadInput  # of one process alone, which the others do not see
-        cause = " ".join(str(error).split())[:500]  # torch lists all its backends in some
-        raise kind(f"--device {name}: cannot be used on this machine; --device cpu can: {cause}") from error
+        with as_bad_input(f"--device {name}: cannot be used on this machine; --device cpu can"):
+            probe = torch.zeros(1, device=name)
+            probe.cpu()  # raises for `meta`, which holds no numbers
+            return probe.device
+    except BadInput as error:
+        if "LOCAL_RANK" in os.environ:  # one process may lack its own device, which no other would say
+            raise Stopped(str(error)) from error
+        raise
 
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:

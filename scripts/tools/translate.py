@@ -90,7 +90,8 @@ def translate_file(generator: nn.Module, path: Path, target: Path, mode: str) ->
         picture = to_pil_image(translate(generator, image))
         target.parent.mkdir(parents=True, exist_ok=True)
         file = io.BytesIO()
-        picture.save(file, Image.registered_extensions()[path.suffix.lower()])
+        kind = Image.registered_extensions()[path.suffix.lower()]
+        picture.save(file, kind, sizes=[picture.size])  # for icons alone, which would get sizes of their own
         write_whole(target, file.getvalue())
     except (OSError, ValueError, RuntimeError, MemoryError) as error:  # too large for its format, memory or the disk
         raise BadInput(f"{path} cannot be translated ({error})") from error

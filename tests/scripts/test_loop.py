@@ -228,6 +228,16 @@ def test_an_error_in_the_loop_keeps_the_step_that_was_logged_and_frees_the_folde
     FileLock(run / ".lock", blocking=False).acquire()
 
 
+def test_a_loop_that_outlives_an_error_writes_nothing_when_it_ends(tmp_path):
+    with pytest.raises(ZeroDivisionError), open_run(tmp_path) as run:
+        loop = run.steps(IMAGES, state={}, pictures={})
+        run.log(next(loop)[0], {"a": 1 / 1})
+        1 / 0  # noqa: B018
+    before = contents(run.folder)
+    loop.close()
+    assert contents(run.folder) == before
+
+
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_what_main_does_after_break_is_in_no_checkpoint_and_a_signal_then_ends_it_as_usual(is_kept, tmp_path):
     weights, before = torch.nn.Linear(1, 1), signal.getsignal(signal.SIGTERM)

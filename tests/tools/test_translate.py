@@ -14,7 +14,14 @@ from common.data import to_uint8
 from common.errors import BadInput
 from scripts.tools.translate import Options, main, translate
 
-FILES = {"a.png": (28, 28), "b.JPG": (31, 45), "sub/c.webp": (1, 1), "sub/d.pgm": (3, 64), "e.tif": (9, 8)}
+FILES = {
+    "a.png": (28, 28),
+    "b.JPG": (31, 45),
+    "sub/c.webp": (1, 1),
+    "sub/d.pgm": (3, 64),
+    "e.tif": (9, 8),
+    "f.ico": (20, 20),
+}
 
 
 @pytest.fixture
@@ -24,7 +31,9 @@ def images(tmp_path):
     (tmp_path / "images" / "sub").mkdir(parents=True)
     for number, (name, (width, height)) in enumerate(FILES.items()):
         shape = (height, width) if number % 2 else (height, width, 3)
-        Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint8)).save(tmp_path / "images" / name)
+        Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint8)).save(
+            tmp_path / "images" / name, sizes=[(width, height)]
+        )
     (tmp_path / "images" / "notes.txt").touch()
     return tmp_path / "images"
 
@@ -70,7 +79,7 @@ def test_bad_input_is_refused_by_name_before_anything_is_written(finished_cycleg
     mine = output / "sub" / "d.pgm"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    with pytest.raises(BadInput, match=f"1 of 5 images are there already, as {mine}"):
+    with pytest.raises(BadInput, match=f"1 of 6 images are there already, as {mine}"):
         main(Options(finished_cyclegan, images, output))
     assert files_in(output) == {"sub/d.pgm"}
 
@@ -85,8 +94,8 @@ def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(finished
     *_, broken, gone, wide, last = errors.splitlines()
     for line, name in ((broken, "a.png"), (gone, r"gone\n.png"), (wide, "wide.webp")):
         assert line.startswith(f"{images / name} cannot be "), line
-    assert last == "error: 3 of 7 images could not be translated; they are listed above"
-    assert f"4 images: {tmp_path / 'out'}" in printed
+    assert last == "error: 3 of 8 images could not be translated; they are listed above"
+    assert f"5 images: {tmp_path / 'out'}" in printed
     done = set(FILES) - {"a.png"}
     assert files_in(tmp_path / "out") == done
     for name in done:
