@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 CONV_SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
-NORM = 1.3  # of D's weights; with 1, D tells less
 
 
 def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: bool = False) -> tuple[nn.Module, nn.Module]:
@@ -35,10 +34,11 @@ def conv(
 
     Departures from DCGAN (Radford et al., 2016):
     - no batch normalisation, which mixes samples: group normalisation in G (Wu and He, 2018), none in D;
-    - D's weights are divided by a norm, unless `normalise` is False: `Normalised`, after Miyato et al. (2018);
-    - G upsamples, bilinearly above 32 pixels, before a convolution: no lattice (Odena et al., 2016);
+    - D's weights have a fixed norm, unless `normalise` is False: `Normalised`;
     - G maps the noise first (Karras et al., 2019), in a layer that learns slowly as its weights are large;
-    - D begins with squares of 2x2 pixels as channels (Shi et al., 2016), and ends with a hidden linear layer.
+    - above 32 pixels G upsamples before a convolution: a transposed one leaves a lattice (Odena et al., 2016);
+    - D begins with squares of 2x2 pixels as channels, and G for small images ends with them (Shi et al., 2016);
+    - D ends with a hidden linear layer.
     """
     channels, height, size = image_shape
     if height != size or size not in CONV_SIZES:
@@ -46,10 +46,10 @@ def conv(
     widths = [width * scale for scale in (1, 2, 4, 8, 8)][: CONV_SIZES[size]]  # channels at S / 2, S / 4, ... pixels
     last, side = widths[-1] * 3 // 2, size >> len(widths)  # channels and pixels a side where G begins: 7 or 8 pixels
 
-    down = [nn.PixelUnshuffle(2), nn.Conv2d(4 * channels, width, 3, padding=1), nn.LeakyReLU(0.2)]  # (width, S/2, S/2)
-    for narrow, wide in pairwise([*widths, last]):  # (2 width, S/4, S/4), ..., (last, 4, 4)
+    down, channels_d = [nn.PixelUnshuffle(2)], [4 * channels, *(2 * each for each in widths)]  # (4 C, S/2, S/2)
+    for narrow, wide in pairwise(channels_d):  # (2 width, S/4, S/4), ..., (wide, 4, 4)
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
-    down += [nn.Flatten(), nn.Linear(last * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]  # (64), then the logit, (1)
+    down += [nn.Flatten(), nn.Linear(wide * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]  # (64), then the logit, (1)
     for layer in down if normalise else ():
         if hasattr(layer, "weight"):
             nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(), unsafe=True)
@@ -58,29 +58,32 @@ def conv(
     nn.init.orthogonal_(up[0].weight, gain=3)
     up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
-    upsample = nn.Upsample(scale_factor=2, mode="bilinear" if size > 32 else "nearest")
-    # ..., (width, S/2, S/2), (width/2, S, S); 1x1 first: fewer channels to upsample
-    for wide, narrow in pairwise([last, *reversed(widths[:-1]), width // 2]):
-        up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
+    large = size > 32
+    for wide, narrow in pairwise([last, *reversed(widths[:-1]), *[width // 2] * large]):  # ..., (width, S/2, S/2), ...
+        if large:  # 1x1 first: fewer channels to upsample
+            upsample = nn.Upsample(scale_factor=2, mode="bilinear")
+            up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
+        else:
+            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
         up += [nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
-    up += [nn.Conv2d(width // 2, channels, 3, padding=1), nn.Tanh()]  # (C, S, S)
+    if large:
+        up += [nn.Conv2d(width // 2, channels, 3, padding=1), nn.Tanh()]  # (C, S, S)
+    else:
+        up += [nn.Conv2d(width, 4 * channels, 3, padding=1), nn.PixelShuffle(2), nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
 class Normalised(nn.Module):
-    """Gives a weight, as a matrix with a row for each output, a Schatten norm of order 32 of NORM.
+    """Gives a weight, as a matrix with a row for each output, singular values with a root mean square of 0.8.
 
-    It is at least the spectral norm that Miyato et al. (2018) divide by, and at most a sixth more, but a function of
-    the weight alone: torch's `spectral_norm` changes with every pass.
+    That is weight normalisation (Salimans and Kingma, 2016) with one norm for the layer, which does not learn. The
+    largest singular value, which Miyato et al. (2018) set to 1, takes many products to compute.
     """
 
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
         """Return the normalised weight, of the same shape."""
-        with torch.autocast(weight.device.type, enabled=False):
-            gram = weight.flatten(1) @ weight.flatten(1).T  # its eigenvalues are the squares of the singular values
-            scale = torch.linalg.matrix_norm(gram)  # so that the power neither overflows nor vanishes
-            square = scale * torch.linalg.matrix_norm(torch.linalg.matrix_power(gram / scale, 8)) ** (1 / 8)
-            return weight * (NORM / square.sqrt())
+        rank = min(weight.flatten(1).shape)
+        return weight * (0.8 * rank**0.5 / torch.linalg.vector_norm(weight))
 
 
 MODELS = {"conv": conv, "wide": partial(conv, width=32), "mlp": mlp}
