@@ -1,7 +1,6 @@
 """What TensorBoard shows of a run: the names of its curves, and its pictures."""
 
 import io
-import time
 from pathlib import Path
 
 import torch
@@ -20,11 +19,9 @@ def tag_of(name: str) -> str:
 
 
 def order_event_files(folder: Path) -> None:
-    """Rename a run's event files if a new one's name, the time, would not be the last: they are read by name."""
-    files = sorted(folder.glob("events.out.tfevents.*"))
-    if files and files[-1].name.split(".")[3] >= f"{int(time.time()):010}":  # of this second, or the clock was set back
-        for number, path in enumerate(files):
-            path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
+    """Rename a run's event files to numbers: they are read by name, and a new one's is the time."""
+    for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):
+        path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
 
 
 def grid(images: Tensor, columns: int) -> Tensor:

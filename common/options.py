@@ -1,8 +1,7 @@
 """Options: dataclasses whose annotations hold types and ranges, and the command line that fills them."""
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
@@ -85,10 +84,9 @@ class RunOptions(Options):
 
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the data."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values = {name: value for name, value in values.items() if name not in ("runs_dir", "resume")}
+        values = {name: value for name, value in vars(self).items() if name not in ("runs_dir", "resume")}
         if values.get("dataset", DATASETS[0]) not in DATASETS and Path(values["dataset"]).is_dir():
-            values["dataset"] = os.path.abspath(values["dataset"])  # noqa: PTH100 (Path.resolve follows links)
+            values["dataset"] = str(Path(values["dataset"]).absolute())
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
@@ -114,26 +112,10 @@ def stored_options(checkpoint: dict, kind: type[RunOptions]) -> RunOptions:
     kinds, values = get_type_hints(kind), dict(checkpoint["options"])
     for name, value in values.items():
         if name not in kinds:
-            made = f"made by {checkpoint['script']}.py with {typed(str(name), value)}"
-            raise BadInput(f"--resume: {made}, which this script does not have; resume it with the one that made it")
+            raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
         if isinstance(value, str) and Path in (kinds[name], *get_args(kinds[name])):
             values[name] = Path(value)
     return kind(**values)
-
-
-def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
-    """Raise BadInput unless `options` can continue the checkpoint's run, which `script` made."""
-    run = options.resume
-    if checkpoint["script"] != script:
-        raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
-    free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
-    before, given = stored_options(checkpoint, type(options)).to_store(), options.to_store()
-    if given["steps"] < before["steps"]:
-        raise BadInput(f"--steps={given['steps']}: the run {run} has {before['steps']}, which can only be raised")
-    for name in sorted(checkpoint["options"].keys() - free):  # one that the script has got since may have any value
-        is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
-        if given[name] != before[name] and not is_moved:
-            raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")
 
 
 def typed(name: str, value: object) -> str:
@@ -145,6 +127,27 @@ def parse(main: Callable[..., None], kind: type[Options], default: Options | Non
     """Return the command line as options of this kind; what it leaves out is as in `default`, or the kind's own."""
     description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
     return tyro.cli(kind, description=description, default=default)
+
+
+def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str, checkpoint: dict) -> RunOptions:
+    """Return the options with which `script` continues the run of a checkpoint: its own, but for those that are free.
+
+    Raises BadInput for another script and for options that the run does not have.
+    """
+    if checkpoint["script"] != script:
+        made_by = f"made by {checkpoint['script']}.py, not by {script}.py"
+        raise BadInput(f"--resume: {made_by}; resume it with the script that made it")
+    default = stored_options(checkpoint, kind)
+    options = parse(main, kind, default)
+    before, given, run = default.to_store(), options.to_store(), options.resume
+    if given["steps"] < before["steps"]:
+        raise BadInput(f"--steps={given['steps']}: the run {run} has {before['steps']}, which can only be raised")
+    free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
+    for name in sorted(checkpoint["options"].keys() - free):  # one that the script has got since may have any value
+        is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
+        if given[name] != before[name] and not is_moved:
+            raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")
+    return options
 
 
 def launch(main: Callable[[Any], None], kind: type[Options]) -> None:

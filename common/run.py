@@ -1,5 +1,6 @@
 """The bookkeeping of a training run: all but what changes the weights, which is in the scripts."""
 
+import io
 import os
 import shlex
 import signal
@@ -8,7 +9,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,6 @@ import torch.distributed as dist
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 from torch.utils.tensorboard import SummaryWriter
@@ -26,8 +27,8 @@ from tqdm import tqdm
 from common import checkpoint
 from common.board import grid, order_event_files, png, tag_of
 from common.data import batches, check_data, seed_for, to_uint8
-from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line
-from common.options import RunOptions, check_resumable, parse, stored_options
+from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line, one_line
+from common.options import RunOptions, parse, parse_resumed
 from common.ranks import Ranks, connect
 
 
@@ -39,14 +40,15 @@ def launch_run(script: str, main: Callable[[Any, "Run"], None], kind: type[RunOp
     with error_in_a_line(), ExitStack() as opened:
         options, stored = parse(main, kind), None
         if options.resume:
-            stored = checkpoint.resume_run(options.resume, opened, is_main=connect()[0] == 0)
-            options = parse(main, kind, stored_options(stored, kind))
+            path = options.resume / "checkpoint.pt"
+            stored = checkpoint.load_checkpoint(path, opened if connect()[0] == 0 else None)
+            options = parse_resumed(main, kind, Path(script).stem, stored)
         main(options, opened.enter_context(Run(script, options, stored)))
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
-class Run:
+class Run(AbstractContextManager):
     """One run of a training script: a context manager, in which a loop over `steps` calls `log`."""
 
     def __init__(self, script: str, options: RunOptions, stored: dict | None = None):
@@ -55,14 +57,11 @@ class Run:
         stored: the checkpoint of the run in the folder `options.resume`, to continue it.
         """
         self.options, self.path, self.script, self.stored = options, Path(script), Path(script).stem, stored
-        if stored:
-            check_resumable(self.script, options, stored)
         self.ranks, self.device = Ranks(options.batch_size), pick_device(options.device)
         self.step = stored["step"] if stored else 0  # the last one that was logged
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
-        self.in_step = False  # whether main is between two steps
         self.folder: Path | None = None  # that of the run, once its loop has begun
-        self.failure: Exception | None = None  # of saving when `break` has left the loop
+        self.in_step = self.is_due = self.is_over = False  # in main's loop; with a step logged, not written; after it
         self.opened = ExitStack()  # what ends with the run: files, threads, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
@@ -70,27 +69,15 @@ class Run:
             torch.set_float32_matmul_precision("high")  # TF32
             torch.cuda.set_device(self.device)
 
-    def __enter__(self) -> "Run":
-        return self
-
     def __exit__(self, error: type | None, *_: object) -> None:
+        """Save the last step that was logged if main has left its loop by `break` or an error."""
         with self.opened:
-            if error is None and self.in_step:
-                self.leave()
-            self.in_step = False  # a loop that something still refers to ends later, and must not write any more
-            if error is None and self.failure:
-                raise self.failure
-
-    def leave(self) -> None:
-        """Save the last step that was logged, as main has left the loop between two steps."""
-        self.in_step = False
-        try:
-            if self.step == 0:
-                raise Stopped("step 1: left before its run.log, so nothing is saved")
-            self.write(is_stopped=True)
-            self.print_results()
-        except Exception as error:  # Python only prints what is raised while a generator ends: __exit__ raises it
-            self.failure = error
+            is_left = self.folder and not self.is_over
+            if is_left and (error is None or (self.is_due and self.ranks.count == 1)):
+                if self.step == 0:
+                    raise Stopped("step 1: left before its run.log, so nothing is saved")
+                self.write(is_stopped=True)
+                self.print_results()
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
@@ -137,17 +124,16 @@ class Run:
                 self.in_step = True
                 try:
                     yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
-                except GeneratorExit:  # `break`, or an error in main
-                    if self.in_step and self.step == step and self.ranks.count == 1:  # else __exit__ does it
-                        self.leave()
-                    raise
-                self.in_step, self.step = False, step
+                finally:
+                    self.in_step = False
+                self.step = step
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % options.log_every == 0:
                     stopped = max(self.ranks.gather(max(signals, default=0)))
                 self.write(bool(stopped))
                 if stopped:
                     break
+        self.is_over = True
         self.print_results()
         if self.step < options.steps:
             sys.exit(128 + stopped)
@@ -179,7 +165,10 @@ class Run:
         """Raise BadInput, naming it, for a part of the state that no checkpoint can hold or no ranks can share."""
         several, self.is_scaled = self.ranks.count > 1, False
         for name, owner in self.state.items():
-            checkpoint.require_storable(name, owner, {*self.header, "step", "sums"})
+            with as_bad_input(f"state {name!r}: cannot be in a checkpoint"):
+                if name in {*self.header, "step", "sums"}:
+                    raise ValueError("the name is taken; choose another")
+                torch.load(io.BytesIO(checkpoint.as_bytes(checkpoint.state_of(owner))), weights_only=True)
             hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
             if isinstance(owner, Optimizer) and several and hooks[:1] != [self.ranks.average_gradients]:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
@@ -207,12 +196,8 @@ class Run:
         for name, owner in self.state.items():
             with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 checkpoint.load_state(owner, stored[name])
-        before = stored["options"]["steps"]
-        if self.ranks.is_main and before < self.options.steps:
+        if self.ranks.is_main and stored["options"]["steps"] < self.options.steps:
             print("With more --steps, a learning rate that falls towards the last step rises again.")
-            for name, owner in self.state.items():
-                if isinstance(owner, LRScheduler) and str(before) in map(str, owner.state_dict().values()):
-                    print(f"{name}: its length is still {before}; make the rate a function of the step (docs/copy.md)")
 
     def require_state(self, optimizer: Optimizer, *_: object) -> None:
         """Raise BadInput if an optimizer that steps in the loop, or a weight that it holds, is in no checkpoint."""
@@ -223,30 +208,27 @@ class Run:
         if not any(groups is optimizer.param_groups for groups in held):
             lost = [type(optimizer).__name__]
         if self.in_step and lost:
-            message = (
-                f"the loop trains a {lost[0]} that is not in the `state` of run.steps, so no checkpoint would hold it"
-            )
-            raise BadInput(f"{message}; add it, or the network that it belongs to")
+            message = "is not in the `state` of run.steps, so no checkpoint would hold it; add it, or its network"
+            raise BadInput(f"the loop trains a {lost[0]} that {message}")
 
     def open_board(self) -> None:
         """Open TensorBoard and the progress bar, and write what a run shows before its next step."""
-        step, is_terminal = self.step, sys.stderr.isatty()
-        layout = None if is_terminal else "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"
-        shown = {"desc": self.script, "unit": "step", "mininterval": 0.1 if is_terminal else 10, "bar_format": layout}
-        shown |= {"initial": step, "total": self.options.steps, "dynamic_ncols": True}
-        self.bar = tqdm(**shown, disable=not self.ranks.is_main)
+        step, is_main = self.step, self.ranks.is_main
+        shown = {"desc": self.script, "unit": "step", "initial": step, "total": self.options.steps}
+        if not sys.stderr.isatty():
+            shown |= {"mininterval": 10, "bar_format": "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"}
+        self.bar = tqdm(**shown, dynamic_ncols=True, disable=not is_main)
         self.opened.callback(self.show, self.bar.close)
         self.point = step, time.perf_counter()  # the last one of the curves
-        if self.ranks.is_main:
+        if is_main:
             order_event_files(self.folder)
             self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
-            facts = {name: fact for name, fact in (self.header["options"] | self.header).items() if name != "options"}
-            words = {name: str(fact).encode(errors="replace").decode() for name, fact in facts.items()}  # or no text
-            numbers = {name: fact for name, fact in facts.items() if isinstance(fact, bool | int | float)}
-            self.board.file_writer.add_summary(hparams_pb(words | numbers))  # each a column of the tab HPARAMS
+            facts = self.header["options"] | {name: fact for name, fact in self.header.items() if name != "options"}
+            words = {name: one_line(str(fact)) for name, fact in facts.items() if not isinstance(fact, int | float)}
+            self.board.file_writer.add_summary(hparams_pb(facts | words))  # each a column of the tab HPARAMS
         if step:
             self.save()  # with the new --steps, so that they are kept even if this process is killed
-        elif self.ranks.is_main:
+        elif is_main:
             for name, picture in self.pictures.items():
                 if isinstance(picture, Tensor):
                     self.board.add_image(name, grid(to_uint8(picture), self.columns), 0)
@@ -262,7 +244,7 @@ class Run:
 
     def log(self, step: int, results: dict[str, Tensor | float]) -> None:
         """Add the results of a step: numbers, or tensors of one element, whose means since the last point are shown."""
-        self.step = step
+        self.step, self.is_due = step, True
         for name, value in results.items():
             if isinstance(value, Tensor):
                 value = value.detach().reshape(()).float()
@@ -272,6 +254,7 @@ class Run:
     def write(self, is_stopped: bool) -> None:
         """Log, draw and save what is due after a step; only for the curves and the checkpoint, the host waits."""
         options, step, is_last = self.options, self.step, self.step == self.options.steps
+        self.is_due = False
         self.show(self.bar.update, step - self.bar.n)
         is_regular = step == 1 or step % options.log_every == 0
         if (is_regular or is_last) and self.point[0] < step:
@@ -284,11 +267,12 @@ class Run:
             self.save()
 
     def show(self, change: Callable, *arguments: object) -> None:
-        """Change the progress bar, unless nobody reads it any more."""
+        """Print, or change the progress bar; a terminal that is closed is written to no more."""
         try:
             change(*arguments)
         except OSError:
-            self.bar.disable = True
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
     def add_points(self) -> None:
         """Add a point to each curve: the mean of a result since its last point, the learning rates, the speed."""
@@ -321,16 +305,16 @@ class Run:
         training = [module for module in networks.modules() if module.training]
         networks.eval()
         with torch.no_grad():
-            drawn = {name: to_uint8(make()) for name, make in self.pictures.items() if callable(make)}
+            made = {name: to_uint8(make()) for name, make in self.pictures.items() if callable(make)}
         for module in training:
             module.training = True
-        for name, images in drawn.items():
+        grids = {name: grid(images, self.columns) for name, images in made.items()}
+        for name, picture in grids.items():
             # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
-            self.board.add_image(f"images/{name}", grid(images, self.columns), self.step)
-        if drawn:
+            self.board.add_image(f"images/{name}", picture, self.step)
+        if grids:
             (self.folder / "samples").mkdir(exist_ok=True)
-            picture = png(*(grid(images, self.columns) for images in drawn.values()))
-            checkpoint.write_whole(self.folder / "samples" / f"step-{self.step:06d}.png", picture)
+            checkpoint.write_whole(self.folder / "samples" / f"step-{self.step:06d}.png", png(*grids.values()))
 
     def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
@@ -354,10 +338,7 @@ class Run:
             lines += [f"Samples:     {folder}/samples/step-{self.step:06d}.png"]
         lines += [f"TensorBoard: tensorboard --logdir {shlex.quote(str(parent))}"]
         if self.ranks.is_main:
-            try:
-                print("\n".join(lines), flush=True)
-            except OSError:  # the terminal is closed
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self.show(partial(print, flush=True), "\n".join(lines))
 
 
 def require_finite(step: int, values: dict) -> None:
@@ -374,25 +355,23 @@ def pick_device(name: str | None) -> torch.device:
     if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
-        with as_bad_input(f"--device {name}: cannot be used on this machine; --device cpu can"):
-            probe = torch.zeros(1, device=name)
-            probe.cpu()  # raises for `meta`, which holds no numbers
-            return probe.device
-    except BadInput as error:
-        if "LOCAL_RANK" in os.environ:  # one process may lack its own device, which no other would say
-            raise Stopped(str(error)) from error
-        raise
+        probe = torch.zeros(1, device=name)
+        probe.cpu()  # raises for `meta`, which holds no numbers
+        return probe.device
+    except Exception as error:
+        kind = Stopped if "LOCAL_RANK" in os.environ else BadInput  # each process says what it alone may lack
+        cause = str(error).partition("\n")[0][:200]  # torch lists all its backends in some
+        raise kind(f"--device {name}: cannot be used on this machine; --device cpu can ({cause})") from error
 
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:
     """Return where a run comes from: command line, without the script's folder, commit, versions and device."""
     path, root, commit = script.resolve(), Path(__file__).resolve().parents[1], "none"
-    git = ["git", "-C", str(path.parent)]
+    run = partial(subprocess.run, cwd=path.parent, capture_output=True, text=True, check=True)
     with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
-        describe = [*git, "describe", "--always", "--dirty", "--abbrev=12"]
-        commit = subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
-        listed = subprocess.run([*git, "ls-files", script.name], capture_output=True, check=True).stdout
-        commit += "" if listed else f", without {script.name}"
+        commit = run(["git", "describe", "--always", "--dirty", "--abbrev=12"]).stdout.strip()
+        if not run(["git", "ls-files", path.name]).stdout:
+            commit += f", without {path.name}"
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
     shown = path.relative_to(root) if path.is_relative_to(root) else path.name
     command = shlex.join(["python", str(shown), *sys.argv[1:]])

@@ -212,14 +212,14 @@ REFUSED = {
     "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=0.003; leave it out",
     "gan_detach --resume {run} --betas 0.5 0.9": "the run {run} has --betas=(0.0, 0.9); leave it out",
     "gan_detach --resume {run} --steps=2": "--steps=2: the run {run} has 3, which can only be raised",
-    "gan_detach --resume {run}/nowhere": "{run}/nowhere: no checkpoint.pt in it",
-    "gan_detach --resume {run}/samples": "no checkpoint.pt in it",
-    "gan_detach --resume {run}/checkpoint.pt": "name the folder of a run that has saved one",
-    "gan_detach --init-from {run} --image-size 8 --model mlp --z-dim 9": "does not hold this generator (made with",
-    "gan_conditional --init-from {run} --image-size 8 --model mlp": "does not hold this generator (made with",
-    "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b (made with",
+    "gan_detach --resume {run}/nowhere": "{run}/nowhere/checkpoint.pt: not found; name the folder of a run",
+    "gan_detach --resume {run}/samples": "samples/checkpoint.pt: not found",
+    "gan_detach --resume {run}/checkpoint.pt": "name the folder of a run that has saved a checkpoint",
+    "gan_detach --init-from {run} --image-size 8 --model mlp --z-dim 9": "does not hold this generator; take the same",
+    "gan_conditional --init-from {run} --image-size 8 --model mlp": "does not hold this generator; take the same",
+    "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b; take the same --model",
     "gan_detach --init-from {run}/nowhere": "{run}/nowhere: not found",
-    "cyclegan --resume {run}": "which this script does not have; resume it with the one that made it",
+    "cyclegan --resume {run}": "made by gan_detach.py, not by cyclegan.py; resume it with the script that made it",
 }
 
 

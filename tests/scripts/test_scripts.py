@@ -37,7 +37,7 @@ def train(script, folder, *arguments):
 @pytest.mark.parametrize("script", TRAINING)
 def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     folder = train(script, tmp_path, *(["--penalty-every", 1] if script == "gan_r3" else []))
-    assert re.fullmatch(r"\d{8}-\d{6}", folder.name)
+    assert re.fullmatch(r"\d{8}-\d{6}-\d{6}", folder.name)
 
     events = EventAccumulator(str(folder)).Reload()
     tags = events.Tags()
