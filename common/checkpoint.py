@@ -34,7 +34,7 @@ def lock(folder: Path, opened: ExitStack) -> None:
             opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
         except Timeout as error:
             message = "another process is training this run; wait for it, or end it first"
-            raise BadInput(f"{short_path(folder)}: {message}") from error
+            raise BadInput(f"{folder}: {message}") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -56,13 +56,6 @@ def as_bytes(state: Any) -> bytes:
     file = io.BytesIO()
     torch.save(state, file)
     return file.getvalue()
-
-
-def short_path(path: Path) -> Path:
-    """Return `path` relative to the current folder if it is inside it, else as it is."""
-    with suppress(OSError, ValueError):  # the current folder may have been deleted, or be another
-        return path.resolve().relative_to(Path.cwd())
-    return path
 
 
 def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""Image files: found in a folder, read as uint8 tensors, or streamed where they do not fit into memory."""
+"""Image files: found in a folder, read as uint8 tensors, or streamed where they do not fit into memory; and written."""
 
+import io
 import os
 import sys
 from collections import deque
@@ -12,8 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from PIL import Image, ImageOps
 from torch import Tensor
+from torchvision.transforms.v2.functional import to_pil_image
+from torchvision.utils import make_grid
 from tqdm import tqdm
 
 from common.errors import BadInput, as_bad_input
@@ -32,7 +36,7 @@ class StreamedImages:
 
     def __init__(self, paths: Sequence, shape: tuple[int, int, int], read: Callable[..., Tensor]):
         # shape: (C, H, W) of every image. read: returns the image of a path, uint8 of this shape, or raises BadInput.
-        self.paths, self.read, self.device = paths, read, torch.device("cpu")
+        self.paths, self.read, self.dtype, self.device = paths, read, torch.uint8, torch.device("cpu")
         self.shape = torch.Size([len(paths), *shape])
 
     def __len__(self) -> int:
@@ -77,19 +81,14 @@ def load_files(paths: list[str], image_size: int, mode: str | None = None) -> Te
 
     mode: `L` for C 1, `RGB` for C 3; None: C 1 if all are greyscale. Raises BadInput for a file that cannot be read.
     """
-    modes = []
+    usual_modes = set()
     for path in tqdm(paths, "checking images", leave=False, delay=1, disable=None):
-        with opened(path) as (file, usual_mode):
-            modes.append((usual_mode, file.mode))
-    mode = mode or max(modes)[0]
+        with opened(path) as (_, usual_mode):
+            usual_modes.add(usual_mode)
+    mode = mode or max(usual_modes)
     read = partial(read_image, image_size=image_size, mode=mode)
     images = StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
-    if images.shape.numel() <= MEMORY_LIMIT:
-        images = images[torch.arange(len(paths))]
-    deep = [row for row, (_, own_mode) in enumerate(modes) if own_mode.startswith("I")]
-    if deep and images[torch.tensor(deep[:: len(deep) // 8 + 1])].max() <= 20:  # of 255; 12 bits: 16, scaled up to 20
-        print(f"{paths[deep[0]]}: nearly black, as 12 bits in 16 are; scale all such images to 16", file=sys.stderr)
-    return images
+    return images[torch.arange(len(paths))] if images.shape.numel() <= MEMORY_LIMIT else images
 
 
 def image_paths(folder: Path) -> list[str]:
@@ -142,3 +141,20 @@ def opened(path: str | Path) -> Iterator[tuple[Image.Image, str]]:
             if file.format == "PNG" and "transparency" in file.info and file.tile[0][3] in ("L;2", "L;4", "RGB;16B"):
                 raise ValueError("Pillow mistakes a transparent colour of 2 or 4 bits, or of 16 in RGB; save it with 8")
             yield file, "L" if Image.getmodebase(file.mode) == "L" else "RGB"
+
+
+def grid(images: Tensor, columns: int) -> Tensor:
+    """Return uint8 images (N, C, H, W) as one picture (C, h, w) on the CPU; below 64 pixels at twice their size."""
+    images = images.cpu()
+    if images.shape[-1] < 64:
+        images = images.repeat_interleave(2, -1).repeat_interleave(2, -2)
+    return make_grid(images, nrow=columns)[: images.shape[1]]  # make_grid makes grey images RGB
+
+
+def png(*pictures: Tensor) -> bytes:
+    """Return pictures, uint8 (C, h, w), below one another as a PNG file; grey ones become RGB beside RGB."""
+    channels, width = (max(picture.shape[side] for picture in pictures) for side in (0, 2))
+    whole = torch.cat([F.pad(p.expand(channels, -1, -1), (0, width - p.shape[2])) for p in pictures], 1)
+    file = io.BytesIO()
+    to_pil_image(whole).save(file, "png", compress_level=3)
+    return file.getvalue()

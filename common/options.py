@@ -57,10 +57,7 @@ class NetworkOptions(Options):
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
 
     def make_networks(self, image_shape: tuple[int, int, int], **settings: bool) -> tuple[nn.Module, nn.Module]:
-        """Return the generator and the discriminator of `--model` for images (C, H, W).
-
-        settings: what else the function in MODELS takes. Raises BadInput for an image size that it does not take.
-        """
+        """Return the generator and the discriminator of `--model` for images (C, H, W), with settings of its own."""
         with as_bad_input("--image-size", ValueError):
             return MODELS[self.model](tuple(image_shape), self.z_dim, **settings)
 
@@ -80,7 +77,7 @@ class RunOptions(Options):
     sample_every: Count = 250  # Steps between two sample grids.
     checkpoint_every: Count = 500  # Steps between two checkpoints; the last step always has one.
     init_from: Path | None = None  # Folder of another run, to start from its weights, averaged if it has an average.
-    resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may be raised.
+    resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may be others.
 
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the data."""
@@ -130,18 +127,13 @@ def parse(main: Callable[..., None], kind: type[Options], default: Options | Non
 
 
 def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str, checkpoint: dict) -> RunOptions:
-    """Return the options with which `script` continues the run of a checkpoint: its own, but for those that are free.
-
-    Raises BadInput for another script and for options that the run does not have.
-    """
+    """Return the options with which `script` continues a checkpoint's run: its own, but for some; else BadInput."""
     if checkpoint["script"] != script:
         made_by = f"made by {checkpoint['script']}.py, not by {script}.py"
         raise BadInput(f"--resume: {made_by}; resume it with the script that made it")
     default = stored_options(checkpoint, kind)
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume
-    if given["steps"] < before["steps"]:
-        raise BadInput(f"--steps={given['steps']}: the run {run} has {before['steps']}, which can only be raised")
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
     for name in sorted(checkpoint["options"].keys() - free):  # one that the script has got since may have any value
         is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}

@@ -25,18 +25,18 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common import checkpoint
-from common.board import grid, order_event_files, png, tag_of
 from common.data import batches, check_data, seed_for, to_uint8
 from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line, one_line
+from common.image_files import grid, png
 from common.options import RunOptions, parse, parse_resumed
 from common.ranks import Ranks, connect
 
+TAGS = {"d_loss": "loss/discriminator", "g_loss": "loss/generator"}
+TAGS |= {"d_real": "probability/real", "d_fake": "probability/fake"}
+
 
 def launch_run(script: str, main: Callable[[Any, "Run"], None], kind: type[RunOptions]) -> None:
-    """Call `main` with the options of the command line and a run of `script`, a path; an error ends it in a line.
-
-    With `--resume`, options that the command line leaves out are those of the run.
-    """
+    """Call `main` with the options of the command line and a run of `script`, a path; an error ends it in a line."""
     with error_in_a_line(), ExitStack() as opened:
         options, stored = parse(main, kind), None
         if options.resume:
@@ -52,10 +52,7 @@ class Run(AbstractContextManager):
     """One run of a training script: a context manager, in which a loop over `steps` calls `log`."""
 
     def __init__(self, script: str, options: RunOptions, stored: dict | None = None):
-        """Find the other processes, pick the device and seed torch; raises BadInput for options that cannot work.
-
-        stored: the checkpoint of the run in the folder `options.resume`, to continue it.
-        """
+        """Find the other processes, pick the device, seed torch. stored: the checkpoint of the run to continue."""
         self.options, self.path, self.script, self.stored = options, Path(script), Path(script).stem, stored
         self.ranks, self.device = Ranks(options.batch_size), pick_device(options.device)
         self.step = stored["step"] if stored else 0  # the last one that was logged
@@ -94,13 +91,11 @@ class Run(AbstractContextManager):
     def steps(self, *data, state: dict, pictures: dict, columns: int = 8) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
-        data: on the run's device, uint8 images (N, C, H, W), which become floats in [-1, 1], or float32 (N, ...), which
-        stay as they are; or StreamedImages. LabeledImages give (step, real, labels), labels int64. With several
-        processes each gets its rows of a batch. state: by name, what a checkpoint holds: all that a step changes and
-        that has `state_dict` or `get_state`. pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that
-        make them every --sample-every steps, `columns` to a row. Raises BadInput where the run cannot start and Stopped
-        where it cannot continue. SIGINT, SIGTERM and SIGHUP end the process, everything saved, with status 128 plus
-        their number; `break` saves the last step that was logged.
+        data: as `batches` takes them, on the run's device; LabeledImages give (step, real, labels). Each process gets
+        its rows of a batch. state: by name, what a checkpoint holds: all that a step changes and that has `state_dict`
+        or `get_state`. pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every
+        --sample-every steps, `columns` to a row. Raises BadInput where the run cannot start, Stopped where it cannot
+        continue. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with status 128 plus their number.
         """
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
@@ -108,7 +103,14 @@ class Run(AbstractContextManager):
         self.state, self.pictures, self.columns = state, pictures, columns
         with ExitStack() as noted:
             signals = note_signals(noted)
-            self.start(data)
+            self.header = self.describe(data)
+            self.check_state()
+            if self.stored:
+                self.load_state(self.stored)
+            elif options.init_from:
+                checkpoint.load_initial_weights(state, options.init_from)
+            self.opened.callback(register_optimizer_step_pre_hook(self.require_state).remove)
+            self.folder = self.enter_folder()
             if self.step < options.steps:  # else the run's files stay as they are
                 self.open_board()
             streams = []
@@ -138,23 +140,12 @@ class Run(AbstractContextManager):
         if self.step < options.steps:
             sys.exit(128 + stopped)
 
-    def start(self, datasets: tuple[object, ...]) -> None:
-        """Load the state, make or find the folder; raises BadInput for data or a state that no run can have."""
-        self.header = self.describe(datasets)
-        self.check_state()
-        if self.stored:
-            self.load_state(self.stored)
-        elif self.options.init_from:
-            checkpoint.load_initial_weights(self.state, self.options.init_from)
-        self.opened.callback(register_optimizer_step_pre_hook(self.require_state).remove)
-        self.folder = self.ranks.gather(self.enter_folder() if self.ranks.is_main else None)[0]
-
     def describe(self, datasets: tuple[object, ...]) -> dict:
         """Return what a checkpoint says of its run beside the state; raises BadInput where the processes differ."""
         samples = [check_data(data) for data in datasets]
         facts = {"script": self.script, "options": self.options.to_store()}
         facts["data_shapes"] = [[*data.shape] for data in samples]
-        facts["data_types"] = [str(getattr(data, "dtype", torch.uint8)).removeprefix("torch.") for data in samples]
+        facts["data_types"] = [str(data.dtype).removeprefix("torch.") for data in samples]
         facts["classes"] = [[*data.classes] for data in datasets if hasattr(data, "classes")]
         ours = [facts, self.device.type]
         if any(theirs != ours for theirs in self.ranks.gather(ours)):
@@ -178,11 +169,13 @@ class Run(AbstractContextManager):
 
     def enter_folder(self) -> Path:
         """Return the run's folder: that to resume, or a new one, locked; a temporary one for gradient_audit."""
+        options, folder = self.options, self.options.resume
         if os.environ.get("GRADIENT_AUDIT") == str(os.getpid()):  # which ends the run after a few steps
             print("This run keeps nothing: gradient_audit has started it.")
-            return Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
-        runs_dir, name = self.options.runs_dir / self.script, self.options.name
-        return self.options.resume or checkpoint.make_run_folder(runs_dir, name, self.opened)
+            folder = Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
+        elif self.ranks.is_main and not folder:
+            folder = checkpoint.make_run_folder(options.runs_dir / self.script, options.name, self.opened)
+        return self.ranks.gather(folder)[0]
 
     def load_state(self, stored: dict) -> None:
         """Load the state and the sums of the curves from a checkpoint; raises BadInput if they do not fit."""
@@ -191,8 +184,7 @@ class Run(AbstractContextManager):
             if stored.get(name, self.header[name]) != self.header[name]:  # older runs have no types
                 message = f"the {name} are {self.header[name]}, but were {stored.get(name)}; use the same data"
                 raise BadInput(f"--resume {run}: {message}")
-        with as_bad_input(f"{run}: does not hold the sums of the curves"):
-            self.sums = {str(n): (float(total), max(1, int(count))) for n, (total, count) in stored["sums"].items()}
+        self.sums = dict(stored["sums"])
         for name, owner in self.state.items():
             with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 checkpoint.load_state(owner, stored[name])
@@ -221,7 +213,8 @@ class Run(AbstractContextManager):
         self.opened.callback(self.show, self.bar.close)
         self.point = step, time.perf_counter()  # the last one of the curves
         if is_main:
-            order_event_files(self.folder)
+            for number, path in enumerate(sorted(self.folder.glob("events.out.tfevents.*"))):  # which are read by name
+                path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
             self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
             facts = self.header["options"] | {name: fact for name, fact in self.header.items() if name != "options"}
             words = {name: one_line(str(fact)) for name, fact in facts.items() if not isinstance(fact, int | float)}
@@ -285,17 +278,15 @@ class Run(AbstractContextManager):
         (step, start), self.point = self.point, (self.step, time.perf_counter())
         values["speed/steps_per_second"] = (self.step - step) / (self.point[1] - start)
         for name, value in values.items() if self.ranks.is_main else ():
-            self.board.add_scalar(tag_of(name), value, self.step)
+            tag = f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name
+            self.board.add_scalar(TAGS.get(name, tag), value, self.step)
 
     def totals(self) -> dict[str, tuple[float, int]]:
-        """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number.
-
-        With a GradScaler one may be infinite: it lets gradients overflow, and skips those steps.
-        """
+        """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number."""
         tensors = [torch.as_tensor(total, device=self.device) for total, _ in self.sums.values()]
         numbers = self.ranks.mean(torch.stack(tensors)).tolist() if tensors else []  # all at once
         totals = {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
-        if not self.is_scaled:
+        if not self.is_scaled:  # a GradScaler lets gradients overflow, and skips those steps
             require_finite(self.step, totals)
         return totals
 
@@ -327,16 +318,15 @@ class Run(AbstractContextManager):
 
     def print_results(self) -> None:
         """Print where the results are, how to look at them and, if there are steps left, how to continue."""
-        script, folder, parent = (checkpoint.short_path(path) for path in (self.path, self.folder, self.folder.parent))
         lines = [f"Done: {self.step} steps."]
         if self.step < self.options.steps:
             several = f"torchrun --standalone --nproc-per-node={self.ranks.count}"
-            command = shlex.join([str(script), "--resume", str(folder)])
+            command = shlex.join([str(self.path), "--resume", str(self.folder)])
             lines = [f"Interrupted after step {self.step}."]
             lines += [f"Continue:    {'python' if self.ranks.count == 1 else several} {command}"]
         if any(map(callable, self.pictures.values())):
-            lines += [f"Samples:     {folder}/samples/step-{self.step:06d}.png"]
-        lines += [f"TensorBoard: tensorboard --logdir {shlex.quote(str(parent))}"]
+            lines += [f"Samples:     {self.folder}/samples/step-{self.step:06d}.png"]
+        lines += [f"TensorBoard: tensorboard --logdir {shlex.quote(str(self.folder.parent))}"]
         if self.ranks.is_main:
             self.show(partial(print, flush=True), "\n".join(lines))
 

@@ -94,7 +94,6 @@ WRONG_OPTIONS = {
     "--model": option(model="vgg"),
     "--z-dim=1099511627776": option(z_dim=2**40),
     "--device tpu": option(device="tpu"),
-    "sums of the curves": lambda c: c.update(sums={"a": 1.0}),
 }
 
 
