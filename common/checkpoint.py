@@ -33,8 +33,7 @@ def lock(folder: Path, opened: ExitStack) -> None:
         try:  # a soft lock would outlive a killed process
             opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
         except Timeout as error:
-            message = "another process is training this run; wait for it, or end it first"
-            raise BadInput(f"{folder}: {message}") from error
+            raise BadInput(f"{folder}: another process is training this run; wait for it, or end it first") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -59,15 +58,10 @@ def as_bytes(state: Any) -> bytes:
 
 
 def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any]:
-    """Return what `Run.save` wrote into `run`, a folder or the file, on the CPU; raises BadInput, executes nothing.
-
-    opened: until it ends, the folder is locked, from before the file is read.
-    """
+    """Return what `Run.save` wrote into `run`, a folder, which `opened` locks first, or the file; executes nothing."""
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
-    with as_bad_input(f"{path}: TensorBoard cannot write beside it; rename its folders", UnicodeError):
-        str(path).encode()
     if opened:
         lock(path.parent, opened)
     with as_bad_input(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
@@ -97,8 +91,8 @@ def load_initial_weights(state: dict[str, Any], run: Path) -> None:
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
             average = average_of(name)
             with as_bad_input(f"--init-from {run}: does not hold this {name}; {hint}"):
-                weights = checkpoint.get(average, {})
-                weights = {key[7:]: value for key, value in weights.items() if key.startswith("module.")}
+                states = checkpoint.get(average, {}).items()
+                weights = {key[7:]: value for key, value in states if key.startswith("module.")}
                 network.load_state_dict(weights or checkpoint[name])
             if average in state:
                 state[average].module.load_state_dict(network.state_dict())

@@ -1,7 +1,4 @@
-"""Images for training, uint8, by the name of a data set or the path of a folder, and their batches, which are floats.
-
-The order of the batches is a function of (seed, step) alone: a resumed run sees the same images at the same steps.
-"""
+"""Images for training, by the name of a data set or the path of a folder, and their batches, by (seed, step) alone."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -35,14 +32,7 @@ def load_images(dataset: str, image_size: int | None = None) -> Images:
     loaders |= {"mnist5k": load_mnist5k, "stacked-digits": load_stacked_digits}
     if dataset in loaders:
         return resized(loaders[dataset]()[0], image_size)
-    return load_files(find_files(dataset), image_size or 64)
-
-
-def find_files(dataset: str) -> list[str]:
-    """Return the paths of the images of a folder, sorted; raises BadInput if there are none, or no such folder."""
-    if not dataset or not Path(dataset).is_dir():  # Path("") is the current folder
-        raise BadInput(f"--dataset {dataset!r}: neither {', '.join(DATASETS)} nor a folder; name one of those")
-    return image_paths(Path(dataset))
+    return load_files(image_paths(dataset), image_size or 64)
 
 
 def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:
@@ -52,9 +42,7 @@ def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tens
         DOWNLOADS.mkdir(exist_ok=True)
         with FileLock(DOWNLOADS / ".lock"):
             data = TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
-        images, labels = torch.as_tensor(data.data), torch.as_tensor(data.targets)
-        if len(images) != len(labels) or labels.max() >= len(data.classes):
-            raise ValueError("its labels do not fit its images")
+    images, labels = torch.as_tensor(data.data), torch.as_tensor(data.targets)
     images = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
     return images, labels, tuple(data.classes)
 
@@ -89,11 +77,10 @@ def check_data(data: Any) -> Images:
     if not isinstance(samples, Tensor | StreamedImages):
         raise BadInput(f"data are a tensor, LabeledImages or StreamedImages, not a {type(samples).__name__}")
     are_images = samples.dtype == torch.uint8 and len(samples.shape) == 4
-    are_numbers = samples.dtype == torch.float32 and len(samples.shape) > 0
+    are_numbers = samples.dtype == torch.float32 and len(samples.shape) > 0 and samples.isfinite().all()
     if not samples.shape.numel() or not (are_images or are_numbers):
-        raise BadInput(f"data are uint8 (N, C, H, W) or float32 (N, ...), not {samples.dtype} {[*samples.shape]}")
-    if are_numbers and not samples.isfinite().all():
-        raise BadInput("data: a number in them is not finite; leave out such samples")
+        found = f"{samples.dtype} {[*samples.shape]}"
+        raise BadInput(f"data are uint8 (N, C, H, W), or float32 (N, ...) of finite numbers, not {found}")
     return samples
 
 
@@ -110,8 +97,7 @@ def to_uint8(images: Tensor) -> Tensor:
 def batches(data: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator:
     """Yield each step's batch, floats on the data's device, without end; of LabeledImages, with its labels.
 
-    data: a tensor (N, ...), a stream, or LabeledImages; uint8 is scaled to [-1, 1], floats stay as they are. rows: the
-    slice of every batch to yield; no other image is read. Raises BadInput for what cannot be read.
+    data: a tensor (N, ...) or a stream; uint8 is scaled to [-1, 1]. rows: the slice of every batch; no other is read.
     """
     images, labels = getattr(data, "images", data), getattr(data, "labels", None)
     order = partial(batch_order, len(images), batch_size, seed, first_step, rows)

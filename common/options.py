@@ -1,9 +1,10 @@
 """Options: dataclasses whose annotations hold types and ranges, and the command line that fills them."""
 
+from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import tyro
 from torch import nn
@@ -13,14 +14,7 @@ from common.data import DATASETS
 from common.errors import BadInput, as_bad_input, error_in_a_line
 from common.models import MODELS
 
-
-class Range(NamedTuple):
-    """The range of a number, both ends included, as in `Annotated[int, Range(1, 100)]`."""
-
-    low: int | float
-    high: int | float
-
-
+Range = namedtuple("Range", ["low", "high"])  # of a number, both included, as in `Annotated[int, Range(1, 100)]`
 Count = Annotated[int, Range(1, 10**9)]
 Pixels = Annotated[int, Range(1, 4096)]
 BatchSize = Annotated[int, Range(1, 2**20)]
@@ -107,7 +101,7 @@ class SimultaneousOptions(GanOptions):
 def stored_options(checkpoint: dict, kind: type[RunOptions]) -> RunOptions:
     """Return the options in a checkpoint; raises BadInput for one that `kind` lacks, or that is out of its range."""
     kinds, values = get_type_hints(kind), dict(checkpoint["options"])
-    for name, value in values.items():
+    for name, value in checkpoint["options"].items():
         if name not in kinds:
             raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
         if isinstance(value, str) and Path in (kinds[name], *get_args(kinds[name])):
@@ -129,8 +123,7 @@ def parse(main: Callable[..., None], kind: type[Options], default: Options | Non
 def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str, checkpoint: dict) -> RunOptions:
     """Return the options with which `script` continues a checkpoint's run: its own, but for some; else BadInput."""
     if checkpoint["script"] != script:
-        made_by = f"made by {checkpoint['script']}.py, not by {script}.py"
-        raise BadInput(f"--resume: {made_by}; resume it with the script that made it")
+        raise BadInput(f"--resume: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
     default = stored_options(checkpoint, kind)
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -35,13 +34,12 @@ TAGS = {"d_loss": "loss/discriminator", "g_loss": "loss/generator"}
 TAGS |= {"d_real": "probability/real", "d_fake": "probability/fake"}
 
 
-def launch_run(script: str, main: Callable[[Any, "Run"], None], kind: type[RunOptions]) -> None:
+def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -> None:
     """Call `main` with the options of the command line and a run of `script`, a path; an error ends it in a line."""
     with error_in_a_line(), ExitStack() as opened:
         options, stored = parse(main, kind), None
         if options.resume:
-            path = options.resume / "checkpoint.pt"
-            stored = checkpoint.load_checkpoint(path, opened if connect()[0] == 0 else None)
+            stored = checkpoint.load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
             options = parse_resumed(main, kind, Path(script).stem, stored)
         main(options, opened.enter_context(Run(script, options, stored)))
     if dist.is_initialized():
@@ -69,10 +67,8 @@ class Run(AbstractContextManager):
     def __exit__(self, error: type | None, *_: object) -> None:
         """Save the last step that was logged if main has left its loop by `break` or an error."""
         with self.opened:
-            is_left = self.folder and not self.is_over
+            is_left = self.folder and self.step > 0 and not self.is_over
             if is_left and (error is None or (self.is_due and self.ranks.count == 1)):
-                if self.step == 0:
-                    raise Stopped("step 1: left before its run.log, so nothing is saved")
                 self.write(is_stopped=True)
                 self.print_results()
 
@@ -94,8 +90,8 @@ class Run(AbstractContextManager):
         data: as `batches` takes them, on the run's device; LabeledImages give (step, real, labels). Each process gets
         its rows of a batch. state: by name, what a checkpoint holds: all that a step changes and that has `state_dict`
         or `get_state`. pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every
-        --sample-every steps, `columns` to a row. Raises BadInput where the run cannot start, Stopped where it cannot
-        continue. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with status 128 plus their number.
+        --sample-every steps, `columns` to a row. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with
+        status 128 plus their number. Raises BadInput where the run cannot start, Stopped where it cannot continue.
         """
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
@@ -119,10 +115,7 @@ class Run(AbstractContextManager):
                 streams.append(self.opened.enter_context(closing(batches(images, *where))))  # ends threads that read
             for step in range(self.step + 1, options.steps + 1):
                 self.seed_step(len(data), step)
-                try:
-                    reals = [next(stream) for stream in streams]
-                except BadInput as error:  # an image that is streamed
-                    raise Stopped(f"step {step}: {error}") from error
+                reals = [next(stream) for stream in streams]
                 self.in_step = True
                 try:
                     yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
@@ -147,24 +140,21 @@ class Run(AbstractContextManager):
         facts["data_shapes"] = [[*data.shape] for data in samples]
         facts["data_types"] = [str(data.dtype).removeprefix("torch.") for data in samples]
         facts["classes"] = [[*data.classes] for data in datasets if hasattr(data, "classes")]
-        ours = [facts, self.device.type]
-        if any(theirs != ours for theirs in self.ranks.gather(ours)):
+        if any(theirs != facts for theirs in self.ranks.gather(facts)):
             raise BadInput("the processes have different options or images; start all with the same command")
         return facts | origin(self.path, self.device)
 
     def check_state(self) -> None:
         """Raise BadInput, naming it, for a part of the state that no checkpoint can hold or no ranks can share."""
-        several, self.is_scaled = self.ranks.count > 1, False
         for name, owner in self.state.items():
             with as_bad_input(f"state {name!r}: cannot be in a checkpoint"):
                 if name in {*self.header, "step", "sums"}:
                     raise ValueError("the name is taken; choose another")
                 torch.load(io.BytesIO(checkpoint.as_bytes(checkpoint.state_of(owner))), weights_only=True)
             hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
-            if isinstance(owner, Optimizer) and several and hooks[:1] != [self.ranks.average_gradients]:
+            if isinstance(owner, Optimizer) and self.ranks.count > 1 and hooks[:1] != [self.ranks.average_gradients]:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
-            self.is_scaled |= isinstance(owner, torch.amp.GradScaler) and owner.is_enabled()
-            if self.is_scaled and several:  # each skips its own steps
+            if isinstance(owner, torch.amp.GradScaler) and owner.is_enabled() and self.ranks.count > 1:
                 raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
 
     def enter_folder(self) -> Path:
@@ -181,9 +171,9 @@ class Run(AbstractContextManager):
         """Load the state and the sums of the curves from a checkpoint; raises BadInput if they do not fit."""
         run = self.options.resume
         for name in ("data_shapes", "data_types", "classes"):
-            if stored.get(name, self.header[name]) != self.header[name]:  # older runs have no types
-                message = f"the {name} are {self.header[name]}, but were {stored.get(name)}; use the same data"
-                raise BadInput(f"--resume {run}: {message}")
+            now, before = self.header[name], stored.get(name, self.header[name])  # older runs have no types
+            if now != before:
+                raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
         self.sums = dict(stored["sums"])
         for name, owner in self.state.items():
             with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
@@ -205,23 +195,22 @@ class Run(AbstractContextManager):
 
     def open_board(self) -> None:
         """Open TensorBoard and the progress bar, and write what a run shows before its next step."""
-        step, is_main = self.step, self.ranks.is_main
-        shown = {"desc": self.script, "unit": "step", "initial": step, "total": self.options.steps}
+        shown = {"desc": self.script, "unit": "step", "initial": self.step, "total": self.options.steps}
         if not sys.stderr.isatty():
             shown |= {"mininterval": 10, "bar_format": "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"}
-        self.bar = tqdm(**shown, dynamic_ncols=True, disable=not is_main)
+        self.bar = tqdm(**shown, dynamic_ncols=True, disable=not self.ranks.is_main)
         self.opened.callback(self.show, self.bar.close)
-        self.point = step, time.perf_counter()  # the last one of the curves
-        if is_main:
+        self.point = self.step, time.perf_counter()  # the last one of the curves
+        if self.ranks.is_main:
             for number, path in enumerate(sorted(self.folder.glob("events.out.tfevents.*"))):  # which are read by name
                 path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
-            self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
+            self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=self.step + 1))
             facts = self.header["options"] | {name: fact for name, fact in self.header.items() if name != "options"}
             words = {name: one_line(str(fact)) for name, fact in facts.items() if not isinstance(fact, int | float)}
             self.board.file_writer.add_summary(hparams_pb(facts | words))  # each a column of the tab HPARAMS
-        if step:
+        if self.step:
             self.save()  # with the new --steps, so that they are kept even if this process is killed
-        elif is_main:
+        elif self.ranks.is_main:
             for name, picture in self.pictures.items():
                 if isinstance(picture, Tensor):
                     self.board.add_image(name, grid(to_uint8(picture), self.columns), 0)
@@ -239,10 +228,8 @@ class Run(AbstractContextManager):
         """Add the results of a step: numbers, or tensors of one element, whose means since the last point are shown."""
         self.step, self.is_due = step, True
         for name, value in results.items():
-            if isinstance(value, Tensor):
-                value = value.detach().reshape(()).float()
             total, count = self.sums.get(name, (0.0, 0))
-            self.sums[name] = total + value, count + 1
+            self.sums[name] = total + torch.as_tensor(value).detach().reshape(()).float(), count + 1
 
     def write(self, is_stopped: bool) -> None:
         """Log, draw and save what is due after a step; only for the curves and the checkpoint, the host waits."""
@@ -278,17 +265,14 @@ class Run(AbstractContextManager):
         (step, start), self.point = self.point, (self.step, time.perf_counter())
         values["speed/steps_per_second"] = (self.step - step) / (self.point[1] - start)
         for name, value in values.items() if self.ranks.is_main else ():
-            tag = f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name
-            self.board.add_scalar(TAGS.get(name, tag), value, self.step)
+            tag = TAGS.get(name, f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name)
+            self.board.add_scalar(tag, value, self.step)
 
     def totals(self) -> dict[str, tuple[float, int]]:
-        """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number."""
+        """Return the sums since the last point, means over the ranks."""
         tensors = [torch.as_tensor(total, device=self.device) for total, _ in self.sums.values()]
         numbers = self.ranks.mean(torch.stack(tensors)).tolist() if tensors else []  # all at once
-        totals = {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
-        if not self.is_scaled:  # a GradScaler lets gradients overflow, and skips those steps
-            require_finite(self.step, totals)
-        return totals
+        return {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
 
     def draw(self) -> None:
         """Draw, show and save the pictures, in evaluation mode."""
@@ -296,22 +280,24 @@ class Run(AbstractContextManager):
         training = [module for module in networks.modules() if module.training]
         networks.eval()
         with torch.no_grad():
-            made = {name: to_uint8(make()) for name, make in self.pictures.items() if callable(make)}
+            made = {name: grid(to_uint8(f()), self.columns) for name, f in self.pictures.items() if callable(f)}
         for module in training:
             module.training = True
-        grids = {name: grid(images, self.columns) for name, images in made.items()}
-        for name, picture in grids.items():
+        for name, picture in made.items():
             # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
             self.board.add_image(f"images/{name}", picture, self.step)
-        if grids:
+        if made:
             (self.folder / "samples").mkdir(exist_ok=True)
-            checkpoint.write_whole(self.folder / "samples" / f"step-{self.step:06d}.png", png(*grids.values()))
+            checkpoint.write_whole(self.folder / "samples" / f"step-{self.step:06d}.png", png(*made.values()))
 
     def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
         entries = {name: checkpoint.state_of(owner) for name, owner in self.state.items()}
         content = self.header | {"step": self.step, "sums": self.totals()} | entries
-        require_finite(self.step, entries)
+        for name, entry in entries.items():
+            numbers = [torch.as_tensor(leaf) for leaf in tree_leaves(entry) if isinstance(leaf, Tensor | float)]
+            if not all(number.isfinite().all() for number in numbers):
+                raise Stopped(f"step {self.step}: {name} is not finite: no checkpoint is written; try a lower --lr")
         if self.ranks.is_main:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
             checkpoint.write_whole(self.folder / "checkpoint.pt", checkpoint.as_bytes(content))
@@ -320,10 +306,9 @@ class Run(AbstractContextManager):
         """Print where the results are, how to look at them and, if there are steps left, how to continue."""
         lines = [f"Done: {self.step} steps."]
         if self.step < self.options.steps:
-            several = f"torchrun --standalone --nproc-per-node={self.ranks.count}"
+            python = "python" if self.ranks.count == 1 else f"torchrun --standalone --nproc-per-node={self.ranks.count}"
             command = shlex.join([str(self.path), "--resume", str(self.folder)])
-            lines = [f"Interrupted after step {self.step}."]
-            lines += [f"Continue:    {'python' if self.ranks.count == 1 else several} {command}"]
+            lines = [f"Interrupted after step {self.step}.", f"Continue:    {python} {command}"]
         if any(map(callable, self.pictures.values())):
             lines += [f"Samples:     {self.folder}/samples/step-{self.step:06d}.png"]
         lines += [f"TensorBoard: tensorboard --logdir {shlex.quote(str(self.folder.parent))}"]
@@ -331,27 +316,15 @@ class Run(AbstractContextManager):
             self.show(partial(print, flush=True), "\n".join(lines))
 
 
-def require_finite(step: int, values: dict) -> None:
-    """Raise Stopped, naming the value, if a number in it is not finite."""
-    for name, value in values.items():
-        numbers = [torch.as_tensor(leaf) for leaf in tree_leaves(value) if isinstance(leaf, Tensor | float)]
-        if not all(number.isfinite().all() for number in numbers):
-            raise Stopped(f"step {step}: {name} is not finite, so no checkpoint is written; try a lower --lr")
-
-
 def pick_device(name: str | None) -> torch.device:
     """Return the device `name`, by default CUDA where it is available; raises BadInput if this machine lacks it."""
     name = name or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
-    try:
+    with as_bad_input(f"--device {name}: cannot be used on this machine; --device cpu can"):
         probe = torch.zeros(1, device=name)
         probe.cpu()  # raises for `meta`, which holds no numbers
-        return probe.device
-    except Exception as error:
-        kind = Stopped if "LOCAL_RANK" in os.environ else BadInput  # each process says what it alone may lack
-        cause = str(error).partition("\n")[0][:200]  # torch lists all its backends in some
-        raise kind(f"--device {name}: cannot be used on this machine; --device cpu can ({cause})") from error
+    return probe.device
 
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:
@@ -363,8 +336,8 @@ def origin(script: Path, device: torch.device) -> dict[str, str]:
         if not run(["git", "ls-files", path.name]).stdout:
             commit += f", without {path.name}"
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
-    shown = path.relative_to(root) if path.is_relative_to(root) else path.name
-    command = shlex.join(["python", str(shown), *sys.argv[1:]])
+    shown = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
+    command = shlex.join(["python", shown, *sys.argv[1:]])
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
 
 

@@ -199,7 +199,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     if not isinstance(dataset, str):
         raise BadInput(f"{run}: does not say which images it was trained on; name them, --dataset")
     if options.count and dataset and dataset not in DATASETS and Path(dataset).is_dir():  # before they are read
-        require_count(options.count, len(image_paths(Path(dataset))))
+        require_count(options.count, len(image_paths(dataset)))
     shape = checkpoint["data_shapes"][0]
     data = load_real(dataset, shape[-1])
     now, before = [data.images.shape[1], *data.classes], [shape[1], *(names or data.classes)]

@@ -7,7 +7,6 @@ import pty
 import resource
 import signal
 import subprocess
-import sys
 import threading
 import time
 import zipfile
@@ -289,8 +288,8 @@ NO_DATA = [[IMAGES], range(3), IMAGES.double(), IMAGES[0], IMAGES[:0], torch.ten
 
 @pytest.mark.parametrize("data", NO_DATA)
 def test_data_of_another_kind_and_numbers_that_are_not_finite_are_refused_before_a_folder_is_made(data, tmp_path):
-    tensors = r"are uint8 \(N, C, H, W\) or float32 \(N, \.\.\.\), not torch\."
-    with pytest.raises(BadInput, match=rf"data(: a number| are a tensor, .* not a (list|range)| {tensors})"):
+    tensors = r"uint8 \(N, C, H, W\), or float32 \(N, \.\.\.\) of finite numbers, not torch\."
+    with pytest.raises(BadInput, match=rf"data are (a tensor, .* not a (list|range)|{tensors})"):
         next(steps_of(tmp_path, IMAGES, data))
     assert not list(tmp_path.iterdir())
 
@@ -331,26 +330,17 @@ def stop_in_the_middle(arguments, tmp_path, outcome):
     return line, run
 
 
-def nan_as_loss(values, _):
-    return values | {"d_loss": values["d_loss"] * float("nan")}
-
-
-def inf_in_a_weight(values, generator):
-    next(generator.parameters()).data.view(-1)[0] = float("inf")
-    return values
-
-
-@pytest.mark.parametrize(("event", "first", "name"), [(nan_as_loss, 5, "d_loss"), (inf_in_a_weight, 8, "generator")])
-def test_what_is_not_finite_stops_the_run_at_its_next_checkpoint(event, first, name, tmp_path, monkeypatch, outcome):
+def test_a_weight_that_is_not_finite_stops_the_run_at_its_next_checkpoint(tmp_path, monkeypatch, outcome):
     train_step, steps = gan_detach.train_step, itertools.count(1)
 
     def broken(generator, *given):
-        values = train_step(generator, *given)
-        return event(values, generator) if next(steps) >= first else values
+        if next(steps) == 6:
+            next(generator.parameters()).data.view(-1)[0] = float("inf")
+        return train_step(generator, *given)
 
     monkeypatch.setattr(gan_detach, "train_step", broken)
     line, _ = stop_in_the_middle("--steps 20", tmp_path, outcome)
-    assert line == f"error: step 8: {name} is not finite, so no checkpoint is written; try a lower --lr"
+    assert line == "error: step 8: generator is not finite: no checkpoint is written; try a lower --lr"
 
 
 def limit(size):
@@ -398,23 +388,6 @@ def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_pa
     finally:
         signal.signal(signal.SIGINT, before)
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.parametrize("closed", ["stdout", "stderr"])
-def test_a_run_trains_where_it_can_print_nowhere(closed, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, closed, None)  # as Python has it for `>&-`
-    call("gan_detach", *SMALL, "--steps", 1, "--runs-dir", tmp_path)
-    assert saved(tmp_path)["step"] == 1
-
-
-def test_a_run_whose_folder_was_left_by_its_process_tells_where_it_is(tmp_path, monkeypatch, capsys):
-    """The current folder is deleted while the run trains."""
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for (step,) in steps_of(tmp_path, state={}):
-        if step == 1:
-            (tmp_path / "here").rmdir()
-    assert f"tensorboard --logdir {tmp_path}/script" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("process", "kept"), [(os.getpid, 0), (lambda: 1, 1)])

@@ -218,7 +218,7 @@ REFUSED = {
     "gan_conditional --init-from {run} --image-size 8 --model mlp": "does not hold this generator; take the same",
     "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b; take the same --model",
     "gan_detach --init-from {run}/nowhere": "{run}/nowhere: not found",
-    "cyclegan --resume {run}": "made by gan_detach.py, not by cyclegan.py; resume it with the script that made it",
+    "cyclegan --resume {run}": "made by gan_detach.py, not by cyclegan.py; resume it with that",
 }
 
 
@@ -250,7 +250,7 @@ def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved
     go_on(run, "--steps", 3)
 
     images.rename(tmp_path / "moved")
-    assert f"--dataset '{images}'" in refusal("gan_detach", "--resume", run, "--steps", 4)
+    assert f"'{images}': neither a folder" in refusal("gan_detach", "--resume", run, "--steps", 4)
     go_on(run, "--steps", 4, "--dataset", "moved")
     go_on(run, "--steps", 5)
     assert (load(run)["step"], load(run)["options"]["dataset"]) == (5, str(tmp_path / "moved"))

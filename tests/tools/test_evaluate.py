@@ -216,7 +216,7 @@ def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(
     assert first["classifier_accuracy"] > 0.9
     (kept,) = run.glob("classifier-*.pt")
     moved = shades.rename(run / "moved")
-    with pytest.raises(BadInput, match=r"--dataset .*/shades'"):
+    with pytest.raises(BadInput, match=r"/shades': neither a folder"):
         evaluate.main(Options(run))
     with monkeypatch.context() as patch:
         patch.setattr(classifier, "train_classifier", None)
@@ -316,7 +316,7 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
         *(({"report": text}, {}, "was not written by evaluate") for text in ("mine", '{"fid": 1}', "[{}]", "[1]")),
         ({}, {"count": 2001}, "--count 2001: must be .* at most half of 4000 real images"),
         ({}, {"count": 3}, "--count 3: must be more than 3"),
-        ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, {}, "--dataset 'no/such': neither mnist5k"),
+        ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, {}, "'no/such': neither a folder nor"),
         ({"a_to_b": {}, "b_to_a": {}}, {}, "takes no noise"),
         ({"a_to_b": {}, "options": {}}, {}, "takes z: it stores no length of the noise"),  # a pix2pix
         ({"average": {}}, {}, "does not hold this network.*: .*n_averaged"),
