@@ -77,6 +77,7 @@ def assert_same_weights(parts, others):
 
 
 @pytest.mark.numerics
+@pytest.mark.usefixtures("few_objects")
 def test_accumulated_gradients_are_those_of_the_whole_batch():
     parts, others = make_all(), make_all()
     names = "generator", "discriminator", "optimizer_g", "optimizer_d"

@@ -169,6 +169,7 @@ def command_in_float64(script, *arguments):
     call(script, *arguments)
 
 
+@pytest.mark.tools
 def test_torchrun_trains_in_two_processes_of_which_one_prints(tmp_path):
     arguments = ["--model", "mlp", "--steps", 1, "--device", "cpu", "--runs-dir", tmp_path]
     done = python(*torchrun(path_of("gan_simultaneous"), *arguments), folder=tmp_path)

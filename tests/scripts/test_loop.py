@@ -18,9 +18,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from filelock import FileLock
-from helpers import SMALL, TRAINING, call, contents, load, module_of, open_run, path_of, points_of, saved, steps_of
+from helpers import SMALL, TRAINING, call, contents, load, module_of, open_run, points_of, saved, steps_of
 from PIL import Image
-from processes import PATIENCE, program, wait_until
+from processes import ended, fork, wait_until
 
 from common.errors import BadInput
 from common.options import RunOptions
@@ -95,13 +95,13 @@ def test_a_signal_saves_and_ends_a_run_but_a_hangup_under_nohup_and_handlers_are
 
 def test_a_run_whose_terminal_is_closed_is_saved(tmp_path):
     ours, theirs = pty.openpty()
-    command = [path_of("gan_detach"), *SMALL, "--steps", 10**6, "--log-every", 1, "--runs-dir", tmp_path]
-    with program(*command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as process:
-        os.close(theirs)
-        wait_until(lambda: process.poll() is not None or list(tmp_path.glob("*/*/samples/*")))
-        os.close(ours)  # from now on every write to the terminal fails
-        process.send_signal(signal.SIGHUP)
-        assert process.wait(PATIENCE) == 128 + signal.SIGHUP
+    arguments = [*SMALL, "--steps", 10**6, "--log-every", 1, "--runs-dir", tmp_path]
+    process = fork(call, "gan_detach", *arguments, output=os.ttyname(theirs))
+    wait_until(lambda: not process.is_alive() or list(tmp_path.glob("*/*/samples/*")))
+    for terminal in (ours, theirs):
+        os.close(terminal)  # from now on every write to it fails
+    os.kill(process.pid, signal.SIGHUP)
+    assert ended([process]) == [128 + signal.SIGHUP]
     assert saved(tmp_path)["step"] > 0
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from unittest import mock
@@ -267,6 +268,7 @@ def test_a_run_is_watched_to_its_last_step_or_until_no_process_holds_it(tmp_path
         return evaluate_run(options, checkpoint)
 
     monkeypatch.setattr(evaluate, "evaluate_run", evaluate_third_and_end)
+    monkeypatch.setattr(evaluate.time, "sleep", lambda _, sleep=time.sleep: sleep(0.01))
     evaluate.main(Options(run, count=10, watch=True))
     assert ended([process]) == [128 + 15]
     assert len(steps) > 3
