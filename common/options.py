@@ -71,7 +71,7 @@ class RunOptions(Options):
     sample_every: Count = 250  # Steps between two sample grids.
     checkpoint_every: Count = 500  # Steps between two checkpoints; the last step always has one.
     init_from: Path | None = None  # Folder of another run, to start from its weights, averaged if it has an average.
-    resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may be others.
+    resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may change.
 
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the data."""

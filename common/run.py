@@ -174,7 +174,7 @@ class Run(AbstractContextManager):
             now, before = self.header[name], stored.get(name, self.header[name])  # older runs have no types
             if now != before:
                 raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
-        self.sums = dict(stored["sums"])
+        self.sums = dict(stored.get("sums", {}))
         for name, owner in self.state.items():
             with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 checkpoint.load_state(owner, stored[name])
