@@ -42,7 +42,7 @@ def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tens
         DOWNLOADS.mkdir(exist_ok=True)
         with FileLock(DOWNLOADS / ".lock"):
             data = TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
-    images, labels = torch.as_tensor(data.data), torch.as_tensor(data.targets)
+        images, labels = torch.as_tensor(data.data), torch.as_tensor(data.targets)
     images = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
     return images, labels, tuple(data.classes)
 
