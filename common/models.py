@@ -74,7 +74,7 @@ def conv(
 
 
 class Normalised(nn.Module):
-    """Gives a weight, as a matrix with a row for each output, singular values with a root mean square of 0.8.
+    """Gives a weight, as a matrix with a row for each output, singular values with a root mean square of 1.
 
     That is weight normalisation (Salimans and Kingma, 2016) with one norm for the layer, which does not learn. The
     largest singular value, which Miyato et al. (2018) set to 1, takes many products to compute.
@@ -83,7 +83,7 @@ class Normalised(nn.Module):
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
         """Return the normalised weight, of the same shape."""
         rank = min(weight.flatten(1).shape)
-        return weight * (0.8 * rank**0.5 / torch.linalg.vector_norm(weight))
+        return weight * (rank**0.5 / torch.linalg.vector_norm(weight))
 
 
 MODELS = {"conv": conv, "wide": partial(conv, width=32), "mlp": mlp}

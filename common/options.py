@@ -85,8 +85,8 @@ class RunOptions(Options):
 class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last base
     """Options of the scripts with one generator and one discriminator of `common/models.py`."""
 
-    lr: Rate = 3.5e-3  # Adam's learning rate, up to half of the steps; then it falls linearly to zero.
-    lr_d: Rate | None = None  # The same, for D. None: as for G.
+    lr: Rate = 5e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
+    lr_d: Rate | None = None  # The same, for D. None: 1.4 times that for G.
     betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
     ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
 
@@ -95,6 +95,7 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
 class SimultaneousOptions(GanOptions):
     """The same where both networks answer the same weights, which takes more steps to the same quality."""
 
+    lr: Rate = 3e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
     steps: Count = 3000  # Steps to train, each one update of both networks.
 
 

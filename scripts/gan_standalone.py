@@ -37,7 +37,7 @@ ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Z_DIM = 64  # length of the noise vector
-LR, BETAS = 3.5e-3, (0.0, 0.9)  # of Adam; the rate falls to zero from half of the steps on
+LR_G, LR_D, BETAS = 5e-3, 7e-3, (0.0, 0.9)  # of Adam; the rates fall to zero from half of the steps on
 SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 EMA = 0.995  # decay per step of the averaged G that samples are from
 
@@ -63,12 +63,12 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
 
 
 class Normalised(nn.Module):
-    """Gives a weight, as a matrix, singular values with a root mean square of 0.8: it bounds D's slope."""
+    """Gives a weight, as a matrix, singular values with a root mean square of 1: it bounds D's slope."""
 
     def forward(self, weight):
         """Return the normalised weight."""
         rank = min(weight.flatten(1).shape)
-        return weight * (0.8 * rank**0.5 / torch.linalg.vector_norm(weight))
+        return weight * (rank**0.5 / torch.linalg.vector_norm(weight))
 
 
 def networks(image_shape):
@@ -160,7 +160,8 @@ def main():
     with exit_on_error(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
         images = load_images(options.dataset, options.image_size).to(DEVICE)
     generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
-    optimizer_g, optimizer_d = (torch.optim.Adam(n.parameters(), LR, BETAS) for n in (generator, discriminator))
+    optimizer_g = torch.optim.Adam(generator.parameters(), LR_G, BETAS)
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), LR_D, BETAS)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     sample_z = torch.randn(64, Z_DIM).to(DEVICE)
     parts = {"generator": generator, "discriminator": discriminator, "average": average}
@@ -199,7 +200,7 @@ def main():
                     board.add_scalar(name, value, step)
             if step % options.sample_every == 0 or last:
                 if not all(p.isfinite().all() for n in (generator, discriminator, average) for p in n.parameters()):
-                    sys.exit(f"error: step {step}: a weight is not finite; the last checkpoint is kept; lower LR")
+                    sys.exit(f"error: step {step}: a weight is not finite; the last checkpoint is kept; lower LR_G")
                 grid = make_grid(average(sample_z), normalize=True, value_range=(-1, 1))
                 board.add_image("samples", grid, step)
                 save_image(grid, folder / "samples" / f"step-{step:06d}.png")
