@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gradient_audit import GradientAudit
+from gradient_audit.budget import DETAILED
 from gradient_audit.uses import IDLE_AFTER
-from gradient_audit.watch import DETAILED
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
