@@ -24,6 +24,7 @@ QUESTIONS = (
     unused.dead_passes,
     unused.dead_terms,
     unused.zero_terms,
+    unused.still_layers,
     owners.owners,
     owners.plain_leaves,
     owners.strays,

@@ -2,7 +2,7 @@
 
 import re
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
@@ -14,7 +14,7 @@ from torch.autograd.graph import increment_version
 
 from gradient_audit.graph import is_zero, leaves_of, storage_of, tensors_in, written_arguments
 from gradient_audit.places import Place, current_callers, current_place, expression_place, runs_inside
-from gradient_audit.record import OTHER, Account, Term
+from gradient_audit.record import OTHER, Account, Pass, Term
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
@@ -77,6 +77,9 @@ class Lineage:
         # Likewise, of a sum: what `constant` returns of the summands, and the memory of those that have a graph.
         self.sums: dict[int, tuple[list[tuple[float, int, Memory]], set[Memory]]] = {}
         self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
+        self.vectors: list[int] = []  # nodes whose result has one dimension
+        self.consumed: set[int] = set()  # likewise, of nodes whose result an operation took
+        self.passed: dict[int, Pass] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
         self.number_sources, self.number_place, self.numbers = 0, None, set()
 
@@ -119,14 +122,19 @@ class Lineage:
         tensors = _plain_tensors(args)
         others = len(tensors) < len(tensors_in(args))  # a tensor of a subclass may have a graph, and is not asked
         with_graph = [tensor for tensor in tensors if tensor.requires_grad]
+        below = {tensor.grad_fn._sequence_nr() for tensor in with_graph if tensor.grad_fn is not None}
+        self.consumed |= below
         if torch.is_grad_enabled() and (others or with_graph):
             for tensor in with_graph if function is not torch.ops.aten.detach.default else ():  # as `.data` calls it
                 memory = self.memory_of(tensor)
                 memory.reader = weakref.ref(tensor) if tensor.is_leaf or not memory.reader else memory.reader
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
+            for number in below & self.passed.keys() if function is not torch.ops.aten.detach.default else ():
+                self.passed[number].keeper = here
             if node not in self.lines:
-                scalar = isinstance(result, Tensor) and result.ndim == 0  # as the terms of a loss are
-                self.lines[node] = (scalar and current_callers()) or (here,)
+                flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
+                self.lines[node] = (flat and current_callers()) or (here,)
+                self.vectors += [node] if flat and result.ndim else []
             # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
             if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
                 constants = [constant for x in inputs[:2] if (constant := self.constant(x))]
@@ -200,6 +208,21 @@ class Lineage:
         caller = next((line for line in self.lines[node._sequence_nr()] if line[0] is code), inner)
         via = "" if caller == inner else expression_place(*inner).where
         return expression_place(*caller)._replace(via=via)
+
+    def dropped_calls(self) -> dict[Place, int]:
+        """Return the calls whose results, losses of samples, no operation took, where another call's came to a pass."""
+        calls = defaultdict(lambda: defaultdict(list))  # by the last line of a function, and by the call
+        for node in self.vectors:
+            inner, *callers = self.lines[node]
+            if callers and inner[0].co_name != "<module>":
+                calls[inner][callers[0]].append(node)
+        passed = {lines[1] for node in self.passed if len(lines := self.lines.get(node, ())) > 1}
+        return {
+            expression_place(*call): len(nodes)
+            for inner in calls.values()
+            for call, nodes in inner.items()
+            if call not in passed and any(other in passed for other in inner) and not self.consumed & {*nodes}
+        }
 
     def reach(self, roots: list) -> set[int]:
         """Return the accounts that the graph leads to, and OTHER for other leaves."""

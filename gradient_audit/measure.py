@@ -65,6 +65,13 @@ class Measure:
         if tensor.grad_fn is not None:
             self.hooked.add(tensor.grad_fn._sequence_nr())
 
+    def is_hooked(self, nodes: list) -> bool:
+        """Return whether code of the script's runs when a pass comes through a graph, as far as is known."""
+        tensors = [node.variable for node in nodes if hasattr(node, "variable")]
+        hooked = any(node._sequence_nr() in self.hooked for node in nodes if not hasattr(node, "variable"))
+        own = any(not PURE.fullmatch(node.name()) for node in nodes)
+        return bool(self.obstacle) or own or hooked or any(tensor._backward_hooks for tensor in tensors)
+
     def hindrance(self, roots: list, ways: list[Way], parameters: list[Tensor]) -> str:
         """Return why a pass of the audit's own could change something, or ""."""
         nodes = [*nodes_of(roots)]
@@ -72,11 +79,9 @@ class Measure:
         numbers = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
         size = len(ways) * sum(parameter.nbytes for parameter in parameters)
         reasons = {
-            "an autograd.Function, or a compiled region, is in the graph": not all(
-                PURE.fullmatch(node.name()) for node in nodes
+            self.obstacle or "code of the script's, as an autograd.Function or a hook, is in the graph": self.is_hooked(
+                nodes
             ),
-            self.obstacle: bool(self.obstacle),
-            "a tensor has a hook": bool(numbers & self.hooked) or any(tensor._backward_hooks for tensor in tensors),
             "the graph is older than the audit": min(numbers, default=self.first) < self.first,
             "a mode sees each operation": dispatch._get_current_dispatch_mode() is not None,
             "there are several processes": torch.distributed.is_available() and torch.distributed.is_initialized(),

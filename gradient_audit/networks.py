@@ -181,7 +181,8 @@ def _contents(name: str, value: object) -> list[tuple[str, object]]:
     kind = type(value)
     form, items = "{}.{}", ()
     if issubclass(kind, nn.Module):
-        items = [*value.named_children(), *((key, held) for key, held in vars(value).items() if type(held) is list)]
+        own = [*vars(value).items(), *value._buffers.items()]
+        items = [*value.named_children(), *((key, held) for key, held in own if type(held) in (list, Tensor))]
     elif issubclass(kind, dict | list | tuple):
         form, items = "{}[{!r}]", dict.items(value) if issubclass(kind, dict) else enumerate(value)
     elif kind.__dictoffset__ and not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):

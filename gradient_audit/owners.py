@@ -10,8 +10,11 @@ from gradient_audit.findings import KINDS, LIMIT, Finding, joined
 from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
 from gradient_audit.record import Pass
-from gradient_audit.unused import ids_of_dead_terms
+from gradient_audit.unused import left_out_networks
 from gradient_audit.uses import idle_parameters
+
+ACCUMULATE = "To accumulate gradients over batches, call `zero_grad()` only after a step; if they are not wanted, "
+ACCUMULATE += "as of a batch that is skipped, this is right."
 
 
 def owners(facts: Facts) -> Iterator[Finding]:
@@ -20,12 +23,14 @@ def owners(facts: Facts) -> Iterator[Finding]:
     used = set().union(*(p.used for p in facts.passes))
     unknown = any(event.kind == "step" and frozenset() in event.taken for event in facts.events)
     handed = facts.handed | {p.place for p in facts.passes if unknown and not p.detailed}
-    excused = idle_parameters(facts)
+    excused, left_out = idle_parameters(facts), left_out_networks(facts)
+    replaced = set().union(*(event.taken.get(frozenset(), set()) for event in facts.events if event.kind == "step"))
     swaps = {new: place for new, (place, old) in facts.record.replaced.items() if old & facts.owned}
     for network, ids in facts.numbers.items():
         wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
         for number, p in enumerate(facts.passes):
-            unused = (p.reached & ids.keys()).difference(excused, p.used)
+            # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.
+            unused = (p.reached & ids.keys()).difference(excused, p.used, replaced if p.hooked else ())
             if unused and not (p.raised or p.place in handed or number in facts.record.ledger.skipped):
                 wasted[p.place][number] = unused
         ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed, used)  # not stepped by hand, either
@@ -43,28 +48,41 @@ def owners(facts: Facts) -> Iterator[Finding]:
         told: set[int] = set()
         # Without any optimizer, no parameter is expected to have one.
         if ownerless and facts.optimizers and not unknown:
-            found = _ownerless(facts, network, ownerless, wasted)
-            told = ownerless if found.kind == "unfrozen" else told
+            found = _ownerless(facts, network, ownerless, wasted, left_out=network in left_out)
+            told = ownerless if found.kind == "unfrozen" or network in left_out else told
             yield found
         for place, unused in wasted.items():
             if numbers := set().union(*unused.values()) - told - lost:
                 count = facts.count_of(numbers, network)
                 text = f"{count} of {{}} got gradients that no optimizer used, {len(unused)}x."
+                if wiped := _wiped(facts, [facts.passes[number] for number in unused], numbers):
+                    text, cure = f"{text} This line clears them, and a step uses the last ones alone.", ACCUMULATE
+                    yield finding("wasted", (network,), text, [wiped, place], cure, doubtful=True)
+                    continue
                 yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
 
 
-def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict[Place, dict[int, set[int]]]) -> Finding:
+def _wiped(facts: Facts, passes: list[Pass], numbers: set[int]) -> Place | None:
+    """Return the line that clears the gradients of a pass's line, if a step uses those of its last pass alone."""
+    others = [p for p in facts.passes if p.place == passes[0].place and p.used & numbers]
+    lines = set()
+    for p in passes if others and len(passes) > len(others) else ():
+        after = (e for e in facts.events[facts.events.index(p) + 1 :] if e.kind in ("zero_grad", "step", "backward"))
+        event = next(after, None)
+        lines.add(event.place if event and event.kind == "zero_grad" and event.reached & numbers else None)
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict, *, left_out: bool) -> Finding:
     """Return the finding for parameters that no optimizer holds: of a judge, or of first layers, it is waste."""
     ids, cure, places = facts.numbers[network], "", [*wasted]
     numbers = set().union(*wasted.values())
     judged = [facts.passes[number] for number in numbers]
     to_train = _is_led_to(facts, network, judged) or any(p.reached <= ids.keys() for p in judged)
     text = f"{facts.count_of(ownerless, network)} of {{}} are held by no optimizer."
-    if wasted and not ids.keys() & facts.owned and not to_train:
+    if wasted and not ids.keys() & facts.owned and not to_train and not left_out:
         text = f"no optimizer holds {{}}, which gets gradients, {len(numbers)}x."
-        dead = ids_of_dead_terms(facts)
-        twin = any(id(term) in dead and term.reached & ids.keys() for p in judged for term in p.terms)
-        if not twin and not any(facts.leads_on(p, network) for p in judged):  # a target
+        if not any(facts.leads_on(p, network) for p in judged):  # a target
             calls = [event for event in facts.record.forwards if event.module() is facts.networks[network]]
             places = [event.place for event in calls if event.in_loss] or places
             cure = "Compute it under `torch.no_grad()`, or freeze the network, `network.requires_grad_(False)`."
@@ -72,7 +90,8 @@ def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict[Pla
         holders = facts.holders_of(network) or [*facts.accounts_of]
         makers = [facts.networks[network], *(facts.optimizers[number] for number in holders)]
         made = [p for o, p in facts.record.made.items() if any(o is maker for maker in makers)]
-        return finding("ownerless", (network,), text, made)
+        text = "no optimizer holds {}, and a term of a loss leads to nothing else." if left_out else text
+        return finding("ownerless", (network,), text, [*made, *wasted] if left_out else made)
     return finding("unfrozen", (network,), text, places, cure)
 
 

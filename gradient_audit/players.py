@@ -11,6 +11,8 @@ from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
 from gradient_audit.record import Pass
 
+ONE_WAY = 0.5  # of a direction, which is between -1 and 1: a gradient moves most of an output the same way
+
 
 def mixed_players(facts: Facts) -> Iterator[Finding]:
     """Yield the passes that moved networks of two players, and the steps that added them to other passes."""
@@ -108,6 +110,6 @@ def _opposed(facts: Facts, made: str, judge: str, moved: list[tuple[str, ...]]) 
             ways[p.place, event.place].append(way)
             if made in moved[p.number] and facts.leads_through(p, judge, made):
                 both[p.place, event.place] = None
-    up = {lines for lines, found in ways.items() if min(found) > 0.5}
-    down = {lines for lines, found in ways.items() if max(found) < -0.5}
+    up = {lines for lines, found in ways.items() if min(found) > ONE_WAY}
+    down = {lines for lines, found in ways.items() if max(found) < -ONE_WAY}
     return [lines[0] for lines in both if (lines in up and down) or (lines in down and up)]

@@ -88,6 +88,7 @@ class Pass(Built):
     raised: bool = False
     create_graph: bool = False
     nan: bool = False  # whether its loss is NaN
+    keeper: tuple | None = None  # the last line that computed on from its graph afterwards
     keeps: bool = False  # whether it keeps its graph for another pass
     nodes: set[int] = field(default_factory=set, repr=False)  # that it goes through, by sequence number
     late: set[int] = field(default_factory=set, repr=False)  # parameters frozen since the forward pass
@@ -96,6 +97,7 @@ class Pass(Built):
     users: dict[int, set[int]] = field(default_factory=dict, repr=False)  # optimizer: parameters; filled by `Facts`
     detailed: bool = False  # whether its loss was split into terms
     terms: list[Term] = field(default_factory=list)
+    hooked: bool = False  # whether code of the script's ran in it
     unmeasured: str = ""  # why its terms were not measured
     weightless: set[int] = field(default_factory=set, repr=False)  # terms that the loss multiplies by zero
     # By parameter: the products of the gradients of the terms that have a graph, with one another.
@@ -128,6 +130,7 @@ class Step(Event):
     taken: dict[frozenset, Set] = field(default_factory=lambda: defaultdict(set), repr=False)  # parameters, by passes
     inner: bool = False  # whether it runs inside another one
     nan: set[int] = field(default_factory=set, repr=False)  # parameters whose gradients were NaN
+    still: set[int] | None = None  # parameters whose gradients were exactly zero, where that was read
 
 
 @dataclass
@@ -156,6 +159,7 @@ class Record:
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
     errors: list = field(default_factory=list)  # of autograd: what `mistakes.raised` knows of each
     frozen: dict[int, Place | None] = field(default_factory=dict)  # by account: the `requires_grad_(False)` of a module
+    dropped: dict[Place, int] = field(default_factory=dict)  # calls whose losses nothing took, with their number
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers, parameters: places
     births: dict[int, Place | None] = field(default_factory=dict)  # by account: the line that made the parameter
@@ -167,6 +171,7 @@ class Record:
     whole: dict[int, int] = field(default_factory=dict)  # by the id of a network: that of the module it is a part of
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
+    unscaled: list[Place] = field(default_factory=list)  # passes of losses that GradScaler had not multiplied
     nan: Place | None = None  # the line whose result, or gradient, was the first NaN
 
     def keys_of(self, numbers: Set[int]) -> set[int]:

@@ -12,9 +12,15 @@ from gradient_audit.places import Place, expression_place
 from gradient_audit.record import OTHER, Built, Pass, Term
 from gradient_audit.uses import idle_parameters
 
+LATER = 2  # steps of each optimizer, after which a graph is kept; the loop's own variables hold one for one step
 ZERO = (
     "If a ReLU or a mask holds it back, or it is constant, this is right; if not, see whether a value is taken from "
     "itself: a straight-through estimator is `x - q.detach()`."
+)
+
+FLAT = (
+    "If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope, as "
+    "`round()` and `sign()` have none: a straight-through estimator is `x + (x.round() - x).detach()`."
 )
 
 
@@ -63,10 +69,46 @@ def _moves_nothing(facts: Facts, pairs: list[tuple[Pass, Term]]) -> bool:
     return not moves and any(p.users for p, _ in pairs)
 
 
+def still_layers(facts: Facts) -> Iterator[Finding]:
+    """Yield the first layers of a network whose gradient was exactly zero at every step, unless a weight was zero."""
+    steps = [  # each with what it used, and what of that was zero
+        (event.place, set().union(*event.taken.values()), event.still)
+        for event in facts.events
+        if event.kind == "step" and event.still is not None
+    ]
+    weightless = {
+        number
+        for p in facts.passes
+        for index, term in enumerate(term for term in p.terms if term.value is None)
+        if index in p.weightless
+        for number in term.reached
+    }
+    for network, ids in facts.numbers.items():
+        of_it = [(place, used, zero) for place, used, zero in steps if used & ids.keys()]
+        stepped = [number for number in ids if any(number in used for _, used, _ in of_it)]
+        still = {number for number in stepped if all(number in zero for _, used, zero in of_it if number in used)}
+        if len(of_it) > 1 and still and still == {*stepped[: len(still)]} and not still & weightless:
+            text = f"{facts.count_of(still, network)} of {{}} had a gradient of exactly zero at every step."
+            yield finding("unreached", (network,), text, [place for place, *_ in of_it], FLAT, doubtful=True)
+
+
+def left_out_networks(facts: Facts) -> set[str]:
+    """Return the networks that no optimizer holds, and to which alone a dead term leads: that is told of them."""
+    return {
+        name
+        for pairs, _ in dead_rows(facts)
+        for name in facts.networks_of(pairs[0][1].reached)
+        if not facts.numbers[name].keys() & (facts.owned | facts.fed) and facts.optimizers
+    }
+
+
 def dead_terms(facts: Facts) -> Iterator[Finding]:
-    """Yield the terms that move nothing."""
+    """Yield the terms that move nothing, but those of networks that are left out of the optimizers."""
+    left_out = left_out_networks(facts)
     for pairs, proved in dead_rows(facts):
         p, term = pairs[0]
+        if {*facts.networks_of(term.reached)} & left_out:
+            continue
         networks = tuple(name for name in facts.numbers if p.cells[name] == "used")
         origin = f" from {term.place.where}" if term.place else ""
         name = "a term of the sum" if term.value is not None else f"`{term.name}`"
@@ -133,6 +175,9 @@ def unused_graphs(facts: Facts) -> Iterator[Finding]:
         fed = any(facts.is_fed_by(p, name) for p in facts.passes for name in names)
         lost = kind == "grad" or (not fed and any(event.scalar and not event.in_loss for _, event in pairs))
         yield finding("unused" if lost else "graph", names, text, [place])
+    for place, times in facts.record.dropped.items():
+        text = f"what this call returns, a number for each sample, is used nowhere, {times}x; another call's is a loss."
+        yield finding("unused", (), text, [place])
     if facts.record.grown:
         text = "parameters were written to with a graph, which grows with each write and holds its memory."
         cure = "Write to them under `torch.no_grad()`."
@@ -150,14 +195,18 @@ def kept_graphs(facts: Facts) -> Iterator[Finding]:
             lines[event.place, event.kind].append((min(steps.values(), default=0), event))
     for (place, kind), events in lines.items():
         newest, oldest = events[0][0], events[-1][0]
-        least = newest + (1 if oldest < min(steps.values(), default=0) else 2)
+        least = newest + (1 if oldest < min(steps.values(), default=0) else LATER)
         old = [event for age, event in events if age >= least and event.graph and not event.gone]
         if kind == "forward":  # that of a loss is told with its loss
             old = [event for event in old if event.in_loss is None or event.in_loss.gone]
         if old:
             networks = [name for name, cell in old[0].cells.items() if cell != "-"]
             text = f"a graph that this line built is still alive after later steps, {len(old)}x."
-            yield finding("kept", networks, text, [place])
+            passes = [event if isinstance(event, Pass) else event.in_loss for event in old]
+            keepers = [expression_place(*p.keeper) for p in passes if p and p.keeper][-1:]
+            if keepers:
+                text = f"a graph of {place.where} goes on through this line, and is still alive after later steps."
+            yield finding("kept", networks, text, [*keepers, place])
 
 
 def retained_graphs(facts: Facts) -> Iterator[Finding]:

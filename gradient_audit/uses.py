@@ -126,6 +126,9 @@ def edited_gradients(facts: Facts) -> Iterator[Finding]:
             yield finding("clipped", (), text, [place], "Change them between `backward()` and `step()`.", doubtful=True)
         elif not clip and facts.steps:
             yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
+    for place in dict.fromkeys(facts.record.unscaled):
+        text = "gradients were divided by the scale of GradScaler, and their loss was not multiplied by it."
+        yield finding("scaled", (), text, [place], "`scaler.scale(loss).backward()`.")
     steps = [event for event in facts.events if event.kind == "step" and event.nan]
     lost = [p for p in facts.passes if p.nan]
     if steps or lost:

@@ -12,13 +12,14 @@ from contextlib import ExitStack, suppress
 import torch
 from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import increment_version
 from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.accounts import Accounts
 from gradient_audit.budget import MOST_PASSES, Activity, Budget
-from gradient_audit.edits import note_clipping, note_unscaling
+from gradient_audit.edits import note_clipping, note_freezing, note_scaling, note_unscaling, record_step
 from gradient_audit.graph import has_nan, is_zero, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
@@ -26,7 +27,7 @@ from gradient_audit.measure import Measure, set_version
 from gradient_audit.mistakes.raised import trace_error
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
-from gradient_audit.places import Place, current_callers, current_frames, current_place
+from gradient_audit.places import Place, current_callers, current_frames, current_place, user_frames
 from gradient_audit.record import Pass, Record, Step
 
 Limit = Callable[["Watcher", Optimizer | None], None]  # called before each pass, with None, and after each step
@@ -44,6 +45,7 @@ class Watcher:
         self.accounts = Accounts(self.record, networks, self.activity, self.budget, self.lineage)
         self.details = Details(self.record, self.activity, self.lineage, self.accounts.open_all)
         self.measure = Measure(self.activity)
+        self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.hooks = ExitStack()  # removes them
@@ -72,7 +74,8 @@ class Watcher:
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             watch_calls(self.hooks, nn.utils, name, functools.partial(note_clipping, self))
         watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", functools.partial(note_unscaling, self))
-        watch_calls(self.hooks, nn.Module, "requires_grad_", self.note_freezing)
+        watch_calls(self.hooks, torch.amp.GradScaler, "scale", functools.partial(note_scaling, self))
+        watch_calls(self.hooks, nn.Module, "requires_grad_", functools.partial(note_freezing, self))
         self.measure.start(self.hooks)
         # The details' hooks and modes would change what is compiled.
         watch_calls(self.hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
@@ -99,16 +102,10 @@ class Watcher:
             gc.collect()  # the first is kept, or in a cycle
         for event in built:
             event.gone = not any(node() for node in event.graph)
+        self.record.dropped = self.lineage.dropped_calls()
         parameters = (account.parameter() for account in self.record.accounts.values())
         grown = {self.lineage.memory_of(p) for p in parameters if p is not None and p.grad_fn is not None}
         self.record.grown = [*{memory: place for memory, *_, place in self.lineage.writes if memory in grown}.values()]
-
-    @guarded
-    def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
-        self.accounts.open_all()
-        parameters = [*nn.Module.parameters(module)]
-        place = None if any(parameter.requires_grad for parameter in parameters) else current_place()
-        self.record.frozen |= dict.fromkeys(self.record.numbers_of(parameters), place)
 
     def watch_autograd(self, name: str, begin: Callable, end: Callable, limit: Limit | None = None) -> None:
         """Wrap a function of autograd. begin: returns the event and the roots of its graph, or None."""
@@ -165,10 +162,12 @@ class Watcher:
             parameters = {a.number: leaf for a, leaf in accounts if inputs is None or a.number in event.named}
             given = grad_tensors if isinstance(grad_tensors, list | tuple) else [grad_tensors] * len(losses)
             event.pardoned = self.measure.pardon(losses, given, self.lineage.raised())
+            event.hooked = self.measure.is_hooked([*nodes_of(roots)])
             self.measure.terms(event, losses, [way for _, way in terms if way], parameters, given)
             event.late = self.record.numbers_of(x for x in leaves if inputs is None and not x.requires_grad)
             nodes = nodes_of(roots) if inputs is None else nodes_between(roots, tensors_in(inputs))
             self.note_graph(event, nodes, retain_graph)
+            self.lineage.passed |= dict.fromkeys(event.nodes, event)
             if not self.activity.closures:  # LBFGS keeps the first loss until its step ends
                 self.details.follow_graph(event, losses)
             self.details.follow_loss(event, roots)
@@ -240,6 +239,8 @@ class Watcher:
             return None
         self.accounts.open_all()
         event = Pass("grad", current_place(), create_graph=bool(create_graph))
+        arguments = (next(iter(frame.f_locals.values()), None) for frame in user_frames())
+        event.needed = any(isinstance(first, FunctionCtx) for first in arguments)  # by an adjoint, for its own result
         event.functional = any(map(is_functorch_wrapped_tensor, tensors + ends))
         self.watch_again(event.place)
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
@@ -275,7 +276,7 @@ class Watcher:
         self.pauses.enter_context(self.details.paused())
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if not callable(closure):
-            self.record_step(optimizer)
+            record_step(self, optimizer)
             return None
         self.budget.spent += 1
 
@@ -289,43 +290,11 @@ class Watcher:
                 self.pauses.enter_context(self.details.paused())
                 self.activity.steps = steps
                 self.activity.closures -= 1
-            self.record_step(optimizer)
+            record_step(self, optimizer)
             return loss
 
         given = {key: watched_closure if value is closure else value for key, value in kwargs.items()}
         return tuple(watched_closure if value is closure else value for value in args), given
-
-    @guarded
-    def record_step(self, optimizer: Optimizer) -> None:
-        self.accounts.open_all()
-        self.accounts.follow()
-        accounts = self.record.accounts_of(parameters_of(optimizer))
-        ledger, number, place = self.record.ledger, self.accounts.number_of(optimizer), current_place()
-        if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
-            ledger.skip({account.number for account, _ in accounts})
-            for account, _ in accounts:
-                account.version_before = -1
-            return
-        self.record.optimizers[number] = optimizer
-        self.watch_again(place)
-        self.accounts.slots[number] = [self.record.accounts.get(id(p)) for p in parameters_of(optimizer)]
-        zeros, trained, nan = {}, set(), set()
-        for account, parameter in accounts:
-            self.accounts.look(account, parameter, stepping=True)
-            trained |= {account.number} if parameter.requires_grad else set()
-            account.version_before = -1 if parameter.grad is None else parameter._version
-            if parameter.grad is not None:  # what no pass has filled is read, and counts as a gradient unless all zeros
-                zeros[account.number] = not ledger.balances[account.number].passes and is_zero(parameter.grad)
-                nan |= {account.number} if self.activity.detailed and has_nan(parameter.grad) else set()
-        held = {account.number for account, _ in accounts}
-        self.record.held |= held
-        # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
-        inside = len(self.record.passes) - 1 if self.activity.call else None
-        taken = ledger.step(held, trained, zeros, inside)
-        event = Step("step", place, self.shared(frozenset(zeros)), optimizer=number, nan=nan)
-        event.inner = self.activity.steps > 1
-        event.taken = {passes: self.shared(frozenset(numbers)) for passes, numbers in taken.items()}
-        self.record.events.append(event)
 
     def after_step(self, optimizer: Optimizer, _args: tuple, _kwargs: dict) -> None:
         if not self.activity.is_elsewhere():
