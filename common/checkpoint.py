@@ -5,13 +5,12 @@ import os
 import zipfile
 from contextlib import ExitStack, suppress
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Adam, AdamW
 from torch.optim.swa_utils import AveragedModel
 
@@ -19,17 +18,13 @@ from common.errors import BadInput, as_bad_input
 
 
 def make_run_folder(parent: Path, name: str | None, opened: ExitStack) -> Path:
-    """Make, lock and return a folder named after the time and `name`, with a number appended if that folder exists."""
-    stem = f"{datetime.now():%Y%m%d-%H%M%S}" + (f"-{name}" if name else "")
-    with as_bad_input(f"--runs-dir: {parent / stem} cannot be made; choose another", (OSError, UnicodeError)):
-        str(parent / stem).encode()  # TensorBoard writes to no other path
-        parent.mkdir(parents=True, exist_ok=True)  # not in the loop: for a broken link it raises FileExistsError, too
-        for number in count(1):
-            folder = parent / (stem if number == 1 else f"{stem}-{number}")
-            with suppress(FileExistsError):
-                folder.mkdir()
-                lock(folder, opened)
-                return folder
+    """Make, lock and return a folder that is named after the time, to the microsecond, and `name`."""
+    folder = parent / (f"{datetime.now():%Y%m%d-%H%M%S-%f}" + (f"-{name}" if name else ""))
+    with as_bad_input(f"--runs-dir: {folder} cannot be made; choose another", (OSError, UnicodeError)):
+        str(folder).encode()  # TensorBoard writes to no other path
+        folder.mkdir(parents=True)
+    lock(folder, opened)
+    return folder
 
 
 def lock(folder: Path, opened: ExitStack) -> None:
@@ -38,8 +33,7 @@ def lock(folder: Path, opened: ExitStack) -> None:
         try:  # a soft lock would outlive a killed process
             opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
         except Timeout as error:
-            message = "another process is training this run; wait for it, or end it first"
-            raise BadInput(f"{short_path(folder)}: {message}") from error
+            raise BadInput(f"{folder}: another process is training this run; wait for it, or end it first") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -52,8 +46,7 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:  # that of write() names no file
-        with suppress(OSError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
@@ -64,20 +57,13 @@ def as_bytes(state: Any) -> bytes:
     return file.getvalue()
 
 
-def short_path(path: Path) -> Path:
-    """Return `path` relative to the current folder if it is inside it, else as it is."""
-    with suppress(OSError, ValueError):  # the current folder may have been deleted, or be another
-        return path.resolve().relative_to(Path.cwd())
-    return path
-
-
-def load_checkpoint(run: Path) -> dict[str, Any]:
-    """Return what `Run.save` wrote into `run`, a folder or the file, on the CPU; raises BadInput, executes nothing."""
+def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any]:
+    """Return what `Run.save` wrote into `run`, a folder, which `opened` locks first, or the file; executes nothing."""
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
-    with as_bad_input(f"{path}: TensorBoard cannot write beside it; rename its folders", UnicodeError):
-        str(path).encode()
+    if opened:
+        lock(path.parent, opened)
     with as_bad_input(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
@@ -86,23 +72,6 @@ def load_checkpoint(run: Path) -> dict[str, Any]:
         if any(type(checkpoint[name]) is not kind for name, kind in facts.items()) or checkpoint["step"] < 1:
             raise ValueError("it lacks what a run saves")
     return checkpoint
-
-
-def resume_run(folder: Path, opened: ExitStack, is_main: bool) -> dict[str, Any]:
-    """Return the checkpoint of the run in a folder, which the main process locks before it is read."""
-    if not (folder / "checkpoint.pt").is_file():
-        raise BadInput(f"--resume {folder}: no checkpoint.pt in it; name the folder of a run that has saved one")
-    if is_main:
-        lock(folder, opened)
-    return load_checkpoint(folder)
-
-
-def require_storable(name: str, owner: Any, taken: set[str]) -> None:
-    """Raise BadInput unless a checkpoint can hold the state of `owner` under this name."""
-    with as_bad_input(f"state {name!r}: cannot be in a checkpoint"):
-        if name in taken:
-            raise ValueError("the name is taken; choose another")
-        torch.load(io.BytesIO(as_bytes(state_of(owner))), weights_only=True)
 
 
 def state_of(owner: Any) -> Any:
@@ -115,34 +84,18 @@ def average_of(name: str) -> str:
     return "average" if name == "generator" else f"average_{name}"
 
 
-def load_weights(network: nn.Module, state: dict[str, Tensor]) -> None:
-    """Load the weights of a checkpoint; raises ValueError that names the first of another shape or type."""
-    own = network.state_dict()
-    given, expected = ({name: (tuple(t.shape), t.dtype) for name, t in tensors.items()} for tensors in (state, own))
-    for name in [*expected, *given]:
-        if given.get(name) != expected.get(name):
-            raise ValueError(f"its {name} is {given.get(name)}, where this network's is {expected.get(name)}")
-    network.load_state_dict(state, assign=any(tensor.is_meta for tensor in own.values()))
-
-
 def load_initial_weights(state: dict[str, Any], run: Path) -> None:
-    """Load the weights of each network in `state` from another run, averaged if it has an average.
-
-    Raises BadInput if the run has other networks.
-    """
-    checkpoint = load_checkpoint(run)
-    known = {
-        name: value for name, value in checkpoint["options"].items() if name in ("model", "z_dim", "width", "blocks")
-    }
-    made = f"made with {known} from data {checkpoint['data_shapes']}"
+    """Load the weights of each network in `state` from another run, averaged if it has an average."""
+    checkpoint, hint = load_checkpoint(run), "take the same --model, --z-dim, --image-size and classes"
     for name, network in state.items():
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
-            with as_bad_input(f"--init-from {run}: does not hold this {name} ({made})"):
-                average = checkpoint.get(average_of(name), {})
-                weights = {key[7:]: value for key, value in average.items() if key.startswith("module.")}
-                load_weights(network, weights or checkpoint[name])
-            if average_of(name) in state:
-                state[average_of(name)].module.load_state_dict(network.state_dict())
+            average = average_of(name)
+            with as_bad_input(f"--init-from {run}: does not hold this {name}; {hint}"):
+                states = checkpoint.get(average, {}).items()
+                weights = {key[7:]: value for key, value in states if key.startswith("module.")}
+                network.load_state_dict(weights or checkpoint[name])
+            if average in state:
+                state[average].module.load_state_dict(network.state_dict())
 
 
 def load_state(owner: Any, state: Any) -> None:

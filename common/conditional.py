@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from common.data import TORCHVISION, Images, find_files, load_images, load_mnist5k, load_torchvision, resized
+from common.data import TORCHVISION, Images, load_images, load_mnist5k, load_torchvision, resized
 from common.errors import BadInput, as_bad_input
-from common.image_files import load_files
+from common.image_files import image_paths, load_files
 from common.models import MODELS, Normalised
 
 
@@ -32,10 +32,7 @@ class LabeledImages:
 
 
 def load_labeled_images(dataset: str, image_size: int | None = None, held_out: bool = False) -> LabeledImages:
-    """Return what `load_images` does, with the class of each image: of a folder's images, the folder in it.
-
-    held_out: the test images of a data set of torchvision. Raises BadInput, also if there are no labels.
-    """
+    """Return what `load_images` does, or torchvision's test images, with the class of each: in a folder, its folder."""
     if dataset == "stacked-digits":
         raise BadInput(f"--dataset {dataset}: has no class labels; name another data set, or a folder of folders")
     if dataset in TORCHVISION:
@@ -43,7 +40,7 @@ def load_labeled_images(dataset: str, image_size: int | None = None, held_out: b
         return LabeledImages(resized(images, image_size), labels, classes)
     if dataset == "mnist5k":
         return LabeledImages(load_images(dataset, image_size), load_mnist5k()[1], tuple("0123456789"))
-    paths = find_files(dataset)  # once: a file that is added now is in neither images nor labels
+    paths = image_paths(dataset)  # once: a file that is added now is in neither images nor labels
     places = [Path(path).relative_to(dataset).parts for path in paths]
     if stray := [place[0] for place in places if len(place) < 2]:
         raise BadInput(f"--dataset {dataset}: {stray[0]} has no class; labels take a folder of images for each class")
@@ -66,13 +63,11 @@ class ConditionalGenerator(nn.Module):
 
 
 class ProjectionDiscriminator(nn.Module):
-    """A discriminator that is told the class: to its logit it adds the product of its features and the class's own.
-
-    Its last layer is linear. Miyato and Koyama, "cGANs with Projection Discriminator" (2018).
-    """
+    """A discriminator that is told the class: to its logit it adds the product of its features and the class's own."""
 
     def __init__(self, discriminator: nn.Sequential, classes: int):
         super().__init__()
+        # Its last layer is linear. Miyato and Koyama, "cGANs with Projection Discriminator" (2018).
         self.features, self.logit = discriminator[:-1], discriminator[-1]
         self.embedding = nn.Embedding(classes, self.logit.in_features)
         if parametrize.is_parametrized(self.logit):  # else the class's part of the logit would grow without a limit
@@ -85,10 +80,7 @@ class ProjectionDiscriminator(nn.Module):
 
 
 def conditional(model: str, image_shape: tuple[int, int, int], z_dim: int, classes: int) -> tuple[nn.Module, nn.Module]:
-    """Return the generator and the discriminator of a model in MODELS, told the class of each image.
-
-    Raises BadInput for an image size that the model does not take.
-    """
+    """Return the generator and the discriminator of a model in MODELS, told the class of each image; or BadInput."""
     with as_bad_input("--image-size", ValueError):
         generator, discriminator = MODELS[model](image_shape, z_dim + classes)
     return ConditionalGenerator(generator, classes), ProjectionDiscriminator(discriminator, classes)

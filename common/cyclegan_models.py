@@ -11,10 +11,7 @@ from torch import Tensor, nn
 
 
 def cyclegan_networks(image_shape: tuple[int, int, int], width: int = 64, blocks: int = 9, halvings: int = 3) -> tuple:
-    """Return CycleGAN's generators A to B and B to A and its discriminators of A and B, for images (C, H, W).
-
-    The published sizes are the defaults. Raises ValueError for images that these networks cannot take.
-    """
+    """Return CycleGAN's generators A to B and B to A and its discriminators of A and B; ValueError for other images."""
     channels, height, size = image_shape
     smallest = 3 * 2**halvings
     if height % 4 or size % 4 or min(height, size) < smallest:

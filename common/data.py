@@ -1,7 +1,4 @@
-"""Images for training, uint8, by the name of a data set or the path of a folder, and their batches, which are floats.
-
-The order of the batches is a function of (seed, step) alone: a resumed run sees the same images at the same steps.
-"""
+"""Images for training, by the name of a data set or the path of a folder, and their batches, by (seed, step) alone."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -27,23 +24,15 @@ Images = Tensor | StreamedImages  # uint8 (N, C, H, W)
 
 
 def load_images(dataset: str, image_size: int | None = None) -> Images:
-    """Return the training images of `dataset`, square, as uint8 (N, C, H, W) with C 1 or 3; a big folder as a stream.
+    """Return the training images of `dataset`, in DATASETS or a folder, square, uint8 (N, C, H, W) with C 1 or 3.
 
-    dataset: one of DATASETS, or a path to a folder of images. image_size: pixels a side; None keeps a data set's own
-    size, and scales the images of a folder to 64x64. Raises BadInput if there are no such images.
+    image_size: pixels a side; None keeps a data set's own size, and takes 64 for a folder. A big folder is streamed.
     """
     loaders = {name: partial(load_torchvision, name) for name in TORCHVISION}
     loaders |= {"mnist5k": load_mnist5k, "stacked-digits": load_stacked_digits}
     if dataset in loaders:
         return resized(loaders[dataset]()[0], image_size)
-    return load_files(find_files(dataset), image_size or 64)
-
-
-def find_files(dataset: str) -> list[str]:
-    """Return the paths of the images of a folder, sorted; raises BadInput if there are none, or no such folder."""
-    if not dataset or not Path(dataset).is_dir():  # Path("") is the current folder
-        raise BadInput(f"--dataset {dataset!r}: neither {', '.join(DATASETS)} nor a folder; name one of those")
-    return image_paths(Path(dataset))
+    return load_files(image_paths(dataset), image_size or 64)
 
 
 def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:
@@ -54,8 +43,6 @@ def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tens
         with FileLock(DOWNLOADS / ".lock"):
             data = TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
         images, labels = torch.as_tensor(data.data), torch.as_tensor(data.targets)
-        if len(images) != len(labels) or labels.max() >= len(data.classes):
-            raise ValueError("its labels do not fit its images")
     images = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
     return images, labels, tuple(data.classes)
 
@@ -77,11 +64,9 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
 
 
 def load_stacked_digits(count: int = 60_000, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Return images, uint8 (count, 3, 28, 28), of three digits in red, green and blue, and the labels (count, 3).
-
-    An image is a function of seed and index; its 1,000 modes are equally probable. Srivastava et al., "VEEGAN" (2017).
-    """
+    """Return images, uint8 (count, 3, 28, 28), of three digits in red, green and blue, and the labels (count, 3)."""
     digits, labels = load_mnist5k()
+    # A function of seed and index; the 1,000 modes are equally probable. Srivastava et al., "VEEGAN" (2017).
     drawn = torch.from_numpy(np.random.default_rng(seed).integers(len(digits), size=(count, 3)))
     return digits[:, 0][drawn], labels[drawn]
 
@@ -91,11 +76,11 @@ def check_data(data: Any) -> Images:
     samples = getattr(data, "images", data)
     if not isinstance(samples, Tensor | StreamedImages):
         raise BadInput(f"data are a tensor, LabeledImages or StreamedImages, not a {type(samples).__name__}")
-    kind = getattr(samples, "dtype", torch.uint8), len(samples.shape)
-    if not samples.shape.numel() or (kind != (torch.uint8, 4) and (kind[0] != torch.float32 or not kind[1])):
-        raise BadInput(f"data are uint8 (N, C, H, W) or float32 (N, ...), not {kind[0]} {[*samples.shape]}")
-    if kind[0] == torch.float32 and not samples.isfinite().all():
-        raise BadInput("data: a number in them is not finite; leave out such samples")
+    are_images = samples.dtype == torch.uint8 and len(samples.shape) == 4
+    are_numbers = samples.dtype == torch.float32 and len(samples.shape) > 0 and samples.isfinite().all()
+    if not samples.shape.numel() or not (are_images or are_numbers):
+        found = f"{samples.dtype} {[*samples.shape]}"
+        raise BadInput(f"data are uint8 (N, C, H, W), or float32 (N, ...) of finite numbers, not {found}")
     return samples
 
 
@@ -112,8 +97,7 @@ def to_uint8(images: Tensor) -> Tensor:
 def batches(data: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator:
     """Yield each step's batch, floats on the data's device, without end; of LabeledImages, with its labels.
 
-    data: a tensor (N, ...), a stream, or LabeledImages; uint8 is scaled to [-1, 1], floats stay as they are. rows: the
-    slice of every batch to yield; no other image is read. Raises BadInput for what cannot be read.
+    data: a tensor (N, ...) or a stream; uint8 is scaled to [-1, 1]. rows: the slice of every batch; no other is read.
     """
     images, labels = getattr(data, "images", data), getattr(data, "labels", None)
     order = partial(batch_order, len(images), batch_size, seed, first_step, rows)
@@ -141,8 +125,6 @@ def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0, row
 
 
 def seed_for(*key: int) -> int:
-    """Return a seed for torch that is a function of `key`; keys that differ by little give unrelated seeds.
-
-    torch's CPU generator keeps 32 bits of a seed. With seed + step, run 1 at step 0 would repeat run 0 at step 1.
-    """
+    """Return a seed for torch that is a function of `key`; keys that differ by little give unrelated seeds."""
+    # torch's CPU generator keeps 32 bits of a seed. With seed + step, run 1 at step 0 would repeat run 0 at step 1.
     return int(np.random.SeedSequence(key).generate_state(1)[0])

@@ -45,10 +45,7 @@ def load_domains(dataset: str, image_size: int | None = None) -> Domains:
 
 
 def make_domains(dataset: str, image_size: int | None) -> Domains:
-    """Return every other image of a data set as domain A, and the outlines of the rest as domain B.
-
-    The test images are the held-out digits, or every tenth image. Raises BadInput for less than three, or a stream.
-    """
+    """Return every other image of a data set as domain A, the outlines of the rest as B; every tenth one is a test."""
     images = load_images(dataset, image_size)
     if isinstance(images, StreamedImages):
         raise BadInput(f"--dataset {dataset}: too big to make two domains of; make folders trainA and trainB in it")
@@ -63,10 +60,7 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
 
 
 def load_pairs(a: str | Path, b: str | Path, image_size: int = 64) -> Images:
-    """Return the images of two folders in pairs, joined along the channels: uint8 (N, Ca + Cb, image_size, image_size).
-
-    The paths of a pair differ in folder and suffix at most. Raises BadInput for a file without a partner or with two.
-    """
+    """Return the images of two folders, paired by their paths in them: uint8 (N, Ca + Cb, image_size, image_size)."""
     found = {}, {}
     for folder, files in zip((a, b), found, strict=True):
         for path in image_paths(Path(folder)):
@@ -88,10 +82,8 @@ def outlines(images: Tensor) -> Tensor:
 
 
 def crop_and_flip(images: Tensor, size: int, draws: Tensor) -> Tensor:
-    """Return a square crop, (N, C, size, size), of each of images (N, C, H, W), mirrored or not.
-
-    draws: (N, 3), uniform in [0, 1): the vertical position, the horizontal one, and whether to mirror (0.5 and above).
-    """
+    """Return a square crop, (N, C, size, size), of each of images (N, C, H, W), mirrored or not."""
+    # draws: (N, 3), uniform in [0, 1): the vertical position, the horizontal one, and whether to mirror (from 0.5 on).
     squares = images.unfold(2, size, 1).unfold(3, size, 1)  # a view of all: (N, C, tops, lefts, size, size)
     tops, lefts = (draws[:, :2] * torch.tensor(squares.shape[2:4], device=images.device)).long().unbind(1)
     crops = squares[torch.arange(len(images), device=images.device), :, tops, lefts]

@@ -1,11 +1,9 @@
 """The ways a run ends early, each with one line in place of a traceback."""
 
-import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 
 class BadInput(Exception):
@@ -30,18 +28,14 @@ def as_bad_input(subject: object, kind: type | tuple = Exception) -> Iterator[No
 
 @contextmanager
 def error_in_a_line() -> Iterator[None]:
-    """End the process with one line on stderr, and status 2 for `BadInput`, 1 for `Stopped` and an OSError."""
-    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 (Python has None for one that is closed)
-    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    """End the process with one line on stderr, and status 2 for `BadInput`, 1 for `Stopped` and for a file or name."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold what is no text, or no letter of a console
     try:
         yield
-    except (BadInput, Stopped, OSError) as error:
-        is_shared = isinstance(error, BadInput)  # by all processes of a machine
-        if not is_shared or int(os.environ.get("LOCAL_RANK", 0)) == 0:
-            print(f"error: {one_line(str(error))}", file=sys.stderr)
-        sys.exit(2 if is_shared else 1)
+    except (BadInput, Stopped, OSError, UnicodeError) as error:
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, BadInput) else 1)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 

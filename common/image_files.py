@@ -1,5 +1,6 @@
-"""Image files: found in a folder, read as uint8 tensors, or streamed where they do not fit into memory."""
+"""Image files: found in a folder, read as uint8 tensors, or streamed where they do not fit into memory; and written."""
 
+import io
 import os
 import sys
 from collections import deque
@@ -12,17 +13,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from PIL import Image, ImageOps
 from torch import Tensor
+from torchvision.transforms.v2.functional import to_pil_image
+from torchvision.utils import make_grid
 from tqdm import tqdm
 
 from common.errors import BadInput, as_bad_input
 
 KINDS = ".apng .avif .bmp .dib .gif .ico .jfif .jp2 .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tga .tif .tiff .webp"
 IMAGE_SUFFIXES = tuple(suffix for suffix in KINDS.split() if suffix in Image.registered_extensions())  # by this Pillow
-OTHERS = (
-    f"{KINDS} .arw .cr2 .cr3 .dng .eps .exr .hdr .heic .heif .icns .j2c .j2k .jpf .jpx .jxl .mpo .nef .psd .raw .svg"
-).split()
+OTHERS = f"{KINDS} .arw .cr2 .cr3 .dng .eps .exr .hdr .heic .heif .icns .j2k .jpx .jxl .mpo .nef .psd .raw .svg".split()
 MEMORY_LIMIT = 64 * 2**20  # bytes of pixels; a bigger folder is streamed
 THREADS, BATCHES_AHEAD = 4, 8  # memory use depends on these, the batch size and the image size alone
 
@@ -30,10 +32,11 @@ THREADS, BATCHES_AHEAD = 4, 8  # memory use depends on these, the batch size and
 class StreamedImages:
     """Images that stay in their files, with the part of the interface of a uint8 tensor (N, C, H, W) that we use."""
 
+    dtype, device = torch.uint8, torch.device("cpu")
+
     def __init__(self, paths: Sequence, shape: tuple[int, int, int], read: Callable[..., Tensor]):
         # shape: (C, H, W) of every image. read: returns the image of a path, uint8 of this shape, or raises BadInput.
-        self.paths, self.read, self.device = paths, read, torch.device("cpu")
-        self.shape = torch.Size([len(paths), *shape])
+        self.paths, self.read, self.shape = paths, read, torch.Size([len(paths), *shape])
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -64,36 +67,28 @@ class StreamedImages:
 
     def read_batch(self, indices: Tensor) -> Tensor:
         """Return the images of these indices, in pinned memory if they go to a GPU; raises BadInput."""
-        images = [self.read(self.paths[index]) for index in indices.tolist()]
-        for image in images:
-            if image.dtype != torch.uint8 or image.shape != self.shape[1:]:
-                raise BadInput(f"a stream's images are uint8 {[*self.shape[1:]]}, not {image.dtype} {[*image.shape]}")
-        images = torch.stack(images)
+        images = torch.stack([self.read(self.paths[index]) for index in indices.tolist()])
+        if images.dtype != self.dtype or images.shape[1:] != self.shape[1:]:
+            raise BadInput(f"a stream's images are uint8 {[*self.shape[1:]]}, not {images.dtype} {[*images.shape[1:]]}")
         return images.pin_memory() if self.device.type == "cuda" else images
 
 
 def load_files(paths: list[str], image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
-    """Return image files, scaled and centre-cropped to squares, as uint8 (N, C, image_size, image_size), or a stream.
-
-    mode: `L` for C 1, `RGB` for C 3; None: C 1 if all are greyscale. Raises BadInput for a file that cannot be read.
-    """
-    modes = []
+    """Return image files, cropped to squares, as uint8 (N, C, image_size, image_size), or a stream; as `read_image`."""
+    usual_modes = set()
     for path in tqdm(paths, "checking images", leave=False, delay=1, disable=None):
-        with opened(path) as (file, usual_mode):
-            modes.append((usual_mode, file.mode))
-    mode = mode or max(modes)[0]
+        with opened(path) as (_, usual_mode):
+            usual_modes.add(usual_mode)
+    mode = mode or max(usual_modes)
     read = partial(read_image, image_size=image_size, mode=mode)
     images = StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
-    if images.shape.numel() <= MEMORY_LIMIT:
-        images = images[torch.arange(len(paths))]
-    deep = [row for row, (_, own_mode) in enumerate(modes) if own_mode.startswith("I")]
-    if deep and images[torch.tensor(deep[:: len(deep) // 8 + 1])].max() <= 20:  # of 255; 12 bits: 16, scaled up to 20
-        print(f"{paths[deep[0]]}: nearly black, as 12 bits in 16 are; scale all such images to 16", file=sys.stderr)
-    return images
+    return images[torch.arange(len(paths))] if images.shape.numel() <= MEMORY_LIMIT else images
 
 
-def image_paths(folder: Path) -> list[str]:
+def image_paths(folder: str | Path) -> list[str]:
     """Return the sorted paths of image files below `folder`, links followed, none hidden; raises BadInput for none."""
+    if not folder or not Path(folder).is_dir():  # Path("") is the current folder
+        raise BadInput(f"{str(folder)!r}: neither a folder nor the name of a data set; --help lists those")
     found, failures = {}, []  # found: the files of each folder, which is read once
     for place, folders, names in os.walk(folder, followlinks=True, onerror=failures.append):
         real = os.path.realpath(place)
@@ -113,8 +108,7 @@ def image_paths(folder: Path) -> list[str]:
 def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
-    16 bits are scaled to 8; CMYK is converted without a colour profile. image_size: None keeps the image's own (H, W).
-    mode: `L` for C 1, `RGB` for C 3; None takes that of `opened`. Raises BadInput for a file that cannot be read.
+    image_size: of the middle square; None keeps (H, W). mode: `L` or `RGB`; None takes `L` if all are greyscale.
     """
     with opened(path) as (file, usual_mode):
         image = ImageOps.exif_transpose(file)
@@ -134,7 +128,7 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
 def opened(path: str | Path) -> Iterator[tuple[Image.Image, str]]:
     """Open an image file for a block, with the mode to use it in, `L` or `RGB`; raises BadInput, as for its errors."""
     with as_bad_input(f"{path} cannot be read as an image; mend or replace it"):
-        if Path(path).exists() and not Path(path).is_file():
+        if not Path(path).is_file():
             raise ValueError("no regular file")  # a FIFO would be waited for
         with Image.open(path) as file:
             if file.mode == "F" or (file.mode == "I" and file.format not in ("PNG", "PPM")):  # of 16 bits at most
@@ -142,3 +136,20 @@ def opened(path: str | Path) -> Iterator[tuple[Image.Image, str]]:
             if file.format == "PNG" and "transparency" in file.info and file.tile[0][3] in ("L;2", "L;4", "RGB;16B"):
                 raise ValueError("Pillow mistakes a transparent colour of 2 or 4 bits, or of 16 in RGB; save it with 8")
             yield file, "L" if Image.getmodebase(file.mode) == "L" else "RGB"
+
+
+def grid(images: Tensor, columns: int) -> Tensor:
+    """Return uint8 images (N, C, H, W) as one picture (C, h, w) on the CPU; below 64 pixels at twice their size."""
+    images = images.cpu()
+    if images.shape[-1] < 64:
+        images = images.repeat_interleave(2, -1).repeat_interleave(2, -2)
+    return make_grid(images, nrow=columns)[: images.shape[1]]  # make_grid makes grey images RGB
+
+
+def png(*pictures: Tensor) -> bytes:
+    """Return pictures, uint8 (C, h, w), below one another as a PNG file; grey ones become RGB beside RGB."""
+    channels, width = (max(picture.shape[side] for picture in pictures) for side in (0, 2))
+    whole = torch.cat([F.pad(p.expand(channels, -1, -1), (0, width - p.shape[2])) for p in pictures], 1)
+    file = io.BytesIO()
+    to_pil_image(whole).save(file, "png", compress_level=3)
+    return file.getvalue()

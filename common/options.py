@@ -1,10 +1,10 @@
 """Options: dataclasses whose annotations hold types and ranges, and the command line that fills them."""
 
-import os
+from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import tyro
 from torch import nn
@@ -14,14 +14,7 @@ from common.data import DATASETS
 from common.errors import BadInput, as_bad_input, error_in_a_line
 from common.models import MODELS
 
-
-class Range(NamedTuple):
-    """The range of a number, both ends included, as in `Annotated[int, Range(1, 100)]`."""
-
-    low: int | float
-    high: int | float
-
-
+Range = namedtuple("Range", ["low", "high"])  # of a number, both included, as in `Annotated[int, Range(1, 100)]`
 Count = Annotated[int, Range(1, 10**9)]
 Pixels = Annotated[int, Range(1, 4096)]
 BatchSize = Annotated[int, Range(1, 2**20)]
@@ -58,10 +51,7 @@ class NetworkOptions(Options):
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
 
     def make_networks(self, image_shape: tuple[int, int, int], **settings: bool) -> tuple[nn.Module, nn.Module]:
-        """Return the generator and the discriminator of `--model` for images (C, H, W).
-
-        settings: what else the function in MODELS takes. Raises BadInput for an image size that it does not take.
-        """
+        """Return the generator and the discriminator of `--model` for images (C, H, W), with settings of its own."""
         with as_bad_input("--image-size", ValueError):
             return MODELS[self.model](tuple(image_shape), self.z_dim, **settings)
 
@@ -81,14 +71,13 @@ class RunOptions(Options):
     sample_every: Count = 250  # Steps between two sample grids.
     checkpoint_every: Count = 500  # Steps between two checkpoints; the last step always has one.
     init_from: Path | None = None  # Folder of another run, to start from its weights, averaged if it has an average.
-    resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may be raised.
+    resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may change.
 
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the data."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values = {name: value for name, value in values.items() if name not in ("runs_dir", "resume")}
+        values = {name: value for name, value in vars(self).items() if name not in ("runs_dir", "resume")}
         if values.get("dataset", DATASETS[0]) not in DATASETS and Path(values["dataset"]).is_dir():
-            values["dataset"] = os.path.abspath(values["dataset"])  # noqa: PTH100 (Path.resolve follows links)
+            values["dataset"] = str(Path(values["dataset"]).absolute())
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
@@ -112,28 +101,12 @@ class SimultaneousOptions(GanOptions):
 def stored_options(checkpoint: dict, kind: type[RunOptions]) -> RunOptions:
     """Return the options in a checkpoint; raises BadInput for one that `kind` lacks, or that is out of its range."""
     kinds, values = get_type_hints(kind), dict(checkpoint["options"])
-    for name, value in values.items():
+    for name, value in checkpoint["options"].items():
         if name not in kinds:
-            made = f"made by {checkpoint['script']}.py with {typed(str(name), value)}"
-            raise BadInput(f"--resume: {made}, which this script does not have; resume it with the one that made it")
+            raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
         if isinstance(value, str) and Path in (kinds[name], *get_args(kinds[name])):
             values[name] = Path(value)
     return kind(**values)
-
-
-def check_resumable(script: str, options: RunOptions, checkpoint: dict) -> None:
-    """Raise BadInput unless `options` can continue the checkpoint's run, which `script` made."""
-    run = options.resume
-    if checkpoint["script"] != script:
-        raise BadInput(f"--resume {run}: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
-    free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
-    before, given = stored_options(checkpoint, type(options)).to_store(), options.to_store()
-    if given["steps"] < before["steps"]:
-        raise BadInput(f"--steps={given['steps']}: the run {run} has {before['steps']}, which can only be raised")
-    for name in sorted(checkpoint["options"].keys() - free):  # one that the script has got since may have any value
-        is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
-        if given[name] != before[name] and not is_moved:
-            raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")
 
 
 def typed(name: str, value: object) -> str:
@@ -145,6 +118,21 @@ def parse(main: Callable[..., None], kind: type[Options], default: Options | Non
     """Return the command line as options of this kind; what it leaves out is as in `default`, or the kind's own."""
     description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
     return tyro.cli(kind, description=description, default=default)
+
+
+def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str, checkpoint: dict) -> RunOptions:
+    """Return the options with which `script` continues a checkpoint's run: its own, but for some; else BadInput."""
+    if checkpoint["script"] != script:
+        raise BadInput(f"--resume: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
+    default = stored_options(checkpoint, kind)
+    options = parse(main, kind, default)
+    before, given, run = default.to_store(), options.to_store(), options.resume
+    free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
+    for name in sorted(checkpoint["options"].keys() - free):  # one that the script has got since may have any value
+        is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
+        if given[name] != before[name] and not is_moved:
+            raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")
+    return options
 
 
 def launch(main: Callable[[Any], None], kind: type[Options]) -> None:

@@ -1,5 +1,6 @@
 """The bookkeeping of a training run: all but what changes the weights, which is in the scripts."""
 
+import io
 import os
 import shlex
 import signal
@@ -8,61 +9,54 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from common import checkpoint
-from common.board import grid, order_event_files, png, tag_of
 from common.data import batches, check_data, seed_for, to_uint8
-from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line
-from common.options import RunOptions, check_resumable, parse, stored_options
+from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line, one_line
+from common.image_files import grid, png
+from common.options import RunOptions, parse, parse_resumed
 from common.ranks import Ranks, connect
 
+TAGS = {"d_loss": "loss/discriminator", "g_loss": "loss/generator"}
+TAGS |= {"d_real": "probability/real", "d_fake": "probability/fake"}
 
-def launch_run(script: str, main: Callable[[Any, "Run"], None], kind: type[RunOptions]) -> None:
-    """Call `main` with the options of the command line and a run of `script`, a path; an error ends it in a line.
 
-    With `--resume`, options that the command line leaves out are those of the run.
-    """
+def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -> None:
+    """Call `main` with the options of the command line and a run of `script`, a path; an error ends it in a line."""
     with error_in_a_line(), ExitStack() as opened:
         options, stored = parse(main, kind), None
         if options.resume:
-            stored = checkpoint.resume_run(options.resume, opened, is_main=connect()[0] == 0)
-            options = parse(main, kind, stored_options(stored, kind))
+            stored = checkpoint.load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
+            options = parse_resumed(main, kind, Path(script).stem, stored)
         main(options, opened.enter_context(Run(script, options, stored)))
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
-class Run:
+class Run(AbstractContextManager):
     """One run of a training script: a context manager, in which a loop over `steps` calls `log`."""
 
     def __init__(self, script: str, options: RunOptions, stored: dict | None = None):
-        """Find the other processes, pick the device and seed torch; raises BadInput for options that cannot work.
-
-        stored: the checkpoint of the run in the folder `options.resume`, to continue it.
-        """
+        """Find the other processes, pick the device, seed torch. stored: the checkpoint of the run to continue."""
         self.options, self.path, self.script, self.stored = options, Path(script), Path(script).stem, stored
-        if stored:
-            check_resumable(self.script, options, stored)
         self.ranks, self.device = Ranks(options.batch_size), pick_device(options.device)
         self.step = stored["step"] if stored else 0  # the last one that was logged
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
-        self.in_step = False  # whether main is between two steps
         self.folder: Path | None = None  # that of the run, once its loop has begun
-        self.failure: Exception | None = None  # of saving when `break` has left the loop
+        self.in_step = self.is_due = self.is_over = False  # in main's loop; with a step logged, not written; after it
         self.opened = ExitStack()  # what ends with the run: files, threads, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
@@ -70,27 +64,13 @@ class Run:
             torch.set_float32_matmul_precision("high")  # TF32
             torch.cuda.set_device(self.device)
 
-    def __enter__(self) -> "Run":
-        return self
-
     def __exit__(self, error: type | None, *_: object) -> None:
+        """Save the last step that was logged if main has left its loop by `break` or an error."""
         with self.opened:
-            if error is None and self.in_step:
-                self.leave()
-            self.in_step = False  # a loop that something still refers to ends later, and must not write any more
-            if error is None and self.failure:
-                raise self.failure
-
-    def leave(self) -> None:
-        """Save the last step that was logged, as main has left the loop between two steps."""
-        self.in_step = False
-        try:
-            if self.step == 0:
-                raise Stopped("step 1: left before its run.log, so nothing is saved")
-            self.write(is_stopped=True)
-            self.print_results()
-        except Exception as error:  # Python only prints what is raised while a generator ends: __exit__ raises it
-            self.failure = error
+            is_left = self.folder and self.step > 0 and not self.is_over
+            if is_left and (error is None or (self.is_due and self.ranks.count == 1)):
+                self.write(is_stopped=True)
+                self.print_results()
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
@@ -107,13 +87,11 @@ class Run:
     def steps(self, *data, state: dict, pictures: dict, columns: int = 8) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
-        data: on the run's device, uint8 images (N, C, H, W), which become floats in [-1, 1], or float32 (N, ...), which
-        stay as they are; or StreamedImages. LabeledImages give (step, real, labels), labels int64. With several
-        processes each gets its rows of a batch. state: by name, what a checkpoint holds: all that a step changes and
-        that has `state_dict` or `get_state`. pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that
-        make them every --sample-every steps, `columns` to a row. Raises BadInput where the run cannot start and Stopped
-        where it cannot continue. SIGINT, SIGTERM and SIGHUP end the process, everything saved, with status 128 plus
-        their number; `break` saves the last step that was logged.
+        data: as `batches` takes them, on the run's device; LabeledImages give (step, real, labels). Each process gets
+        its rows of a batch. state: by name, what a checkpoint holds: all that a step changes and that has `state_dict`
+        or `get_state`. pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every
+        --sample-every steps, `columns` to a row. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with
+        status 128 plus their number. Raises BadInput where the run cannot start, Stopped where it cannot continue.
         """
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
@@ -121,7 +99,14 @@ class Run:
         self.state, self.pictures, self.columns = state, pictures, columns
         with ExitStack() as noted:
             signals = note_signals(noted)
-            self.start(data)
+            self.header = self.describe(data)
+            self.check_state()
+            if self.stored:
+                self.load_state(self.stored)
+            elif options.init_from:
+                checkpoint.load_initial_weights(state, options.init_from)
+            self.opened.callback(register_optimizer_step_pre_hook(self.require_state).remove)
+            self.folder = self.enter_folder()
             if self.step < options.steps:  # else the run's files stay as they are
                 self.open_board()
             streams = []
@@ -130,89 +115,71 @@ class Run:
                 streams.append(self.opened.enter_context(closing(batches(images, *where))))  # ends threads that read
             for step in range(self.step + 1, options.steps + 1):
                 self.seed_step(len(data), step)
-                try:
-                    reals = [next(stream) for stream in streams]
-                except BadInput as error:  # an image that is streamed
-                    raise Stopped(f"step {step}: {error}") from error
+                reals = [next(stream) for stream in streams]
                 self.in_step = True
                 try:
                     yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
-                except GeneratorExit:  # `break`, or an error in main
-                    if self.in_step and self.step == step and self.ranks.count == 1:  # else __exit__ does it
-                        self.leave()
-                    raise
-                self.in_step, self.step = False, step
+                finally:
+                    self.in_step = False
+                self.step = step
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % options.log_every == 0:
                     stopped = max(self.ranks.gather(max(signals, default=0)))
                 self.write(bool(stopped))
                 if stopped:
                     break
+        self.is_over = True
         self.print_results()
         if self.step < options.steps:
             sys.exit(128 + stopped)
-
-    def start(self, datasets: tuple[object, ...]) -> None:
-        """Load the state, make or find the folder; raises BadInput for data or a state that no run can have."""
-        self.header = self.describe(datasets)
-        self.check_state()
-        if self.stored:
-            self.load_state(self.stored)
-        elif self.options.init_from:
-            checkpoint.load_initial_weights(self.state, self.options.init_from)
-        self.opened.callback(register_optimizer_step_pre_hook(self.require_state).remove)
-        self.folder = self.ranks.gather(self.enter_folder() if self.ranks.is_main else None)[0]
 
     def describe(self, datasets: tuple[object, ...]) -> dict:
         """Return what a checkpoint says of its run beside the state; raises BadInput where the processes differ."""
         samples = [check_data(data) for data in datasets]
         facts = {"script": self.script, "options": self.options.to_store()}
         facts["data_shapes"] = [[*data.shape] for data in samples]
-        facts["data_types"] = [str(getattr(data, "dtype", torch.uint8)).removeprefix("torch.") for data in samples]
+        facts["data_types"] = [str(data.dtype).removeprefix("torch.") for data in samples]
         facts["classes"] = [[*data.classes] for data in datasets if hasattr(data, "classes")]
-        ours = [facts, self.device.type]
-        if any(theirs != ours for theirs in self.ranks.gather(ours)):
+        if any(theirs != facts for theirs in self.ranks.gather(facts)):
             raise BadInput("the processes have different options or images; start all with the same command")
         return facts | origin(self.path, self.device)
 
     def check_state(self) -> None:
         """Raise BadInput, naming it, for a part of the state that no checkpoint can hold or no ranks can share."""
-        several, self.is_scaled = self.ranks.count > 1, False
         for name, owner in self.state.items():
-            checkpoint.require_storable(name, owner, {*self.header, "step", "sums"})
+            with as_bad_input(f"state {name!r}: cannot be in a checkpoint"):
+                if name in {*self.header, "step", "sums"}:
+                    raise ValueError("the name is taken; choose another")
+                torch.load(io.BytesIO(checkpoint.as_bytes(checkpoint.state_of(owner))), weights_only=True)
             hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
-            if isinstance(owner, Optimizer) and several and hooks[:1] != [self.ranks.average_gradients]:
+            if isinstance(owner, Optimizer) and self.ranks.count > 1 and hooks[:1] != [self.ranks.average_gradients]:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
-            self.is_scaled |= isinstance(owner, torch.amp.GradScaler) and owner.is_enabled()
-            if self.is_scaled and several:  # each skips its own steps
+            if isinstance(owner, torch.amp.GradScaler) and owner.is_enabled() and self.ranks.count > 1:
                 raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
 
     def enter_folder(self) -> Path:
         """Return the run's folder: that to resume, or a new one, locked; a temporary one for gradient_audit."""
+        options, folder = self.options, self.options.resume
         if os.environ.get("GRADIENT_AUDIT") == str(os.getpid()):  # which ends the run after a few steps
             print("This run keeps nothing: gradient_audit has started it.")
-            return Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
-        runs_dir, name = self.options.runs_dir / self.script, self.options.name
-        return self.options.resume or checkpoint.make_run_folder(runs_dir, name, self.opened)
+            folder = Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
+        elif self.ranks.is_main and not folder:
+            folder = checkpoint.make_run_folder(options.runs_dir / self.script, options.name, self.opened)
+        return self.ranks.gather(folder)[0]
 
     def load_state(self, stored: dict) -> None:
         """Load the state and the sums of the curves from a checkpoint; raises BadInput if they do not fit."""
         run = self.options.resume
         for name in ("data_shapes", "data_types", "classes"):
-            if stored.get(name, self.header[name]) != self.header[name]:  # older runs have no types
-                message = f"the {name} are {self.header[name]}, but were {stored.get(name)}; use the same data"
-                raise BadInput(f"--resume {run}: {message}")
-        with as_bad_input(f"{run}: does not hold the sums of the curves"):
-            self.sums = {str(n): (float(total), max(1, int(count))) for n, (total, count) in stored["sums"].items()}
+            now, before = self.header[name], stored.get(name, self.header[name])  # older runs have no types
+            if now != before:
+                raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
+        self.sums = dict(stored.get("sums", {}))
         for name, owner in self.state.items():
             with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 checkpoint.load_state(owner, stored[name])
-        before = stored["options"]["steps"]
-        if self.ranks.is_main and before < self.options.steps:
+        if self.ranks.is_main and stored["options"]["steps"] < self.options.steps:
             print("With more --steps, a learning rate that falls towards the last step rises again.")
-            for name, owner in self.state.items():
-                if isinstance(owner, LRScheduler) and str(before) in map(str, owner.state_dict().values()):
-                    print(f"{name}: its length is still {before}; make the rate a function of the step (docs/copy.md)")
 
     def require_state(self, optimizer: Optimizer, *_: object) -> None:
         """Raise BadInput if an optimizer that steps in the loop, or a weight that it holds, is in no checkpoint."""
@@ -223,28 +190,25 @@ class Run:
         if not any(groups is optimizer.param_groups for groups in held):
             lost = [type(optimizer).__name__]
         if self.in_step and lost:
-            message = (
-                f"the loop trains a {lost[0]} that is not in the `state` of run.steps, so no checkpoint would hold it"
-            )
-            raise BadInput(f"{message}; add it, or the network that it belongs to")
+            message = "is not in the `state` of run.steps, so no checkpoint would hold it; add it, or its network"
+            raise BadInput(f"the loop trains a {lost[0]} that {message}")
 
     def open_board(self) -> None:
         """Open TensorBoard and the progress bar, and write what a run shows before its next step."""
-        step, is_terminal = self.step, sys.stderr.isatty()
-        layout = None if is_terminal else "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"
-        shown = {"desc": self.script, "unit": "step", "mininterval": 0.1 if is_terminal else 10, "bar_format": layout}
-        shown |= {"initial": step, "total": self.options.steps, "dynamic_ncols": True}
-        self.bar = tqdm(**shown, disable=not self.ranks.is_main)
+        shown = {"desc": self.script, "unit": "step", "initial": self.step, "total": self.options.steps}
+        if not sys.stderr.isatty():
+            shown |= {"mininterval": 10, "bar_format": "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"}
+        self.bar = tqdm(**shown, dynamic_ncols=True, disable=not self.ranks.is_main)
         self.opened.callback(self.show, self.bar.close)
-        self.point = step, time.perf_counter()  # the last one of the curves
+        self.point = self.step, time.perf_counter()  # the last one of the curves
         if self.ranks.is_main:
-            order_event_files(self.folder)
-            self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=step + 1 if step else None))
-            facts = {name: fact for name, fact in (self.header["options"] | self.header).items() if name != "options"}
-            words = {name: str(fact).encode(errors="replace").decode() for name, fact in facts.items()}  # or no text
-            numbers = {name: fact for name, fact in facts.items() if isinstance(fact, bool | int | float)}
-            self.board.file_writer.add_summary(hparams_pb(words | numbers))  # each a column of the tab HPARAMS
-        if step:
+            for number, path in enumerate(sorted(self.folder.glob("events.out.tfevents.*"))):  # which are read by name
+                path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
+            self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=self.step + 1))
+            facts = self.header["options"] | {name: fact for name, fact in self.header.items() if name != "options"}
+            words = {name: one_line(str(fact)) for name, fact in facts.items() if not isinstance(fact, int | float)}
+            self.board.file_writer.add_summary(hparams_pb(facts | words))  # each a column of the tab HPARAMS
+        if self.step:
             self.save()  # with the new --steps, so that they are kept even if this process is killed
         elif self.ranks.is_main:
             for name, picture in self.pictures.items():
@@ -262,16 +226,15 @@ class Run:
 
     def log(self, step: int, results: dict[str, Tensor | float]) -> None:
         """Add the results of a step: numbers, or tensors of one element, whose means since the last point are shown."""
-        self.step = step
+        self.step, self.is_due = step, True
         for name, value in results.items():
-            if isinstance(value, Tensor):
-                value = value.detach().reshape(()).float()
             total, count = self.sums.get(name, (0.0, 0))
-            self.sums[name] = total + value, count + 1
+            self.sums[name] = total + torch.as_tensor(value).detach().reshape(()).float(), count + 1
 
     def write(self, is_stopped: bool) -> None:
         """Log, draw and save what is due after a step; only for the curves and the checkpoint, the host waits."""
         options, step, is_last = self.options, self.step, self.step == self.options.steps
+        self.is_due = False
         self.show(self.bar.update, step - self.bar.n)
         is_regular = step == 1 or step % options.log_every == 0
         if (is_regular or is_last) and self.point[0] < step:
@@ -284,11 +247,12 @@ class Run:
             self.save()
 
     def show(self, change: Callable, *arguments: object) -> None:
-        """Change the progress bar, unless nobody reads it any more."""
+        """Print, or change the progress bar; a terminal that is closed is written to no more."""
         try:
             change(*arguments)
         except OSError:
-            self.bar.disable = True
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
     def add_points(self) -> None:
         """Add a point to each curve: the mean of a result since its last point, the learning rates, the speed."""
@@ -301,19 +265,14 @@ class Run:
         (step, start), self.point = self.point, (self.step, time.perf_counter())
         values["speed/steps_per_second"] = (self.step - step) / (self.point[1] - start)
         for name, value in values.items() if self.ranks.is_main else ():
-            self.board.add_scalar(tag_of(name), value, self.step)
+            tag = TAGS.get(name, f"loss/{name.removesuffix('_loss')}" if name.endswith("_loss") else name)
+            self.board.add_scalar(tag, value, self.step)
 
     def totals(self) -> dict[str, tuple[float, int]]:
-        """Return the sums since the last point, means over the ranks; raises Stopped if one is no finite number.
-
-        With a GradScaler one may be infinite: it lets gradients overflow, and skips those steps.
-        """
+        """Return the sums since the last point, means over the ranks."""
         tensors = [torch.as_tensor(total, device=self.device) for total, _ in self.sums.values()]
         numbers = self.ranks.mean(torch.stack(tensors)).tolist() if tensors else []  # all at once
-        totals = {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
-        if not self.is_scaled:
-            require_finite(self.step, totals)
-        return totals
+        return {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
 
     def draw(self) -> None:
         """Draw, show and save the pictures, in evaluation mode."""
@@ -321,51 +280,40 @@ class Run:
         training = [module for module in networks.modules() if module.training]
         networks.eval()
         with torch.no_grad():
-            drawn = {name: to_uint8(make()) for name, make in self.pictures.items() if callable(make)}
+            made = {name: grid(to_uint8(f()), self.columns) for name, f in self.pictures.items() if callable(f)}
         for module in training:
             module.training = True
-        for name, images in drawn.items():
+        for name, picture in made.items():
             # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
-            self.board.add_image(f"images/{name}", grid(images, self.columns), self.step)
-        if drawn:
+            self.board.add_image(f"images/{name}", picture, self.step)
+        if made:
             (self.folder / "samples").mkdir(exist_ok=True)
-            picture = png(*(grid(images, self.columns) for images in drawn.values()))
-            checkpoint.write_whole(self.folder / "samples" / f"step-{self.step:06d}.png", picture)
+            checkpoint.write_whole(self.folder / "samples" / f"step-{self.step:06d}.png", png(*made.values()))
 
     def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
         entries = {name: checkpoint.state_of(owner) for name, owner in self.state.items()}
         content = self.header | {"step": self.step, "sums": self.totals()} | entries
-        require_finite(self.step, entries)
+        for name, entry in entries.items():
+            numbers = [torch.as_tensor(leaf) for leaf in tree_leaves(entry) if isinstance(leaf, Tensor | float)]
+            if not all(number.isfinite().all() for number in numbers):
+                raise Stopped(f"step {self.step}: {name} is not finite: no checkpoint is written; try a lower --lr")
         if self.ranks.is_main:
             self.board.flush()  # no point logged before the checkpoint can be lost after it
             checkpoint.write_whole(self.folder / "checkpoint.pt", checkpoint.as_bytes(content))
 
     def print_results(self) -> None:
         """Print where the results are, how to look at them and, if there are steps left, how to continue."""
-        script, folder, parent = (checkpoint.short_path(path) for path in (self.path, self.folder, self.folder.parent))
         lines = [f"Done: {self.step} steps."]
         if self.step < self.options.steps:
-            several = f"torchrun --standalone --nproc-per-node={self.ranks.count}"
-            command = shlex.join([str(script), "--resume", str(folder)])
-            lines = [f"Interrupted after step {self.step}."]
-            lines += [f"Continue:    {'python' if self.ranks.count == 1 else several} {command}"]
+            python = "python" if self.ranks.count == 1 else f"torchrun --standalone --nproc-per-node={self.ranks.count}"
+            command = shlex.join([str(self.path), "--resume", str(self.folder)])
+            lines = [f"Interrupted after step {self.step}.", f"Continue:    {python} {command}"]
         if any(map(callable, self.pictures.values())):
-            lines += [f"Samples:     {folder}/samples/step-{self.step:06d}.png"]
-        lines += [f"TensorBoard: tensorboard --logdir {shlex.quote(str(parent))}"]
+            lines += [f"Samples:     {self.folder}/samples/step-{self.step:06d}.png"]
+        lines += [f"TensorBoard: tensorboard --logdir {shlex.quote(str(self.folder.parent))}"]
         if self.ranks.is_main:
-            try:
-                print("\n".join(lines), flush=True)
-            except OSError:  # the terminal is closed
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def require_finite(step: int, values: dict) -> None:
-    """Raise Stopped, naming the value, if a number in it is not finite."""
-    for name, value in values.items():
-        numbers = [torch.as_tensor(leaf) for leaf in tree_leaves(value) if isinstance(leaf, Tensor | float)]
-        if not all(number.isfinite().all() for number in numbers):
-            raise Stopped(f"step {step}: {name} is not finite, so no checkpoint is written; try a lower --lr")
+            self.show(partial(print, flush=True), "\n".join(lines))
 
 
 def pick_device(name: str | None) -> torch.device:
@@ -373,29 +321,23 @@ def pick_device(name: str | None) -> torch.device:
     name = name or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
         name = f"cuda:{os.environ['LOCAL_RANK']}"
-    try:
-        with as_bad_input(f"--device {name}: cannot be used on this machine; --device cpu can"):
-            probe = torch.zeros(1, device=name)
-            probe.cpu()  # raises for `meta`, which holds no numbers
-            return probe.device
-    except BadInput as error:
-        if "LOCAL_RANK" in os.environ:  # one process may lack its own device, which no other would say
-            raise Stopped(str(error)) from error
-        raise
+    with as_bad_input(f"--device {name}: cannot be used on this machine; --device cpu can"):
+        probe = torch.zeros(1, device=name)
+        probe.cpu()  # raises for `meta`, which holds no numbers
+    return probe.device
 
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:
     """Return where a run comes from: command line, without the script's folder, commit, versions and device."""
     path, root, commit = script.resolve(), Path(__file__).resolve().parents[1], "none"
-    git = ["git", "-C", str(path.parent)]
+    run = partial(subprocess.run, cwd=path.parent, capture_output=True, text=True, check=True)
     with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
-        describe = [*git, "describe", "--always", "--dirty", "--abbrev=12"]
-        commit = subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
-        listed = subprocess.run([*git, "ls-files", script.name], capture_output=True, check=True).stdout
-        commit += "" if listed else f", without {script.name}"
+        commit = run(["git", "describe", "--always", "--dirty", "--abbrev=12"]).stdout.strip()
+        if not run(["git", "ls-files", path.name]).stdout:
+            commit += f", without {path.name}"
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
-    shown = path.relative_to(root) if path.is_relative_to(root) else path.name
-    command = shlex.join(["python", str(shown), *sys.argv[1:]])
+    shown = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
+    command = shlex.join(["python", shown, *sys.argv[1:]])
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
 
 

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from common.checkpoint import resume_run
+from common.checkpoint import load_checkpoint
 from common.options import RunOptions, launch
 from common.run import Run, launch_run
 
@@ -62,7 +62,7 @@ def open_run(folder, resume=None, **options):
     """Yield a run that needs nothing but `RunOptions`, in `folder` or continued."""
     options = {"batch_size": 4, "steps": 3, "device": "cpu", "runs_dir": folder, "resume": resume} | options
     with ExitStack() as opened:
-        stored = resume_run(resume, opened, is_main=True) if resume else None
+        stored = load_checkpoint(resume, opened) if resume else None
         yield opened.enter_context(Run("script.py", RunOptions(**options), stored))
 
 

@@ -108,7 +108,7 @@ def as_child(environment, output, errors, function, *arguments):
     os.environ.update(environment)
     for stream, path in ((1, output), (2, errors)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
-    sys.stdout.reconfigure(line_buffering=True)
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
     torch.set_num_threads(1)
     function(*arguments)
 

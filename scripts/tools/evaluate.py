@@ -37,7 +37,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.checkpoint import load_checkpoint, lock, short_path, write_whole
+from common.checkpoint import load_checkpoint, lock, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import DATASETS, DOWNLOADS, TORCHVISION, load_images
 from common.errors import BadInput, as_bad_input
@@ -199,7 +199,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     if not isinstance(dataset, str):
         raise BadInput(f"{run}: does not say which images it was trained on; name them, --dataset")
     if options.count and dataset and dataset not in DATASETS and Path(dataset).is_dir():  # before they are read
-        require_count(options.count, len(image_paths(Path(dataset))))
+        require_count(options.count, len(image_paths(dataset)))
     shape = checkpoint["data_shapes"][0]
     data = load_real(dataset, shape[-1])
     now, before = [data.images.shape[1], *data.classes], [shape[1], *(names or data.classes)]
@@ -307,7 +307,7 @@ def main(options: Options) -> None:
     """Measure, print the figures and add them to the run."""
     for checkpoint in watch(options.run) if options.watch else [load_checkpoint(options.run)]:
         entry = evaluate_run(options, checkpoint)
-        print(f"{report(entry)}\n\nWritten to {short_path(options.folder / 'evaluation.json')}")
+        print(f"{report(entry)}\n\nWritten to {options.folder / 'evaluation.json'}")
         print(f"TensorBoard: quality/{curve_name(entry)}", flush=True)
 
 

@@ -12,7 +12,7 @@ import tyro
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from common.checkpoint import average_of, load_checkpoint, load_weights
+from common.checkpoint import average_of, load_checkpoint
 from common.conditional import conditional
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
@@ -142,8 +142,8 @@ def load_network(checkpoint: dict, name: str, weights: str, make: Callable[[], n
     with torch.device("meta"):
         network = AveragedModel(make()) if averaged else make()
     with as_bad_input("the checkpoint does not hold this network; common/models.py may have changed since"):
-        load_weights(network, checkpoint[average_of(name) if averaged else name])
-    return (network.module if averaged else network).eval()
+        network.load_state_dict(checkpoint[average_of(name) if averaged else name], assign=True)
+    return (network.module if averaged else network).float().eval()
 
 
 def generate(generator: nn.Module, device: torch.device, *inputs: Tensor, as_floats: bool = False) -> Tensor:

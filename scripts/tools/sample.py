@@ -23,9 +23,9 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.board import grid, png
-from common.checkpoint import load_checkpoint, short_path, write_whole
+from common.checkpoint import load_checkpoint, write_whole
 from common.errors import BadInput
+from common.image_files import grid, png
 from common.options import Count, Range, Seed, launch
 from common.run import pick_device
 from scripts.tools.finished_run import GeneratorOptions, class_names, generate, has_float_data, make_generator
@@ -117,7 +117,7 @@ def main(options: Options) -> None:
         columns = len(names) if names and not options.of_class else round(len(images) ** 0.5)
         picture = grid(images, options.interpolate or columns)
         write_whole(output, png(picture))
-    print(f"{len(images)} {'samples' if as_floats else 'images'}: {short_path(output)}")
+    print(f"{len(images)} {'samples' if as_floats else 'images'}: {output}")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.checkpoint import load_checkpoint, short_path, write_whole
+from common.checkpoint import load_checkpoint, write_whole
 from common.data import to_float, to_uint8
 from common.errors import BadInput, Stopped, one_line
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
@@ -114,7 +114,7 @@ def main(options: Options) -> None:
             translate_file(generator, path, target, mode)
         except BadInput as error:
             failures.append(str(error))
-    print(f"{len(targets) - len(failures)} images: {short_path(options.output)}")
+    print(f"{len(targets) - len(failures)} images: {options.output}")
     if failures:
         print(*map(one_line, failures), sep="\n", file=sys.stderr)
         raise Stopped(f"{len(failures)} of {len(targets)} images could not be translated; they are listed above")

@@ -15,9 +15,9 @@ from scripts.benchmarks.step_cost import StepCost
 pytestmark = pytest.mark.usefixtures("few_objects")
 
 
-def networks_and_batch():
+def networks_and_batch(size=28):
     torch.manual_seed(0)
-    networks, batch = mlp((1, 28, 28), 8), (torch.rand(3, 1, 28, 28) * 2 - 1, torch.randn(3, 8))
+    networks, batch = mlp((1, size, size), 8), (torch.rand(3, 1, size, size) * 2 - 1, torch.randn(3, 8))
     return [network.double() for network in networks], [part.double() for part in batch]
 
 
@@ -48,7 +48,7 @@ def test_contenders_take_turns_the_first_calls_are_not_timed_and_a_speed_is_that
 
 
 def test_an_order_costs_what_is_counted_in_each_later_period_and_makes_the_update_that_it_names():
-    networks, batch = networks_and_batch()
+    networks, batch = networks_and_batch(4)
     after = {}
     for order in ORDERS.values():
         (step, trained), g_steps = gan_contender(order.train_step, networks), 0

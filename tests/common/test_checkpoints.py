@@ -52,12 +52,8 @@ FILES = {
     "text": file_of(b"this is not a checkpoint\n"),
     "a pickle": file_of(pickle.dumps({"script": "gan_detach"})),
     "another program's": file_of(as_bytes({"model": {"weight": torch.zeros(3)}, "epoch": 3})),
-    "a list": file_of(as_bytes([1])),
-    "its first bytes": cut_to(10),
     "without its last 10,000 bytes": cut_to(-10_000),
-    "without its last byte": cut_to(-1),
     "no script": lambda path: change(path.parent, lambda c: c.pop("script")),
-    "script a number": with_facts(script=3),
     "no options": with_facts(options=None),
     "no data shapes": with_facts(data_shapes=None),
     "step of text": with_facts(step="3"),
@@ -94,7 +90,6 @@ WRONG_OPTIONS = {
     "--model": option(model="vgg"),
     "--z-dim=1099511627776": option(z_dim=2**40),
     "--device tpu": option(device="tpu"),
-    "sums of the curves": lambda c: c.update(sums={"a": 1.0}),
 }
 
 
@@ -108,11 +103,9 @@ def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, copi
     "make",
     [
         option(z_dim=2**40),
-        option(z_dim="64"),
         option(model="conv"),
         lambda c: c["options"].pop("model"),
         lambda c: [c.pop("average"), c.pop("generator")],
-        lambda c: [c.pop("average"), c["generator"].clear()],
         lambda c: c.update(data_shapes=[]),
         lambda c: c.update(data_shapes=[[4000, 1, -8, 8]]),
         lambda c: c.update(data_shapes=[[4000, 1, 2**20, 2**20]]),
@@ -133,19 +126,14 @@ WRONG_STATES = [
     ("discriminator", lambda c: c.update(discriminator=[1, 2])),
     ("generator", lambda c: c["generator"].pop(first(c["generator"]))),
     ("generator", lambda c: c["generator"].update({first(c["generator"]): torch.zeros(3)})),
-    ("generator", lambda c: c["generator"].update({first(c["generator"]): "weights"})),
     ("optimizer_g", lambda c: c["optimizer_g"].clear()),
     ("optimizer_g", lambda c: c["optimizer_g"]["state"].update({99: c["optimizer_g"]["state"][0]})),
-    ("optimizer_g", lambda c: [entry.pop("exp_avg_sq") for entry in c["optimizer_g"]["state"].values()]),
     ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].pop("exp_avg")),
     ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].update(exp_avg=torch.zeros(3))),
     ("optimizer_g", lambda c: c["optimizer_g"]["state"].update({0: None})),
-    ("optimizer_g", lambda c: c["optimizer_g"].update(param_groups=[3])),
-    ("optimizer_d", lambda c: c["optimizer_d"]["param_groups"].append({"params": []})),
     ("optimizer_d", lambda c: c.update(optimizer_d=c["optimizer_g"])),
     ("pool_a", lambda c: c.pop("pool_a")),
     ("pool_a", lambda c: c["pool_a"].update(images=torch.zeros(51, 1, 28, 28))),
-    ("pool_b", lambda c: c["pool_b"].update(images=3)),
     ("average_a_to_b", lambda c: c["average_a_to_b"].clear()),
 ]
 

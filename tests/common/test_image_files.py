@@ -50,15 +50,6 @@ def test_sixteen_bits_are_scaled_to_eight_not_clipped(name, load, tmp_path):
     assert only_image(load, tmp_path) == SHALLOW
 
 
-def test_sixteen_bits_that_are_nearly_black_are_told(load, tmp_path, capsys):
-    pixels = np.full((2, 2), 4095, dtype="<u2")
-    for brightest, is_told in ((4095, True), (2**13, False)):
-        pixels[0, 0] = brightest
-        Image.fromarray(pixels).save(tmp_path / "a.png")
-        assert load(tmp_path)[0, 0, 1, 1] == 16
-        assert (f"{tmp_path}/a.png: nearly black, as 12 bits in 16 are" in capsys.readouterr().err) == is_told
-
-
 @pytest.mark.parametrize("kind", [np.float32, np.int32])
 @pytest.mark.parametrize("mode", [None, "RGB"])
 def test_pixels_of_an_unknown_range_are_refused_at_the_start(kind, mode, tmp_path):

@@ -55,7 +55,7 @@ def test_options_come_back_from_a_checkpoint_as_they_were(options):
 
 def test_an_option_that_a_script_has_lost_is_told_and_one_that_it_has_got_takes_its_default():
     assert stored_options({"script": "own", "options": {"rate": 1.5}}, Own) == Own(rate=1.5)
-    with pytest.raises(BadInput, match=r"made by own\.py with --lost-one=1, which this script does not have"):
+    with pytest.raises(BadInput, match="made with --lost-one=1, which this script does not have"):
         stored_options({"script": "own", "options": {"lost_one": 1}}, Own)
 
 

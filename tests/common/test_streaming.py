@@ -62,9 +62,9 @@ def test_a_file_is_opened_for_its_header_and_for_each_use_of_this_process_and_on
     load_images(str(folder), 16)
     assert sorted(opened) == sorted(2 * paths)
     found = batches(stream(folder, monkeypatch), 8, 0, rows=slice(2, 6))
-    assert sorted(opened) == sorted(3 * paths + [f"{folder}/04.png"])  # whose 16 bits may be nearly black
+    assert sorted(opened) == sorted(3 * paths)
     next(found)
-    assert len(opened) == 3 * COUNT + 1 + 4
+    assert len(opened) == 3 * COUNT + 4
     before = threading.active_count()
     next(found)
     assert 1 <= threading.active_count() - before <= 4
@@ -85,9 +85,9 @@ def test_a_run_whose_image_goes_bad_ends_with_a_line_that_names_it_and_keeps_its
     monkeypatch.setattr(image_files, "MEMORY_LIMIT", 0)
     sizes = f"--image-size 8 --model mlp --batch-size {batch} --steps 6 --checkpoint-every 2 --device cpu"
     status, _, printed = outcome("gan_detach", "--dataset", images, *sizes.split(), "--runs-dir", tmp_path / "runs")
-    assert status == 1
+    assert status == 2
     line = printed.splitlines()[-1]
-    assert line.startswith(f"error: step 3: {bad} cannot be read as an image; mend or replace it: ")
+    assert line.startswith(f"error: {bad} cannot be read as an image; mend or replace it: ")
     (path,) = (tmp_path / "runs").glob("gan_detach/*/checkpoint.pt")
     assert torch.load(path, weights_only=True)["step"] == 2
 

@@ -43,7 +43,7 @@ def test_weights_and_results_agree_with_the_reference_in_float64(order, model):
 @every_model
 def test_retain_graph_and_detach_end_with_the_same_bits_in_float32(model):
     retain_graph, detach = (
-        torch.cat(trained(order, step_of(order), networks(model, torch.float32), SHAPE, torch.float32, adam, steps=20))
+        torch.cat(trained(order, step_of(order), networks(model, torch.float32), SHAPE, torch.float32, adam, steps=8))
         for order in ("retain_graph", "detach")
     )
     assert retain_graph.equal(detach)
@@ -66,6 +66,8 @@ def test_the_conditional_step_is_that_of_detach_for_networks_that_know_their_lab
 
 
 # One stage is the simultaneous update, however large D's logits are.
+
+N = 16
 
 
 class Steered(nn.Module):
@@ -102,12 +104,12 @@ def off(order, model, logits):
         for p in discriminator.parameters():
             p *= 0.3  # small derivatives, as a D that is sure of itself may have
     pair = generator, Steered(discriminator, logits)
-    real, z = torch.rand(64, 1, 28, 28) * 2 - 1, torch.randn(64, 8)
+    real, z = torch.rand(N, 1, 28, 28) * 2 - 1, torch.randn(N, 8)
     exact = [copy.deepcopy(network).double() for network in pair]
     expected = gradients("simultaneous", exact, real.double(), z.double())
-    # What is below the smallest normal float32 is not representable. In D's gradient, each of 64 fakes may count up to
+    # What is below the smallest normal float32 is not representable. In D's gradient, each of N fakes may count up to
     # 2^-64 too much; the derivatives of a logit of this D have a norm below 100.
-    floors = torch.finfo(torch.float32).tiny, 64 * 100 * 2.0**-64
+    floors = torch.finfo(torch.float32).tiny, N * 100 * 2.0**-64
     worst = 0.0
     for ours, theirs, floor in zip(gradients(order, pair, real, z), expected, floors, strict=True):
         assert ours.isfinite().all()
@@ -117,10 +119,10 @@ def off(order, model, logits):
 
 # Not symmetric: the gradients of real and fake would cancel in D's last bias, and what is left be rounding.
 LOGITS = {
-    "from -80 to 70": torch.linspace(-80, 70, 64),
-    "all at -80": torch.full((64,), -80.0),
-    "all at 80": torch.full((64,), 80.0),
-    "far beyond": torch.linspace(-1000, 900, 64),
+    "from -80 to 70": torch.linspace(-80, 70, N),
+    "all at -80": torch.full((N,), -80.0),
+    "all at 80": torch.full((N,), 80.0),
+    "far beyond": torch.linspace(-1000, 900, N),
 }
 
 

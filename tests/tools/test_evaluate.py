@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from unittest import mock
@@ -27,7 +28,7 @@ from scripts.tools.finished_run import load_generator
 def quick_classifier():
     """A fifth of the steps; test_modes.py judges the whole training."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classifier, "STEPS", {"digits": 160, "classes": 30})
+        patch.setattr(classifier, "STEPS", {"digits": 100, "classes": 30})
         digit_classifier.cache_clear()
         yield
     digit_classifier.cache_clear()
@@ -51,7 +52,7 @@ def test_the_classifier_knows_digits_it_never_saw_and_leaves_the_global_generato
     assert torch.get_rng_state().equal(before)
     images, labels = load_mnist5k(held_out=True)
     assert judge.accuracy == (judge.classify(judge.features(images))[1] == labels).float().mean().item()
-    assert judge.accuracy >= 0.95  # 96.2% to 96.4%, by the processor
+    assert judge.accuracy >= 0.93  # 95.1%; by the processor, a little more or less
     assert judge.measure(judge.features(images[labels == 0]))["share_of_0"] > 0.9
     shares = judge.measure(judge.features(images))
     assert 0.08 < shares["rarest"] == min(shares[f"share_of_{digit}"] for digit in range(10)) <= 0.1
@@ -216,7 +217,7 @@ def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(
     assert first["classifier_accuracy"] > 0.9
     (kept,) = run.glob("classifier-*.pt")
     moved = shades.rename(run / "moved")
-    with pytest.raises(BadInput, match=r"--dataset .*/shades'"):
+    with pytest.raises(BadInput, match=r"/shades': neither a folder"):
         evaluate.main(Options(run))
     with monkeypatch.context() as patch:
         patch.setattr(classifier, "train_classifier", None)
@@ -267,6 +268,7 @@ def test_a_run_is_watched_to_its_last_step_or_until_no_process_holds_it(tmp_path
         return evaluate_run(options, checkpoint)
 
     monkeypatch.setattr(evaluate, "evaluate_run", evaluate_third_and_end)
+    monkeypatch.setattr(evaluate.time, "sleep", lambda _, sleep=time.sleep: sleep(0.01))
     evaluate.main(Options(run, count=10, watch=True))
     assert ended([process]) == [128 + 15]
     assert len(steps) > 3
@@ -316,10 +318,10 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
         *(({"report": text}, {}, "was not written by evaluate") for text in ("mine", '{"fid": 1}', "[{}]", "[1]")),
         ({}, {"count": 2001}, "--count 2001: must be .* at most half of 4000 real images"),
         ({}, {"count": 3}, "--count 3: must be more than 3"),
-        ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, {}, "--dataset 'no/such': neither mnist5k"),
+        ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, {}, "'no/such': neither a folder nor"),
         ({"a_to_b": {}, "b_to_a": {}}, {}, "takes no noise"),
         ({"a_to_b": {}, "options": {}}, {}, "takes z: it stores no length of the noise"),  # a pix2pix
-        ({"average": {}}, {}, "does not hold this network.*: its n_averaged is"),
+        ({"average": {}}, {}, "does not hold this network.*: .*n_averaged"),
         ({"average": {}, "data_shapes": [(9, 1, 28, 28, 1)]}, {}, "--networks FILE:FUNCTION"),
         ({"data_types": ["float32"]}, {}, "its data are floats, not images"),
         ({"data_shapes": []}, {}, "it stores no shape of its data"),
