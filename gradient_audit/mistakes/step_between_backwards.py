@@ -5,7 +5,7 @@ import torch
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
 MESSAGES = ("variables needed for gradient computation", "modified by an inplace operation")
-HINTS = ("Tensor [#]] is at version 2; expected version 1", "Tensor [#]] is at version")
+HINTS = ("Tensor [#]] is at version 2; expected version 1",)
 WHY = """G's gradient depends on D's weights as they were in the forward pass; step() has overwritten them in place. The
 tensor that the message names is a weight of D: compare its shape with your layers."""
 CURE = """After D's step, run D again on the same fakes. Or call backward() of both losses before either optimizer
