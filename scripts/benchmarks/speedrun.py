@@ -187,7 +187,8 @@ def main(options: SpeedrunOptions) -> None:
         seconds, lowest = zip(*results, strict=True)
         row = [f"not reached in {options.minutes:g} minutes", "-"]
         if math.isfinite(median(seconds)):
-            row = [spread(seconds, ".1f"), f"{median(seconds) / reference:.2f}"]
+            ratio = f"{median(seconds) / reference:.2f}" if math.isfinite(reference) else "-"
+            row = [spread(seconds, ".1f"), ratio]
         rows.append([contender, *row, f"{sum(map(math.isfinite, seconds))} of {len(seconds)}", f"{median(lowest):.2f}"])
     print(f"\n{table(['contender', f'seconds to FID {options.target:g}', 'ratio', 'arrived', 'lowest FID'], rows)}")
 
