@@ -1,7 +1,7 @@
 """DDP: two forward passes of a BatchNorm, one backward()."""
 
 MESSAGES = ("variables needed for gradient computation", "modified by an inplace operation")
-HINTS = ("DistributedDataParallel", "broadcast_buffers", "Tensor [#]] is at version")
+HINTS = ("DistributedDataParallel", "broadcast_buffers")
 NOT_RUN = """It depends on the version: on the CPU PyTorch 2.6.0 raises it, also with one process, and 2.15.0 does
 not; for CUDA see https://github.com/pytorch/pytorch/issues/175024 and .../issues/22095."""
 WHY = """Before each forward pass DDP copies the buffers of process 0 into all, in place, and so changes those that
