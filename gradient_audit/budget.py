@@ -39,9 +39,7 @@ class Budget:
     def __init__(self):
         self.spent = 0  # passes; of those of one step's closure, one
         self.lines: set[Place] = set()  # that have run a pass or a step
-        self.reads_values = (
-            True  # the audit reads the values of gradients: at first, and where the script writes to them
-        )
+        self.reads_values = True  # of gradients: at first, and where the script writes to them
         self.writes = False  # the script writes to gradients in place
 
     def is_new(self, place: Place) -> bool:

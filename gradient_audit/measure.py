@@ -78,10 +78,9 @@ class Measure:
         tensors = [node.variable for node in nodes if hasattr(node, "variable")]
         numbers = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
         size = len(ways) * sum(parameter.nbytes for parameter in parameters)
+        hooked = self.obstacle or "code of the script's, as an autograd.Function or a hook, is in the graph"
         reasons = {
-            self.obstacle or "code of the script's, as an autograd.Function or a hook, is in the graph": self.is_hooked(
-                nodes
-            ),
+            hooked: self.is_hooked(nodes),
             "the graph is older than the audit": min(numbers, default=self.first) < self.first,
             "a mode sees each operation": dispatch._get_current_dispatch_mode() is not None,
             "there are several processes": torch.distributed.is_available() and torch.distributed.is_initialized(),
@@ -136,9 +135,8 @@ class Measure:
         writes: tensors, with their versions before. Return the tensors with the versions that they are to have again.
         """
         roots, lowered = [loss.grad_fn for loss in losses], []
-        errors = (
-            [(node, str(error)) for node in nodes_of(roots) for _, error in raised.saved_errors(node)] if writes else []
-        )
+        nodes = nodes_of(roots) if writes else ()
+        errors = [(node, str(error)) for node in nodes for _, error in raised.saved_errors(node)]
         if not errors or self.hindrance(roots, [], []):
             return lowered
         with self.at_work(Pass("backward", current_place())):
