@@ -304,7 +304,7 @@ class Run(AbstractContextManager):
 
     def print_results(self) -> None:
         """Print where the results are, how to look at them and, if there are steps left, how to continue."""
-        lines = [f"Done: {self.step} steps."]
+        lines = [f"Done: {self.step} steps. What the curves show: docs/curves.md"]
         if self.step < self.options.steps:
             python = "python" if self.ranks.count == 1 else f"torchrun --standalone --nproc-per-node={self.ranks.count}"
             command = shlex.join([str(self.path), "--resume", str(self.folder)])

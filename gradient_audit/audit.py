@@ -6,13 +6,14 @@ from types import TracebackType
 
 from torch import nn
 
+from gradient_audit.budget import MOST_PASSES
 from gradient_audit.findings import Finding
 from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
 from gradient_audit.record import Event
-from gradient_audit.watch import MOST_PASSES, Limit, Watcher
+from gradient_audit.watch import Limit, Watcher
 
 LEGEND = {
     "used": "an optimizer stepped on the gradient",
@@ -20,6 +21,8 @@ LEGEND = {
     "read": "autograd.grad() went through the network; nothing is added to .grad",
     "-": "no gradient",
 }
+
+SHARES = "97%: a term's part in the sum of the gradients' norms, in that network; against: against the other terms."
 
 
 class GradientFlowError(RuntimeError):
@@ -92,10 +95,12 @@ class GradientAudit:
     @guarded
     def _conclude(self, trace: TracebackType | None, *, ended: bool) -> None:
         self.networks = self._provider.settle(trace)
-        self._watcher.find_optimizers()
+        self._watcher.accounts.search_optimizers()
+        self._watcher.accounts.find_optimizers()
         self._watcher.complete_record()
-        self.findings, self.not_run = judge(self.record, self.networks, ended=ended)
-        self.events, self.passes = self.record.events, self.record.passes
+        self.findings, self.not_run, self.events = judge(self.record, self.networks, ended=ended)
+        passes = (event for event in self.events if getattr(event, "number", None) is not None)
+        self.passes = sorted(passes, key=lambda event: event.number)
 
     @property
     def saw_nothing(self) -> bool:
@@ -150,19 +155,27 @@ class GradientAudit:
             if event.kind == "backward" or (event.kind == "grad" and {*event.cells.values()} - {"-"}):
                 label = f"{event.place}" + " raised" * event.raised + " (create_graph)" * event.create_graph
                 # Terms that all do what the pass does tell nothing.
-                terms = event.terms if any(t.dead or t.cells != event.cells for t in event.terms) else []
-                lines = [(f"  + {t.place or t.name}" + " (dead)" * t.dead, "", *t.cells.values()) for t in terms]
+                terms = event.terms if any(t.dead or t.shares or t.cells != event.cells for t in event.terms) else []
+                lines = [(f"  + {t.place or t.name}" + " (dead)" * t.dead, "", *map(t.word, t.cells)) for t in terms]
                 rows[(label, *(event.cells | event.parts).values())].append(lines)
         if not rows:
             return ""
         table = [("backward pass", "times", *self.networks)]
         for (label, *cells), terms in rows.items():
-            table += [(label, f"{len(terms)}x", *cells), *max(terms, key=len)]
+            table += [(label, f"{len(terms)}x", *cells), *max(terms, key=lambda lines: len(f"{lines}"))]
         table = [[cell.replace("|", "\\|") for cell in line] for line in table]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         table.insert(1, ["-" * width for width in widths])
         text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in table]
-        return "\n".join([*text, "", "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items()) + "."])
+        text += ["", "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items()) + "."]
+        return "\n".join([*text, *[SHARES] * any(p.grams for p in self.passes), *self.gaps])
+
+    @property
+    def gaps(self) -> list[str]:
+        """The lines whose terms could not be measured, each with the reason."""
+        measured = {p.place for p in self.passes if p.grams}
+        lines = {p.place.where: p.unmeasured for p in self.passes if p.unmeasured and p.place not in measured}
+        return [f"The terms of {line} were not measured: {reason}." for line, reason in lines.items()]
 
     def __str__(self) -> str:
         return "\n\n".join(part for part in (self.verdict, self.details) if part)

@@ -1,15 +1,19 @@
 """What the findings are made from: who holds what, where gradients went, what steps used; the cells of the table."""
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, field, replace
 
 from torch import nn
 
 from gradient_audit.findings import KINDS, Finding
 from gradient_audit.graph import parameters_of
+from gradient_audit.ledger import Balance
 from gradient_audit.places import Place
 from gradient_audit.record import CLIMB, HAND, Event, Pass, Record, Step
+
+AGAINST = -0.9  # a cosine; two losses of other directions are usual
 
 
 class Facts:
@@ -17,15 +21,22 @@ class Facts:
 
     def __init__(self, record: Record, networks: dict[str, nn.Module], ended: bool):
         self.record, self.networks, self.ended = record, networks, ended
-        self.optimizers, self.steps = record.optimizers, steps_of(record)
-        self.fed = set().union(*(steps.fed for steps in self.steps.values()))
+        self.optimizers = record.optimizers
         self.numbers = {  # by network: the numbers of its parameters' accounts, and their names
             name: {record.accounts[id(p)].number: n for n, p in network.named_parameters() if id(p) in record.accounts}
             for name, network in networks.items()
         }
-        self.inside = set().union(*(ids.keys() for ids in self.numbers.values()))
-        fill_cells(record, networks, self.numbers)
-        self.by_number = {account.number: account for account in record.accounts.values()}
+        self.inside: dict[int, list[str]] = defaultdict(list)  # by account: the networks that hold it
+        for name, ids in self.numbers.items():
+            for number in ids:
+                self.inside[number].append(name)
+        balances, alive = record.ledger.balances, [account.number for account in record.accounts.values()]
+        self.balances = {number: balances.get(number, Balance()) for number in alive}
+        self.stepped = {number for number, balance in self.balances.items() if balance.stepped}  # by an optimizer
+        self.steps, users = steps_of(record, self.stepped)
+        self.fed = set().union(*(steps.fed for steps in self.steps.values()))
+        self.events = [*self.complete(users)]
+        self.passes = sorted((e for e in self.events if getattr(e, "number", None) is not None), key=lambda p: p.number)
         # By optimizer: the accounts of its parameters, in their order. And all that any holds, also plain tensors.
         self.accounts_of = {
             number: [account.number for p in parameters_of(o) if (account := record.accounts.get(id(p)))]
@@ -33,11 +44,69 @@ class Facts:
         }
         self.owned = set().union(*self.accounts_of.values())
         self.held = {id(p) for optimizer in self.optimizers.values() for p in parameters_of(optimizer)}
-        self.last_detailed = {p.place: p for p in record.passes if p.detailed}
-        self.read = {p.place for p in record.passes if p.read}  # of the last one in detail, the reading is not seen
+        self.last_detailed = {p.place: p for p in self.passes if p.detailed}
+        self.read = {p.place for p in self.passes if p.read}  # of the last one in detail, the reading is not seen
         # Lines whose gradients other parameters' steps use, or the script copies.
-        self.handed = {p.place for p in record.passes if p.used - p.reached or p.copied}
-        self.excused: set[int] = set()  # parameters whose optimizer is idle
+        self.handed = {p.place for p in self.passes if p.used - p.reached or p.copied}
+
+    def complete(self, users: list[dict]) -> Iterator[Event]:
+        """Yield copies of the events, with cells and users, but none of modules beside the networks, or empty steps."""
+        events: dict[int, Event] = {}  # those to keep, by the id of the original
+        names_of = {
+            id(network): {n for n, other in self.networks.items() if other is network}
+            for network in self.networks.values()
+        }
+        of_networks: set[int] = set()
+        for event in self.record.events:
+            if event.kind == "forward":
+                module = event.module() if event.module else None
+                if names := names_of.get(id(module), ()):  # the calls of its parts are left out
+                    of_networks.add(id(event))
+                    for part in event.parts:
+                        if id(part) not in of_networks:
+                            events.pop(id(part), None)
+                elif any(id(part) in events for part in event.parts):
+                    continue
+                held = self.record.numbers_of(nn.Module.parameters(module)) if module is not None else set()
+                here = {name: "here" if name in names else "-" for name in self.numbers}
+                done = replace(event, cells=here if names else self.words(held, set(), "here"))
+                if "here" not in done.cells.values():
+                    continue
+            elif isinstance(event, Pass):
+                done = replace(event, users=users[event.number] if event.number is not None else {})
+                done.cells = self.words(event.reached, done.used, "read" if event.number is None else "wasted")
+                counts = {name: len(done.used & ids.keys()) for name, ids in self.numbers.items()}
+                done.parts = {
+                    n: f"used {c} of {len(self.numbers[n])}" for n, c in counts.items() if 0 < c < len(self.numbers[n])
+                }
+                cells = [self.words(event.reached & t.reached, done.used & t.reached, "wasted") for t in event.terms]
+                done.terms = [replace(term, cells=words) for term, words in zip(event.terms, cells, strict=True)]
+                self.weigh(done)
+            else:
+                reached = event.reached - self.stepped if event.kind == "hand" else event.reached
+                kind = "step" if event.kind == "hand" else event.kind
+                done = replace(event, kind=kind, reached=reached, cells=self.words(reached, set(), "here"))
+            if done.kind != "step" or done.reached:
+                events[id(event)] = done
+        yield from events.values()
+
+    def weigh(self, p: Pass) -> None:
+        """Fill in the share of each term, in each network, of what the terms of a measured pass give to it."""
+        terms = [term for term in p.terms if term.value is None]
+        for index, term in enumerate(terms) if p.grams else ():
+            weighed = index not in p.weightless
+            term.still = {n for n, rows in p.grams.items() if not rows[index][index]} if weighed else None
+        for name, ids in self.numbers.items():
+            if grams := [p.grams[number] for number in p.grams.keys() & ids.keys()]:
+                norms, cosines = measures(grams)
+                for term, norm, cosine in zip(terms, norms, cosines, strict=True):
+                    term.shares[name] = norm / (sum(norms) or 1)
+                    term.against |= {name} if cosine < AGAINST else set()
+
+    def words(self, reached: Set[int], used: Set[int], word: str) -> dict[str, str]:
+        """Return the cells: "used", or `word` for what was reached and not used."""
+        cells = dict.fromkeys(self.numbers, "-") | dict.fromkeys(self.networks_of(reached), word)
+        return cells | dict.fromkeys(self.networks_of(used), "used")
 
     def in_detail(self, p: Pass) -> Pass | None:
         """Return the pass, or another one of its line, that was watched in detail."""
@@ -65,7 +134,8 @@ class Facts:
 
     def networks_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return the names of the networks that hold any of these accounts."""
-        return tuple(network for network, ids in self.numbers.items() if set(numbers) & ids.keys())
+        names = {name for number in numbers for name in self.inside.get(number, ())}
+        return tuple(name for name in self.numbers if name in names)
 
     def count_of(self, numbers: set[int], network: str | None = None) -> str:
         """Return how many parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)" or "all parameters"."""
@@ -83,42 +153,18 @@ def finding(kind: str, networks: Iterable[str], text: str, places: Iterable[Plac
     return Finding(kind, tuple(networks), text, places, cure, **more)
 
 
-def fill_cells(record: Record, networks: dict[str, nn.Module], numbers: dict[str, dict[int, str]]) -> None:
-    """Fill in the cells of the table; drop the forward passes of anything but the networks, and steps of nothing."""
-    events: dict[int, Event] = {}  # those to keep, by id
-    of_networks: set[int] = set()
-    for event in record.events:
-        if event.kind == "forward":
-            module = event.module() if event.module else None
-            names = [name for name, network in networks.items() if network is module]
-            if names:  # the calls of its parts are left out
-                of_networks.add(id(event))
-                for part in event.parts:
-                    if id(part) not in of_networks:
-                        events.pop(id(part), None)
-            elif any(id(part) in events for part in event.parts):
-                continue
-            held = record.numbers_of(nn.Module.parameters(module)) if module is not None else set()
-            here = {name: "here" if name in names else "-" for name in numbers}
-            event.cells = here if names else words(held, set(), "here", numbers)
-            if "here" not in event.cells.values():
-                continue
-        elif isinstance(event, Pass):
-            event.cells = words(event.reached, event.used, "read" if event.number is None else "wasted", numbers)
-            counts = {name: len(event.used & ids.keys()) for name, ids in numbers.items()}
-            event.parts = {n: f"used {c} of {len(numbers[n])}" for n, c in counts.items() if 0 < c < len(numbers[n])}
-            for term in event.terms:
-                term.cells = words(event.reached & term.reached, event.used & term.reached, "wasted", numbers)
-        else:
-            event.cells = words(event.reached, set(), "here", numbers)
-        if event.kind != "step" or event.reached:
-            events[id(event)] = event
-    record.events = [*events.values()]
+def measures(grams: list[list[list[float]]]) -> tuple[list[float], list[float]]:
+    """Return, of the terms of a loss, the norms of their gradients, and the cosine of each with the sum of the others.
 
-
-def words(reached: set[int], used: set[int], word: str, numbers: dict[str, dict[int, str]]) -> dict[str, str]:
-    """Return the cells: "used", or `word` for what was reached and not used."""
-    return {n: "used" if used & ids.keys() else word if reached & ids.keys() else "-" for n, ids in numbers.items()}
+    grams: of some parameters, the products of these gradients with one another.
+    """
+    products = [[sum(entries) for entries in zip(*rows, strict=True)] for rows in zip(*grams, strict=True)]
+    squares = [row[index] for index, row in enumerate(products)]
+    total, cosines = sum(map(sum, products)), []
+    for square, row in zip(squares, products, strict=True):
+        sizes = math.sqrt(square * max(total - 2 * sum(row) + square, 0))  # of the others: |all - one|
+        cosines.append((sum(row) - square) / sizes if sizes else 0.0)
+    return [*map(math.sqrt, squares)], cosines
 
 
 @dataclass
@@ -133,42 +179,39 @@ class Steps:
     repeated: set[Place] = field(default_factory=set)  # steps whose gradients had all been used
 
 
-def steps_of(record: Record) -> dict[int, Steps]:
-    """Return the steps by the optimizer's number, and note in each pass who used its gradients.
+def steps_of(record: Record, by_optimizers: set[int]) -> tuple[dict[int, Steps], list[dict[int, set[int]]]]:
+    """Return the steps by the optimizer's number, and for each pass who used which of its gradients.
 
     A write by hand is a step if no optimizer steps on the parameter, else a climb before that step.
     """
     found: dict[int, Steps] = defaultdict(Steps)
+    users: list[dict[int, set[int]]] = [defaultdict(set) for _ in record.passes]
     first: dict[tuple[int, int], tuple[int, Place]] = {}  # by pass and parameter: who stepped on it first
-    by_optimizers = {account.number for account in record.accounts.values() if account.stepped}
     for event in record.events:
         if event.kind == "hand":
-            event.kind, event.reached = "step", event.reached - by_optimizers
             for passes, numbers in event.taken.items():
                 for number in passes:
-                    record.passes[number].users[HAND] |= numbers - by_optimizers
-                    record.passes[number].users[CLIMB] |= numbers & by_optimizers
-            if event.reached:
+                    users[number][HAND] |= numbers - by_optimizers
+                    users[number][CLIMB] |= numbers & by_optimizers
+            if fed := event.reached - by_optimizers:
                 found[HAND].places[event.place] += 1
-                found[HAND].fed |= event.reached
+                found[HAND].fed |= fed
         elif event.kind == "step":
             repeated = all((p, n) in first for passes, numbers in event.taken.items() for p in passes for n in numbers)
             if not (event.inner and repeated):  # as the optimizer inside of another one, SAM's
-                _add(found[event.optimizer], event, first, record.passes)
+                _add(found[event.optimizer], event, first, record.passes, users)
                 found[event.optimizer].repeated |= {event.place} if repeated else set()
-    for p in record.passes:
-        p.users = {user: numbers for user, numbers in p.users.items() if numbers}
-    return dict(found)
+    return dict(found), [{user: numbers for user, numbers in by.items() if numbers} for by in users]
 
 
-def _add(steps: Steps, event: Step, first: dict, passes: list[Pass]) -> None:
+def _add(steps: Steps, event: Step, first: dict, passes: list[Pass], users: list[dict]) -> None:
     steps.places[event.place] += 1
     steps.bare = 0 if event.taken else steps.bare + 1
     for taken, numbers in event.taken.items():
         steps.fed |= numbers
         for p in taken:
             handed = not numbers <= passes[p].reached  # of which, is not known
-            passes[p].users[event.optimizer] |= numbers | (passes[p].reached if handed else set())
+            users[p][event.optimizer] |= numbers | (passes[p].reached if handed else set())
             old = {number for number in numbers if (p, number) in first}
             for number in numbers:
                 user, place = first.setdefault((p, number), (event.optimizer, event.place))
@@ -178,6 +221,6 @@ def _add(steps: Steps, event: Step, first: dict, passes: list[Pass]) -> None:
                     steps.faults["stale", passes[p].place, event.place].add(number)
         if len(taken) > 1:
             steps.sums.setdefault(taken, (set(), event.place))[0].update(numbers)
-            climbed = [p for p in sorted(taken) if passes[p].users.get(CLIMB, set()) & numbers or passes[p].for_inputs]
+            climbed = [p for p in sorted(taken) if users[p].get(CLIMB, set()) & numbers or passes[p].for_inputs]
             if climbed and len(climbed) < len(taken):
                 steps.faults["reused", event.place, passes[climbed[0]].place] |= numbers

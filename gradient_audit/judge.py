@@ -13,10 +13,9 @@ from gradient_audit import owners, players, unused, uses
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.mistakes.raised import raised_errors
-from gradient_audit.record import Record
+from gradient_audit.record import Event, Pass, Record
 
 CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
-# In this order: an optimizer that is idle excuses what is dead or wasted because of it, and dead terms are no targets.
 QUESTIONS = (
     uses.idle_optimizers,
     players.mixed_players,
@@ -24,6 +23,8 @@ QUESTIONS = (
     uses.edited_gradients,
     unused.dead_passes,
     unused.dead_terms,
+    unused.zero_terms,
+    unused.still_layers,
     owners.owners,
     owners.plain_leaves,
     owners.strays,
@@ -38,8 +39,10 @@ QUESTIONS = (
 )
 
 
-def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True) -> tuple[list[Finding], str]:
-    """Fill in the record's cells; return the findings, what raised first, then errors, and what they are not about."""
+def judge(
+    record: Record, networks: dict[str, nn.Module], *, ended: bool = True
+) -> tuple[list[Finding], str, list[Event]]:
+    """Return the findings, what raised first, then errors; what they are not about; and the events, for the table."""
     facts = Facts(record, networks, ended)
     merged: dict[Finding, list[str]] = defaultdict(list)  # the networks of which the same is told
     for finding in (finding for question in QUESTIONS for finding in question(facts)):
@@ -47,7 +50,14 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool = True)
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
     found.sort(key=lambda f: (SEVERITIES.index(f.severity), not f.facts, [*KINDS].index(f.kind)))
-    return found, not_run(facts)
+    dead = unused.ids_of_dead_terms(facts)
+    return found, not_run(facts), [with_telling_terms(event, dead) for event in facts.events]
+
+
+def with_telling_terms(event: Event, dead: set[int]) -> Event:
+    """Return the event with the terms that tell something: those that have a graph, or are dead."""
+    terms = [replace(t, dead=id(t) in dead) for t in getattr(event, "terms", ()) if t.value is None or id(t) in dead]
+    return replace(event, terms=terms if len(terms) > 1 else []) if isinstance(event, Pass) else event
 
 
 def not_run(facts: Facts) -> str:

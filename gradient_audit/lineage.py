@@ -2,18 +2,19 @@
 
 import re
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
-from gradient_audit.graph import leaves_of, storage_of, tensors_in, written_arguments
+from gradient_audit.graph import is_zero, leaves_of, storage_of, tensors_in, written_arguments
 from gradient_audit.places import Place, current_callers, current_place, expression_place, runs_inside
-from gradient_audit.record import OTHER, Account, Term
+from gradient_audit.record import OTHER, Account, Pass, Term
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
@@ -21,10 +22,25 @@ SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanB
 SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
 REPLACING = (torch.ops.aten.copy_.default, torch.ops.aten.zero_.default)
 PLAIN = (Tensor, nn.Parameter)
+MOST_TERMS = 31  # of a loss, that are told apart: a longer sum is a loop over a batch
 MOST_NUMBERS = 64  # in a tensor that is made of numbers, or read as such, to be a term of a loss
 # What a number can come from. GRAPH: a forward pass whose graph it has; BLIND: a parameter under no_grad(); NUMBER: a
 # parameter, by way of numbers that the script has read.
 KINDS = PARAMETER, CALL, FORWARD, GRAPH, BLIND, NUMBER = range(6)
+
+
+class Way(NamedTuple):
+    """The way from a loss to a node of its graph: nodes, each with the input that it goes on to."""
+
+    root: int  # which of the losses
+    steps: tuple[tuple[object, int], ...]
+    node: object
+    output: int  # of the node
+
+    def further(self, index: int) -> "Way":
+        """Return the way that goes on to an input of its node."""
+        node, output = self.node.next_functions[index]
+        return Way(self.root, (*self.steps, (self.node, index)), node, output)
 
 
 def bit(kind: int, number: int) -> int:
@@ -60,6 +76,10 @@ class Lineage:
         self.lines: dict[int, tuple[tuple[CodeType, int, int], ...]] = {}  # of a node, by its sequence number: callers
         # Likewise, of a sum: what `constant` returns of the summands, and the memory of those that have a graph.
         self.sums: dict[int, tuple[list[tuple[float, int, Memory]], set[Memory]]] = {}
+        self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
+        self.vectors: list[int] = []  # nodes whose result has one dimension
+        self.consumed: set[int] = set()  # likewise, of nodes whose result an operation took
+        self.passed: dict[int, Pass] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
         self.number_sources, self.number_place, self.numbers = 0, None, set()
 
@@ -102,18 +122,24 @@ class Lineage:
         tensors = _plain_tensors(args)
         others = len(tensors) < len(tensors_in(args))  # a tensor of a subclass may have a graph, and is not asked
         with_graph = [tensor for tensor in tensors if tensor.requires_grad]
+        below = {tensor.grad_fn._sequence_nr() for tensor in with_graph if tensor.grad_fn is not None}
+        self.consumed |= below
         if torch.is_grad_enabled() and (others or with_graph):
             for tensor in with_graph if function is not torch.ops.aten.detach.default else ():  # as `.data` calls it
                 memory = self.memory_of(tensor)
                 memory.reader = weakref.ref(tensor) if tensor.is_leaf or not memory.reader else memory.reader
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
+            for number in below & self.passed.keys() if function is not torch.ops.aten.detach.default else ():
+                self.passed[number].keeper = here
             if node not in self.lines:
-                scalar = isinstance(result, Tensor) and result.ndim == 0  # as the terms of a loss are
-                self.lines[node] = (scalar and current_callers()) or (here,)
+                flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
+                self.lines[node] = (flat and current_callers()) or (here,)
+                self.vectors += [node] if flat and result.ndim else []
             # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
             if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
                 constants = [constant for x in inputs[:2] if (constant := self.constant(x))]
                 self.sums.setdefault(node, (constants, set(map(self.memory_of, with_graph))))
+                self.at_zero |= {x.grad_fn._sequence_nr() for x in with_graph if x.grad_fn is not None and is_zero(x)}
         elif sources and type(result) in PLAIN:
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
             memory.line, memory.origins = here, origins.union(*(origin.origins for origin in origins))
@@ -131,6 +157,13 @@ class Lineage:
                 version = tensor._version if hidden is None else hidden
                 self.writes.append((memory, version, name, hidden is not None, place))
         return set(map(self.memory_of, written)), read
+
+    def raised(self) -> list[tuple[Tensor, int]]:
+        """Return the tensors whose versions the audit has raised, each time with the version before."""
+        found = [
+            (memory.reader(), before) for memory, before, _, by_audit, _ in self.writes if by_audit and memory.reader
+        ]
+        return [(tensor, before) for tensor, before in found if tensor is not None]
 
     @staticmethod
     def raise_version(memory: Memory, written: Tensor) -> int | None:
@@ -176,6 +209,21 @@ class Lineage:
         via = "" if caller == inner else expression_place(*inner).where
         return expression_place(*caller)._replace(via=via)
 
+    def dropped_calls(self) -> dict[Place, int]:
+        """Return the calls whose results, losses of samples, no operation took, where another call's came to a pass."""
+        calls = defaultdict(lambda: defaultdict(list))  # by the last line of a function, and by the call
+        for node in self.vectors:
+            inner, *callers = self.lines[node]
+            if callers and inner[0].co_name != "<module>":
+                calls[inner][callers[0]].append(node)
+        passed = {lines[1] for node in self.passed if len(lines := self.lines.get(node, ())) > 1}
+        return {
+            expression_place(*call): len(nodes)
+            for inner in calls.values()
+            for call, nodes in inner.items()
+            if call not in passed and any(other in passed for other in inner) and not self.consumed & {*nodes}
+        }
+
     def reach(self, roots: list) -> set[int]:
         """Return the accounts that the graph leads to, and OTHER for other leaves."""
         return {self.accounts[id(x)].number if id(x) in self.accounts else OTHER for x in leaves_of(roots)}
@@ -198,33 +246,40 @@ class Lineage:
             self.memory_of(tensor).sources |= sources
             self.memory_of(tensor).cuts |= dict.fromkeys(cuts)
 
-    def terms_of(self, roots: list, code: CodeType) -> list[Term]:
-        """Split a loss at its sums and scalings, told by its caller's `code`; none if it is one term, or over 31."""
-        terms: list[tuple[Term, set[Memory]]] = []  # and, of a constant, its memory and what it was computed from
+    def terms_of(self, losses: list[Tensor], code: CodeType) -> list[tuple[Term, Way | None]]:
+        """Split a loss at its sums and scalings, told by its caller's `code`; none if it is one term, or over 31.
+
+        With each term that has a graph comes the way to it.
+        """
+        terms: list[tuple[Term, Way | None, set[Memory]]] = []  # and, of a constant, what it was computed from
         memory: set[Memory] = set()  # of all summands
-        stack: list[tuple] = [(node, node) for node in roots]  # (what is to be split, where it became a summand)
-        while stack and len(terms) + len(stack) < 32:
-            node, summand = stack.pop()
-            below = [child for child, _ in node.next_functions if child is not None]
+        roots = [(index, loss) for index, loss in enumerate(losses) if loss.grad_fn is not None]
+        # Ways to what is to be split, and where it became a summand.
+        stack = [(Way(index, (), loss.grad_fn, loss.output_nr), loss.grad_fn) for index, loss in roots]
+        while stack and len(terms) + len(stack) <= MOST_TERMS:
+            way, summand = stack.pop()
+            node = way.node
+            below = [way.further(index) for index, (child, _) in enumerate(node.next_functions) if child is not None]
             constants, with_graph = self.sums.get(node._sequence_nr(), ((), set()))
-            lines = [self.line(child) for child in below if child.name() not in SUMS] + [c.line for *_, c in constants]
+            lines = [self.line(w.node) for w in below if w.node.name() not in SUMS] + [c.line for *_, c in constants]
             # What one call of the user's computes, as a loss of PyTorch's or a library's, is one term.
             if node.name() in SUMS and (self.line(node) is None or self.line(node) not in lines):
-                stack += [(child, child) for child in below[::-1]]
+                stack += [(further, further.node) for further in below[::-1]]
                 memory |= with_graph
                 for value, sources, constant in constants:
                     rebuilt = [memory.rebuilt for memory in (constant, *constant.origins) if memory.rebuilt]
                     place = expression_place(*constant.line) if constant.line else self.line_of(node)
                     place = rebuilt[0] if rebuilt else place
-                    terms.append((Term(place, "a constant", -1, value, sources), constant.origins | {constant}))
+                    terms.append((Term(place, "a constant", -1, value, sources), None, constant.origins | {constant}))
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
             else:
                 name = re.sub(r"Backward\d*$", "", summand.name())
                 term = Term(self.line_of(summand, code), name, node._sequence_nr(), reached=self.reach([node]))
-                terms.append((term, set()))
+                term.at_zero = summand._sequence_nr() in self.at_zero
+                terms.append((term, way, set()))
         # A constant that was computed from another summand, as in the straight-through estimator, is on purpose.
-        meant = [term for term, origins in terms if not origins & memory]
+        meant = [(term, way) for term, way, origins in terms if not origins & memory]
         return meant if len(meant) > 1 and not stack else []
 
     def constant(self, summand: object) -> tuple[float, int, Memory] | None:

@@ -56,13 +56,13 @@ class Networks:
             new, gone = ([x] if isinstance(x, Tensor) else [*nn.Module.parameters(x)] for x in (part, old))
             for parameter in new:
                 if type(parameter) is nn.Parameter:
-                    self.recorder.open_account(parameter)
+                    self.recorder.accounts.open(parameter)
             change = current_place(), self.record.numbers_of(gone)
             self.record.replaced |= dict.fromkeys(self.record.numbers_of(new), change)
         # A compiled module is not a parent but the same network.
         if module not in self.known and name != "_orig_mod":
             self.known[module] = None
-            self.recorder.expect_parameters()
+            self.recorder.accounts.expect(module)
             self.record.made[module] = place = construction_place(module)
             self.times[place] += 1
 
@@ -74,7 +74,7 @@ class Networks:
                 module = nn.Module()
                 module._parameters["itself"] = tensor
                 self.leaves.setdefault(optimizer, []).append(module)
-                self.recorder.open_account(tensor)
+                self.recorder.accounts.open(tensor)
 
     def follow(self, old: Tensor, new: Tensor) -> None:
         """Take a tensor for the one in whose place an optimizer holds it now."""
@@ -90,9 +90,11 @@ class Networks:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them."""
         if self.named is None and not parameters <= self.covered:
             self.covered |= parameters
-            self.name_modules([*frames()][::-1])
-            self.recorder.find_optimizers()
-            self.trained |= {id(top): top for top in self.top_modules() if parameters & ids_of(top)}
+            self.recorder.accounts.find_optimizers()
+            new = [top for top in self.top_modules() if id(top) not in self.trained and parameters & ids_of(top)]
+            self.trained |= {id(top): top for top in new}
+            if any(part not in self.names for top in new for part in (top, *top.children())):
+                self.name_modules([*frames()][::-1])
 
     def top_modules(self) -> list[nn.Module]:
         """Return the modules that are part of no other, in order of construction."""
@@ -129,9 +131,11 @@ class Networks:
             return self.named
         self.name_modules([frame for frame, _ in traceback.walk_tb(trace)])  # the frames of what the script raised
         gc.collect()  # dead modules that hold one another
-        self.recorder.expect_parameters()
+        for module in self.known:
+            self.recorder.accounts.expect(module)
         holders = defaultdict(set)
-        for optimizer in self.recorder.find_optimizers():
+        self.recorder.accounts.search_optimizers()
+        for optimizer in self.recorder.accounts.find_optimizers():
             for parameter in parameters_of(optimizer):
                 holders[id(parameter)].add(id(optimizer))
         record = self.record
@@ -177,7 +181,8 @@ def _contents(name: str, value: object) -> list[tuple[str, object]]:
     kind = type(value)
     form, items = "{}.{}", ()
     if issubclass(kind, nn.Module):
-        items = [*value.named_children(), *((key, held) for key, held in vars(value).items() if type(held) is list)]
+        own = [*vars(value).items(), *value._buffers.items()]
+        items = [*value.named_children(), *((key, held) for key, held in own if type(held) in (list, Tensor))]
     elif issubclass(kind, dict | list | tuple):
         form, items = "{}[{!r}]", dict.items(value) if issubclass(kind, dict) else enumerate(value)
     elif kind.__dictoffset__ and not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):

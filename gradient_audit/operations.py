@@ -13,6 +13,7 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
+from gradient_audit.budget import Activity
 from gradient_audit.graph import has_nan, is_zero, nodes_of, parameters_of, storage_of, tensors_in, written_arguments
 from gradient_audit.guard import guarded, watch_calls
 from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, REPLACING, Lineage, bit, numbers_in
@@ -25,15 +26,11 @@ COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
 class Details(dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
-    def __init__(self, record: Record, open_accounts: Callable[[], None]):
+    def __init__(self, record: Record, activity: Activity, lineage: Lineage, open_accounts: Callable[[], None]):
         super().__init__()
-        self.record, self.open_accounts = record, open_accounts
-        self.lineage = Lineage(record.accounts)
-        self.active = self.ended = self.entered = False  # entered: the mode, at least once
+        self.record, self.activity, self.lineage, self.open_accounts = record, activity, lineage, open_accounts
+        self.ended = self.entered = False  # entered: the mode, at least once
         self.home = threading.get_ident()  # `stop` could not leave the mode in another thread
-        self.thread: int | None = None  # the one that is watched; None: the first that trains
-        self.steps = 0  # of optimizers, that run
-        self.call: Pass | None = None  # of autograd, that runs
         self.forwards: list[list[Forward]] = []  # for each forward pass that runs, those recorded inside of it
         self.node_hooks = ExitStack()  # removes them
         self.outputs: dict[int, list[Built]] = defaultdict(list)  # by a node's sequence number: whose output it is
@@ -45,7 +42,12 @@ class Details(dispatch.TorchDispatchMode):
 
     def start(self) -> None:
         # A PyTorch without `_get_current_dispatch_mode` raises before the mode is entered.
-        if self.active or self.ended or self.home != threading.get_ident() or dispatch._get_current_dispatch_mode():
+        if (
+            self.activity.detailed
+            or self.ended
+            or self.home != threading.get_ident()
+            or dispatch._get_current_dispatch_mode()
+        ):
             return
         for kind in (Optimizer, nn.Module):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
@@ -53,19 +55,14 @@ class Details(dispatch.TorchDispatchMode):
             watch_calls(self.hooks, torch.Tensor, name, self.note_reading)
         self.hooks.callback(registration.register_module_forward_pre_hook(self.begin_forward).remove)
         self.hooks.callback(registration.register_module_forward_hook(self.end_forward, always_call=True).remove)
-        self.active = self.entered = True
+        self.activity.detailed = self.entered = True
         self.__enter__()
 
     def stop(self, *, for_good: bool = False) -> None:
         self.ended |= for_good
         with self.paused():
-            self.active = False
+            self.activity.detailed = False
         self.hooks.close()
-
-    def is_elsewhere(self) -> bool:
-        """Return whether this is another thread, and not one of autograd's own at work on a watched pass."""
-        of_autograd = self.call and isinstance(threading.current_thread(), threading._DummyThread)
-        return self.thread not in (None, threading.get_ident()) and not of_autograd
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -76,34 +73,31 @@ class Details(dispatch.TorchDispatchMode):
         try:
             yield
         finally:
-            if watching and self.active:
+            if watching and self.activity.detailed:
                 self.__enter__()
-
-    def is_watching(self) -> bool:
-        return not (self.call or torch.compiler.is_compiling() or self.is_elsewhere())
 
     @guarded
     def note_zero_grad(self, of: Optimizer | nn.Module, *_: object, **__: object) -> None:
-        if self.is_watching():
+        if self.activity.is_watched():
             parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
             self.record.events.append(Event("zero_grad", current_place(), self.record.numbers_of(parameters)))
 
     @guarded
     def note_reading(self, tensor: torch.Tensor, *_: object, **__: object) -> None:
-        if self.is_watching():
+        if self.activity.is_watched():
             with self.paused():
                 self.lineage.note_numbers(tensor)
 
     @guarded
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
-        if self.is_watching():
+        if self.activity.is_watched():
             self.open_accounts()
             self.forwards.append([])
 
     @guarded
     def end_forward(self, module: nn.Module, _args: tuple, output: object) -> None:
         """Record a forward pass of a network, or one that is not part of another."""
-        if not self.forwards or not self.is_watching():
+        if not self.forwards or not self.activity.is_watched():
             return
         parts = self.forwards.pop()
         tried = type(module).__module__.startswith("torch.nn.utils.")  # a parametrization is, when it is made
@@ -145,17 +139,17 @@ class Details(dispatch.TorchDispatchMode):
 
     @guarded
     def note_nan(self, place: Place, results: object, given: object) -> None:
-        if self.record.nan is None and has_nan(results) and not has_nan(given):
+        if self.record.nan is None and not self.activity.measuring and has_nan(results) and not has_nan(given):
             self.record.nan = place
 
     @guarded
     def note_need(self, event: Built, gradients: tuple) -> None:
         """Note that a pass has come through the graph of an event, and in which direction it moves the output."""
-        event.needed = True
-        if self.call and self.call.number is not None and isinstance(event, Forward):
+        event.needed |= not self.activity.measuring
+        if self.activity.call and self.activity.call.number is not None and isinstance(event, Forward):
             moved = [gradient.detach() for gradient in gradients if gradient is not None and not gradient.is_meta]
             size = sum(float(gradient.abs().sum()) for gradient in moved)
-            event.directions[self.call.number] = sum(float(gradient.sum()) for gradient in moved) / (size or 1)
+            event.directions[self.activity.call.number] = sum(float(gradient.sum()) for gradient in moved) / (size or 1)
 
     def note_numbers(self, result: object, sources: int) -> None:
         """Note of the forward passes among the sources that a number with a graph was computed from their output."""
@@ -171,7 +165,7 @@ class Details(dispatch.TorchDispatchMode):
     @guarded
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
-        if self.steps or not self.is_watching():  # what a step does is no computation of a loss
+        if self.activity.steps or not self.activity.is_watched():  # what a step does is no computation of a loss
             return
         frame = current_frames()[0]
         written, read = self.lineage.note(function, args, result, frame)
@@ -204,9 +198,9 @@ class Details(dispatch.TorchDispatchMode):
     def note_edit(self, written: list) -> None:
         """Note a write to gradients that a step has used already, as a mask that is applied too late."""
         for account, grad in self.gradients().values() if not runs_inside("clip_grad") else ():
-            if self.lineage.memory_of(grad) in written and account.passes and not (account.fresh or is_zero(grad)):
-                account.clip, account.clipped = current_place(), frozenset(account.passes)
-                self.record.clips.setdefault(account.clip, "edited")
+            balance = self.record.ledger.balances[account.number]
+            if self.lineage.memory_of(grad) in written and balance.passes and not (balance.fresh or is_zero(grad)):
+                self.record.ledger.clip(current_place(), {account.number}, "edited")
 
     def copies_gradient(self, function: Callable, args: tuple) -> bool:
         """Return whether an operation that reads a gradient makes a copy of it, or writes into another tensor."""

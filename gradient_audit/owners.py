@@ -10,21 +10,28 @@ from gradient_audit.findings import KINDS, LIMIT, Finding, joined
 from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
 from gradient_audit.record import Pass
+from gradient_audit.unused import left_out_networks
+from gradient_audit.uses import idle_parameters
+
+ACCUMULATE = "To accumulate gradients over batches, call `zero_grad()` only after a step; if they are not wanted, "
+ACCUMULATE += "as of a batch that is skipped, this is right."
 
 
 def owners(facts: Facts) -> Iterator[Finding]:
     """Yield what no optimizer holds, and the gradients that none used."""
-    reached = set().union(*(p.reached for p in facts.record.passes))
-    used = set().union(*(p.used for p in facts.record.passes))
-    if unknown := any(event.kind == "step" and frozenset() in event.taken for event in facts.record.events):
-        facts.handed |= {p.place for p in facts.record.passes if not p.detailed}
+    reached = set().union(*(p.reached for p in facts.passes))
+    used = set().union(*(p.used for p in facts.passes))
+    unknown = any(event.kind == "step" and frozenset() in event.taken for event in facts.events)
+    handed = facts.handed | {p.place for p in facts.passes if unknown and not p.detailed}
+    excused, left_out = idle_parameters(facts), left_out_networks(facts)
+    replaced = set().union(*(event.taken.get(frozenset(), set()) for event in facts.events if event.kind == "step"))
     swaps = {new: place for new, (place, old) in facts.record.replaced.items() if old & facts.owned}
     for network, ids in facts.numbers.items():
         wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
-        for number, p in enumerate(facts.record.passes):
-            unused = (p.reached & ids.keys()).difference(facts.excused, p.used)
-            excused = p.raised or p.place in facts.handed or number in facts.record.skipped
-            if unused and not excused:
+        for number, p in enumerate(facts.passes):
+            # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.
+            unused = (p.reached & ids.keys()).difference(excused, p.used, replaced if p.hooked else ())
+            if unused and not (p.raised or p.place in handed or number in facts.record.ledger.skipped):
                 wasted[p.place][number] = unused
         ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed, used)  # not stepped by hand, either
         left = set().union(*(numbers for unused in wasted.values() for numbers in unused.values()))
@@ -41,27 +48,41 @@ def owners(facts: Facts) -> Iterator[Finding]:
         told: set[int] = set()
         # Without any optimizer, no parameter is expected to have one.
         if ownerless and facts.optimizers and not unknown:
-            found = _ownerless(facts, network, ownerless, wasted)
-            told = ownerless if found.kind == "unfrozen" else told
+            found = _ownerless(facts, network, ownerless, wasted, left_out=network in left_out)
+            told = ownerless if found.kind == "unfrozen" or network in left_out else told
             yield found
         for place, unused in wasted.items():
             if numbers := set().union(*unused.values()) - told - lost:
                 count = facts.count_of(numbers, network)
                 text = f"{count} of {{}} got gradients that no optimizer used, {len(unused)}x."
+                if wiped := _wiped(facts, [facts.passes[number] for number in unused], numbers):
+                    text, cure = f"{text} This line clears them, and a step uses the last ones alone.", ACCUMULATE
+                    yield finding("wasted", (network,), text, [wiped, place], cure, doubtful=True)
+                    continue
                 yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
 
 
-def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict[Place, dict[int, set[int]]]) -> Finding:
+def _wiped(facts: Facts, passes: list[Pass], numbers: set[int]) -> Place | None:
+    """Return the line that clears the gradients of a pass's line, if a step uses those of its last pass alone."""
+    others = [p for p in facts.passes if p.place == passes[0].place and p.used & numbers]
+    lines = set()
+    for p in passes if others and len(passes) > len(others) else ():
+        after = (e for e in facts.events[facts.events.index(p) + 1 :] if e.kind in ("zero_grad", "step", "backward"))
+        event = next(after, None)
+        lines.add(event.place if event and event.kind == "zero_grad" and event.reached & numbers else None)
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict, *, left_out: bool) -> Finding:
     """Return the finding for parameters that no optimizer holds: of a judge, or of first layers, it is waste."""
     ids, cure, places = facts.numbers[network], "", [*wasted]
     numbers = set().union(*wasted.values())
-    judged = [facts.record.passes[number] for number in numbers]
+    judged = [facts.passes[number] for number in numbers]
     to_train = _is_led_to(facts, network, judged) or any(p.reached <= ids.keys() for p in judged)
     text = f"{facts.count_of(ownerless, network)} of {{}} are held by no optimizer."
-    if wasted and not ids.keys() & facts.owned and not to_train:
+    if wasted and not ids.keys() & facts.owned and not to_train and not left_out:
         text = f"no optimizer holds {{}}, which gets gradients, {len(numbers)}x."
-        twin = any(term.dead and term.reached & ids.keys() for p in judged for term in p.terms)
-        if not twin and not any(facts.leads_on(p, network) for p in judged):  # a target
+        if not any(facts.leads_on(p, network) for p in judged):  # a target
             calls = [event for event in facts.record.forwards if event.module() is facts.networks[network]]
             places = [event.place for event in calls if event.in_loss] or places
             cure = "Compute it under `torch.no_grad()`, or freeze the network, `network.requires_grad_(False)`."
@@ -69,7 +90,8 @@ def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict[Pla
         holders = facts.holders_of(network) or [*facts.accounts_of]
         makers = [facts.networks[network], *(facts.optimizers[number] for number in holders)]
         made = [p for o, p in facts.record.made.items() if any(o is maker for maker in makers)]
-        return finding("ownerless", (network,), text, made)
+        text = "no optimizer holds {}, and a term of a loss leads to nothing else." if left_out else text
+        return finding("ownerless", (network,), text, [*made, *wasted] if left_out else made)
     return finding("unfrozen", (network,), text, places, cure)
 
 
@@ -79,7 +101,7 @@ def _is_backbone(facts: Facts, names: dict[int, str], ownerless: set[int]) -> bo
     trained = [layer for number, layer in layers if number in facts.owned]
     first = next((index for index, (number, _) in enumerate(layers) if number in facts.owned), 0)
     before = {number: layer for number, layer in layers[:first] if layer not in trained}
-    meant = set().union(*(p.named for p in facts.record.passes))
+    meant = set().union(*(p.named for p in facts.passes))
     return before.keys() >= ownerless and not ownerless & meant
 
 
@@ -95,12 +117,12 @@ def _cure_of_waste(facts: Facts, network: str, unused: dict[int, set[int]]) -> s
     if not facts.steps:
         return "No optimizer stepped during the audit: audit whole steps."
     cure = KINDS["wasted"].cure
-    if any(facts.leads_on(facts.record.passes[number], network) for number in unused):
+    if any(facts.leads_on(facts.passes[number], network) for number in unused):
         cure = LIMIT + "."  # `detach()` there would cut off those whom the loss is for
-    moved = [n for number in unused for n in facts.networks_of(facts.record.passes[number].used)]
+    moved = [n for number in unused for n in facts.networks_of(facts.passes[number].used)]
     if moved and all(is_leaf(facts.networks[name]) for name in moved):
         cure = cure.replace("list(network.parameters())", f"[{', '.join(dict.fromkeys(moved))}]")
-    if all(n in facts.by_number[k].passes for n, numbers in unused.items() for k in numbers):
+    if all(n in facts.balances[k].passes for n, numbers in unused.items() for k in numbers):
         cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
     return cure
 
@@ -115,7 +137,7 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
         if isinstance(value, Tensor) and id(value) not in facts.held
     }
     places: dict[tuple[str, str], list[Place]] = defaultdict(list)
-    for p in facts.record.passes:
+    for p in facts.passes:
         for leaf in () if p.place in facts.read else {id(ref()) for ref in p.loose} & attributes.keys():
             places[attributes[leaf]].append(p.place)
     for (network, name), where in places.items():
@@ -126,9 +148,9 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
 
 def strays(facts: Facts) -> Iterator[Finding]:
     """Yield the lines that made parameters in no network, as anew in each pass, which no optimizer holds."""
-    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside
+    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside.keys()
     lines: dict[Place, list[tuple[int, Pass]]] = defaultdict(list)
-    for p in facts.record.passes if facts.optimizers else ():
+    for p in facts.passes if facts.optimizers else ():
         for number in () if p.raised or p.place in facts.read | facts.handed else p.reached - known - p.used:
             if place := facts.record.displaced.get(number) or facts.record.births[number]:
                 lines[place].append((number, p))
@@ -152,13 +174,13 @@ def _follows(order: list[int], old: int, new: int) -> bool:
 def shared_networks(facts: Facts) -> Iterator[Finding]:
     """Yield the optimizers that hold two networks, of which another one that steps holds one, too."""
     stepping = {key: facts.networks_of(held) for key, held in facts.accounts_of.items() if key in facts.steps}
-    order = [event.optimizer for event in facts.record.events if event.kind == "step"]
+    order = [event.optimizer for event in facts.events if event.kind == "step"]
     for key, networks in stepping.items():
         apart = {o for o in stepping if _follows(order, o, key) or _follows(order, key, o)} | {key}
         others = set().union(*(facts.accounts_of[other] for other in stepping if other not in apart))
         shared = [n for n in networks if others & {*facts.accounts_of[key]} & facts.numbers[n].keys()]
         if shared and len(shared) < len(networks):
-            got = set().union(*(p.users.get(key, set()) for p in facts.record.passes))
+            got = set().union(*(p.users.get(key, set()) for p in facts.passes))
             cut = [name for name in shared if not got & facts.numbers[name].keys()]
             text = f"an optimizer holds {joined(networks)}, and another one holds {joined(shared)}, too."
             text += f" It got no gradient of {joined(cut)}: does `detach()` cut that off?" * bool(cut)

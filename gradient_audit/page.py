@@ -81,18 +81,25 @@ def picture(audit: GradientAudit, events: list[Event]) -> Iterable[str]:
         yield row("raised" if raised else event.kind, place, words, event.kind, cells, wrong)
         for term in getattr(event, "terms", ()):
             words, wrong = "term of the loss" + ", dead" * term.dead, {*term.cells} if term.dead else set()
-            yield row("term", term.place or event.place, words, event.kind, term.cells, wrong)
+            yield row("term", term.place or event.place, words, event.kind, term.cells, wrong, term)
 
 
-def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], wrong: set[str]) -> str:
-    """Return the row of an event or a term: where, what, and a mark for each network in the colour of its word."""
+def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], wrong: set[str], term=None) -> str:
+    """Return the row of an event or a term: where, what, and a mark for each network in the colour of its word.
+
+    Of a term that was measured, the mark is a bar.
+    """
     code = escape(place.code) + "…" * (len(place.code) == 60)  # as long as it may be, so probably cut
     via = f" <small>via {escape(Path(place.via).name)}</small>" * bool(place.via)
     marks = ""
     for network, word in cells.items():
         colour = "wrong" if network in wrong else word
         label = escape(f"{words}: {network}, {colour}")
-        mark = f'<td class="net {colour}"><svg role="img"><title>{label}</title><use href="#{shape}"/></svg></td>'
+        drawing = f'<svg role="img"><title>{label}</title><use href="#{shape}"/></svg>'
+        if term and network in term.shares:
+            share = escape(term.word(network).partition(" ")[2])
+            drawing = f'<meter title="{label}" value="{term.shares[network]:.3f}"></meter><small>{share}</small>'
+        mark = f'<td class="net {colour}">{drawing}</td>'
         marks += '<td class="net"></td>' if word == "-" else mark
     where = f'<td class="where"><span>{escape(Path(place.file).name)}:</span>{place.number}</td>'
     source = f'<td class="code"><code>{code}</code>{via}</td>'

@@ -19,6 +19,8 @@ PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 OF_TORCH = (PACKAGE, f"{torch.__path__[0]}{os.sep}", "<frozen", "<eval_with_key")
 LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
+OVERRIDES = ("__torch_function__", "__torch_dispatch__")
+
 
 class Place(NamedTuple):
     """A line of the user's code, or, with `columns`, an expression on it."""
@@ -45,8 +47,8 @@ class Place(NamedTuple):
 
 
 def frames() -> Iterator[FrameType]:
-    """Return the frames that run, innermost first."""
-    return (frame for frame, _ in traceback.walk_stack(sys._getframe(1)))
+    """Return the frames that run, innermost first, without those of classes that only pass operations on."""
+    return (frame for frame, _ in traceback.walk_stack(sys._getframe(1)) if frame.f_code.co_name not in OVERRIDES)
 
 
 def runs_inside(part: str) -> bool:

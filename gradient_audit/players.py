@@ -11,10 +11,12 @@ from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
 from gradient_audit.record import Pass
 
+ONE_WAY = 0.5  # of a direction, which is between -1 and 1: a gradient moves most of an output the same way
+
 
 def mixed_players(facts: Facts) -> Iterator[Finding]:
     """Yield the passes that moved networks of two players, and the steps that added them to other passes."""
-    passes = facts.record.passes
+    passes = facts.passes
     crossed = [list(_groups_crossed(facts, p)) for p in passes]
     mixed: dict[tuple[str, ...], tuple[list[Place], set[str]]] = defaultdict(lambda: ([], set()))  # and who stepped
     meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
@@ -38,9 +40,12 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         text += "of two losses."
         yield finding("mixed", networks, text, places, doubtful=networks not in proved)
     told = {place for places, _ in mixed.values() for place in places}
-    for made, judge in permutations(facts.numbers, 2):
+    moved = [facts.networks_of(p.used & p.reached) for p in passes]
+    order = {name: index for index, name in enumerate(facts.numbers)}
+    pairs = {pair for names in {*moved} for pair in permutations(names, 2)}
+    for made, judge in sorted(pairs, key=lambda pair: [order[name] for name in pair]):
         first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
-        places = [place for place in _opposed(facts, made, judge) if place not in told]
+        places = [place for place in _opposed(facts, made, judge, moved) if place not in told]
         text = f"one loss moved {made} and {judge}; another moved what {judge} says of {made}'s output the other way."
         if places and first == second:
             yield finding("opposed", (made, judge), text, places)
@@ -76,7 +81,7 @@ def _groups_crossed(facts: Facts, p: Pass) -> Iterator[dict[str, set[int]]]:
 
 def _is_one_model(facts: Facts, group: dict[str, set[int]]) -> bool:
     """Whether these are parts of one module, with optimizers that always step together."""
-    events = (event for event in facts.record.events if event.kind in ("step", "backward"))
+    events = (event for event in facts.events if event.kind in ("step", "backward"))
     runs = [[*run] for kind, run in groupby(events, lambda event: event.kind) if kind == "step"]
     together = {frozenset(event.optimizer for event in run) & set().union(*group.values()) for run in runs}
     wholes = {facts.record.whole.get(id(facts.networks[name]), name) for name in group}
@@ -85,7 +90,7 @@ def _is_one_model(facts: Facts, group: dict[str, set[int]]) -> bool:
 
 def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], others: list[str]) -> bool:
     """Whether the sum of a loss that comes to the others through this player, and another one, is as in BicycleGAN."""
-    alike = {number: facts.in_detail(facts.record.passes[number]) for number in summed}
+    alike = {number: facts.in_detail(facts.passes[number]) for number in summed}
     loss = alike[p.number]
     return (
         None not in alike.values()
@@ -94,18 +99,17 @@ def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], othe
     )
 
 
-def _opposed(facts: Facts, made: str, judge: str) -> list[Place]:
+def _opposed(facts: Facts, made: str, judge: str, moved: list[tuple[str, ...]]) -> list[Place]:
     """Return the passes that moved both, and what the judge says of the other's output against another loss of its."""
-    moved = [facts.networks_of(p.used & p.reached) for p in facts.record.passes]
     calls = [event for event in facts.record.forwards if event.module() is facts.networks[judge]]
     fed = [event for event in calls if event.values & facts.numbers[made].keys()]
     ways: dict[tuple[Place, Place], list[float]] = defaultdict(list)  # by the lines of the pass and of the call
     both: dict[tuple[Place, Place], None] = {}
     for event in fed if len(fed) < len(calls) else ():
-        for p, way in ((facts.record.passes[n], way) for n, way in event.directions.items() if judge in moved[n]):
+        for p, way in ((facts.passes[n], way) for n, way in event.directions.items() if judge in moved[n]):
             ways[p.place, event.place].append(way)
             if made in moved[p.number] and facts.leads_through(p, judge, made):
                 both[p.place, event.place] = None
-    up = {lines for lines, found in ways.items() if min(found) > 0.5}
-    down = {lines for lines, found in ways.items() if max(found) < -0.5}
+    up = {lines for lines, found in ways.items() if min(found) > ONE_WAY}
+    down = {lines for lines, found in ways.items() if max(found) < -ONE_WAY}
     return [lines[0] for lines in both if (lines in up and down) or (lines in down and up)]

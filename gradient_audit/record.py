@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.optim.optimizer import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
 
+from gradient_audit.ledger import Ledger
 from gradient_audit.places import Place
 
 HAND, CLIMB = 0, -1  # for the number of an optimizer: a step by hand, and a write before its step, as SAM's
@@ -26,7 +27,19 @@ class Term:
     sources: int = field(default=0, repr=False)  # of a constant: the parameters that it was computed from, as bits
     reached: set[int] = field(default_factory=set, repr=False)
     cells: dict[str, str] = field(default_factory=dict)
+    shares: dict[str, float] = field(default_factory=dict)  # by network: of the sum of the norms of all terms
+    against: set[str] = field(default_factory=set)  # networks where it goes against the sum of the others
+    at_zero: bool = False  # its value is zero, and its gradient may be because of that
+    still: set[int] | None = None  # parameters to which its gradient is exactly zero, if it was measured
     dead: bool = False
+
+    def word(self, network: str) -> str:
+        """Return the cell of a network, with the term's share: "used 97%"."""
+        if self.cells[network] not in ("used", "wasted") or network not in self.shares:
+            return self.cells[network]
+        share = self.shares[network]
+        percent = f"{share:.0%}" if share >= 0.01 or not share else "<1%"
+        return f"{self.cells[network]} {percent}" + " against" * (network in self.against)
 
 
 @dataclass
@@ -75,18 +88,25 @@ class Pass(Built):
     raised: bool = False
     create_graph: bool = False
     nan: bool = False  # whether its loss is NaN
+    keeper: tuple | None = None  # the last line that computed on from its graph afterwards
     keeps: bool = False  # whether it keeps its graph for another pass
     nodes: set[int] = field(default_factory=set, repr=False)  # that it goes through, by sequence number
     late: set[int] = field(default_factory=set, repr=False)  # parameters frozen since the forward pass
     named: set[int] = field(default_factory=set, repr=False)  # parameters that `inputs=` names
     number: int | None = None  # among the passes; of autograd.grad if its result became a .grad
-    users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set), repr=False)  # optimizer: parameters
+    users: dict[int, set[int]] = field(default_factory=dict, repr=False)  # optimizer: parameters; filled by `Facts`
     detailed: bool = False  # whether its loss was split into terms
     terms: list[Term] = field(default_factory=list)
+    hooked: bool = False  # whether code of the script's ran in it
+    unmeasured: str = ""  # why its terms were not measured
+    weightless: set[int] = field(default_factory=set, repr=False)  # terms that the loss multiplies by zero
+    # By parameter: the products of the gradients of the terms that have a graph, with one another.
+    grams: dict[int, list[list[float]]] = field(default_factory=dict, repr=False)
     parts: dict[str, str] = field(default_factory=dict)  # for the table: "used 2 of 4", by network
     outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # leaves in no network that got a gradient
     cuts: list[tuple] = field(default_factory=list, repr=False)  # behind its loss: (mistake, place)
+    pardoned: list[tuple[Tensor, int]] = field(default_factory=list, repr=False)  # while it runs: see `Measure.pardon`
     added: bool = False  # whether it added to the gradient of such a leaf from which the script had computed
     read: bool = False  # whether the script computed something from the gradients
     copied: bool = False  # likewise, for each element
@@ -110,24 +130,18 @@ class Step(Event):
     taken: dict[frozenset, Set] = field(default_factory=lambda: defaultdict(set), repr=False)  # parameters, by passes
     inner: bool = False  # whether it runs inside another one
     nan: set[int] = field(default_factory=set, repr=False)  # parameters whose gradients were NaN
+    still: set[int] | None = None  # parameters whose gradients were exactly zero, where that was read
 
 
 @dataclass
 class Account:
-    """The backward passes that one parameter's `.grad` is the sum of. It keeps no memory of theirs in use."""
+    """A watched parameter, and its gradient as it was at the last look. It keeps no memory of theirs in use."""
 
     number: int
     parameter: weakref.ref
-    passes: set[int] = field(default_factory=set)
     grad: weakref.ref | None = None
     version: int = 0
-    zero: bool = False
-    stepped: bool = False  # its optimizer stepped while it required a gradient
-    fresh: bool = False  # a pass has added to it since the last step
-    handed: bool = False  # its gradient is another parameter's, as that of a replica
     version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
-    clip: Place | None = None  # that changed it last
-    clipped: Set[int] = frozenset()  # the passes whose gradient that was
     hook: object = None  # what removes it
 
 
@@ -140,10 +154,12 @@ class Record:
     calls: list[Pass] = field(default_factory=list)  # of autograd that were watched in detail
     forwards: list[Forward] = field(default_factory=list)  # likewise
     accounts: dict[int, Account] = field(default_factory=dict)  # by the id of the parameter
+    ledger: Ledger = field(default_factory=Ledger)  # what became of the gradients
     optimizers: dict[int, Optimizer] = field(default_factory=dict)  # by number: the newest that was known by it
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
     errors: list = field(default_factory=list)  # of autograd: what `mistakes.raised` knows of each
     frozen: dict[int, Place | None] = field(default_factory=dict)  # by account: the `requires_grad_(False)` of a module
+    dropped: dict[Place, int] = field(default_factory=dict)  # calls whose losses nothing took, with their number
     grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers, parameters: places
     births: dict[int, Place | None] = field(default_factory=dict)  # by account: the line that made the parameter
@@ -155,8 +171,7 @@ class Record:
     whole: dict[int, int] = field(default_factory=dict)  # by the id of a network: that of the module it is a part of
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
-    clips: dict[Place, str] = field(default_factory=dict)  # lines that clip: "used" by a step, "scaled" then, "edited"
-    skipped: set[int] = field(default_factory=set)  # passes whose gradients GradScaler found to be infinite
+    unscaled: list[Place] = field(default_factory=list)  # passes of losses that GradScaler had not multiplied
     nan: Place | None = None  # the line whose result, or gradient, was the first NaN
 
     def keys_of(self, numbers: Set[int]) -> set[int]:

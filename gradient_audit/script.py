@@ -56,12 +56,12 @@ class StepLimit:
         if optimizer is None:
             self.passes += 1  # by itself: an audit that has given up records none
             lines = Counter(p.place for p in watcher.record.passes).values()
-            enough = lines and min(lines) >= self.iterations and not (self.steps or watcher.find_optimizers())
+            enough = lines and min(lines) >= self.iterations and not (self.steps or watcher.accounts.find_optimizers())
             return enough or (not self.steps and self.passes > self.limit)
-        number = watcher.number_of(optimizer)
+        number = watcher.accounts.number_of(optimizer)
         self.steps[number] += 1
         if min(self.steps.values()) >= self.iterations:  # others may wait, but for those whose parameters these step
-            watcher.find_optimizers()
+            watcher.accounts.find_optimizers()
             held = {other: {*map(id, parameters_of(o))} for other, o in watcher.record.optimizers.items()}
             stepped = set().union(*(ids for other, ids in held.items() if other in self.steps))
             self.steps.update(dict.fromkeys((other for other, ids in held.items() if ids - stepped), 0))

@@ -8,7 +8,7 @@ from torch import Tensor
 from gradient_audit.facts import Facts, finding
 from gradient_audit.findings import Finding
 from gradient_audit.graph import parameters_of
-from gradient_audit.record import HAND
+from gradient_audit.record import HAND, Pass
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
@@ -41,13 +41,13 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
             if type(tensor) is Tensor and not tensor.requires_grad:  # the user's own optimizer may write to it
                 text = f"a tensor of shape {list(tensor.shape)} had no gradient whenever its optimizer stepped."
                 yield finding("unreached", (), text, steps.places)
-    for p in (p for p in facts.record.passes if p.added):
+    for p in (p for p in facts.passes if p.added):
         text = "this pass added to the gradient of a plain tensor that had been used by hand."
         yield finding("stale", (), text, [p.place], "Clear it after its use: `x.grad = None`.", doubtful=True)
     sloped = set().union(*(call.reached for call in facts.record.calls if call.kind == "grad"))  # maybe with slope 0
-    raised = any(p.raised for p in facts.record.passes)
+    raised = any(p.raised for p in facts.passes)
     for network, ids in facts.numbers.items():
-        missing = {n for n in ids if facts.by_number[n].stepped and n not in facts.fed}
+        missing = {n for n in ids if facts.balances[n].stepped and n not in facts.fed}
         of_it = [s for key, s in facts.steps.items() if missing & {*facts.accounts_of.get(key, ())}]
         if missing and (not raised or any(s.places.total() > 1 for s in of_it)):
             count = facts.count_of(missing, network)
@@ -57,41 +57,54 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
                 cure = "Give the checkpoint `use_reentrant=False`: the other kind needs an input that needs a gradient."
                 yield finding("unreached", (network,), f"{text}.", [*inside, *places], cure)
                 continue
-            cut_off = [p for p in facts.record.passes if missing & p.values - p.reached - sloped]
+            cut_off = [p for p in facts.passes if missing & p.values - p.reached - sloped]
             places += [place for p in cut_off[-1:] for mistake, place in p.cuts if mistake == "detached-fakes"]
             cut = bool(cut_off)
             dropped = (event for event in facts.record.forwards if event.scalar and not (event.in_loss or event.needed))
             cut |= any(missing & event.values for event in dropped)
-            if cut or missing == {n for n in ids if facts.by_number[n].stepped}:
+            if cut or missing == {n for n in ids if facts.balances[n].stepped}:
                 yield finding("unreached", (network,), f"{text}.", places)
                 continue
-            cleared = any(missing & p.reached for p in facts.record.passes)
+            cleared = any(missing & p.reached for p in facts.passes)
             why = "it was cleared between `backward()` and `step()`" if cleared else "no loss leads to them"
             cure = "If they are held still, or not in use, on purpose, this is right."
             yield finding("unreached", (network,), f"{text}: {why}.", places, cure, doubtful=True)
 
 
-def idle_optimizers(facts: Facts) -> Iterator[Finding]:
-    """Yield the optimizers that never stepped though their parameters got gradients."""
-    most = max((sum(steps.places.values()) for steps in facts.steps.values()), default=0)
-    stepped = {number for number, account in facts.by_number.items() if account.stepped}
+def idle(facts: Facts) -> dict[int, tuple[set[int], list[Pass], list[Pass]]]:
+    """Return the optimizers that never stepped, with their parameters, the passes that reached and that left them."""
+    found, most = {}, _most_steps(facts)
     by_hand = facts.steps[HAND].fed if HAND in facts.steps else set()
-    for key, optimizer in facts.optimizers.items():
-        if key in facts.steps:
-            continue
-        numbers = {*facts.accounts_of[key]} - stepped - by_hand
-        passes = [p for p in facts.record.passes if p.reached & numbers and not p.raised]
+    for key in facts.optimizers.keys() - facts.steps.keys():
+        numbers = {*facts.accounts_of[key]} - facts.stepped - by_hand
+        passes = [p for p in facts.passes if p.reached & numbers and not p.raised]
         dropped = [
             p
             for p in passes
             if p.reached <= numbers
-            and all(p.number not in facts.by_number[k].passes for k in p.reached & facts.by_number.keys())
+            and all(p.number not in facts.balances[k].passes for k in p.reached & facts.balances.keys())
         ]
-        if (names := facts.networks_of(numbers)) and passes and (most >= IDLE_AFTER or (most > 1 and dropped)):
-            facts.excused |= numbers
-            later = not facts.ended and len(dropped) < IDLE_AFTER  # it may be that of a second stage
-            text = f"the optimizer of {{}} ({type(optimizer).__name__}) never stepped; another did {most}x."
-            yield finding("idle", names, text, [p.place for p in dropped or passes], doubtful=later)
+        if facts.networks_of(numbers) and passes and (most >= IDLE_AFTER or (most > 1 and dropped)):
+            found[key] = numbers, passes, dropped
+    return found
+
+
+def idle_parameters(facts: Facts) -> set[int]:
+    """Return the parameters of idle optimizers: what is dead or wasted because of that is told there."""
+    return set().union(*(numbers for numbers, *_ in idle(facts).values()))
+
+
+def _most_steps(facts: Facts) -> int:
+    return max((steps.places.total() for steps in facts.steps.values()), default=0)
+
+
+def idle_optimizers(facts: Facts) -> Iterator[Finding]:
+    """Yield the optimizers that never stepped though their parameters got gradients."""
+    for key, (numbers, passes, dropped) in idle(facts).items():
+        later = not facts.ended and len(dropped) < IDLE_AFTER  # it may be that of a second stage
+        text = f"the optimizer of {{}} ({type(facts.optimizers[key]).__name__}) never stepped; another did "
+        text += f"{_most_steps(facts)}x."
+        yield finding("idle", facts.networks_of(numbers), text, [p.place for p in dropped or passes], doubtful=later)
 
 
 def renewed_optimizers(facts: Facts) -> Iterator[Finding]:
@@ -105,7 +118,7 @@ def renewed_optimizers(facts: Facts) -> Iterator[Finding]:
 
 def edited_gradients(facts: Facts) -> Iterator[Finding]:
     """Yield the lines that clip in vain, and where the first NaN came from if a step used it."""
-    for place, clip in facts.record.clips.items():
+    for place, clip in facts.record.ledger.clips.items():
         if clip == "scaled":
             yield finding("scaled", (), "gradients were clipped while they were multiplied by the loss scale.", [place])
         elif clip == "edited":
@@ -113,8 +126,11 @@ def edited_gradients(facts: Facts) -> Iterator[Finding]:
             yield finding("clipped", (), text, [place], "Change them between `backward()` and `step()`.", doubtful=True)
         elif not clip and facts.steps:
             yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
-    steps = [event for event in facts.record.events if event.kind == "step" and event.nan]
-    lost = [p for p in facts.record.passes if p.nan]
+    for place in dict.fromkeys(facts.record.unscaled):
+        text = "gradients were divided by the scale of GradScaler, and their loss was not multiplied by it."
+        yield finding("scaled", (), text, [place], "`scaler.scale(loss).backward()`.")
+    steps = [event for event in facts.events if event.kind == "step" and event.nan]
+    lost = [p for p in facts.passes if p.nan]
     if steps or lost:
         numbers = set().union(*(event.nan for event in steps))
         text = "a step used gradients of {} that are NaN." if steps else "the loss of a backward pass is NaN."

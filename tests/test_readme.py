@@ -4,6 +4,7 @@ import re
 import shlex
 
 import pytest
+import torch
 from helpers import ROOT, call
 from processes import RUN_AUDIT, forked
 
@@ -11,6 +12,7 @@ from gradient_audit.__main__ import parse
 from gradient_audit.mistakes import explain, load, match
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCES = [path for folder in ("scripts", "common") for path in sorted((ROOT / folder).rglob("*.py"))]
 each = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 INDEX = re.findall(r"^\| (.+?) \| ((?:`[\w-]+`(?:, )?)+) \|$", (ROOT / "docs" / "mistakes.md").read_text(), re.M)
 COMMANDS = re.findall(r"^python (scripts/\S+\.py)((?: [^\n]*)?)$", "\n".join(p.read_text() for p in PAGES), re.M)
@@ -64,13 +66,21 @@ def test_links_lead_to_files_and_headings_and_paths_and_scripts_that_are_named_e
     assert {name for name in re.findall(r"`(\w+\.py)`", text)} <= known | {"gan_mine.py"}
 
 
-@each
+@pytest.mark.parametrize("page", [*PAGES, *SOURCES], ids=lambda page: page.stem)
 def test_a_measured_figure_is_in_a_row_that_its_paragraph_names_of_a_table_that_it_links_to(page):
     for paragraph in page.read_text().split("\n\n"):
         if source := rows(paragraph):
             assert not missing(paragraph, source)
-        elif page.stem in ("README", "questions", "questions.zh"):
+        elif page.suffix == ".py" or page.stem in ("README", "questions", "questions.zh"):
             assert not re.search(r"\d (?:MiB|GFLOPs)|FID (?:of )?\d", paragraph)
+
+
+def test_the_lines_that_add_curves_of_the_gradients_norms_add_them():
+    (code,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "curves.md").read_text(), re.M | re.S)
+    generator, discriminator = torch.nn.Linear(2, 1, bias=False), torch.nn.Linear(2, 1)
+    generator.weight.grad, results = torch.tensor([[3.0, 4.0]]), {}
+    exec(code, {"torch": torch, "generator": generator, "discriminator": discriminator, "results": results})
+    assert results == {"gradient_norm/g": 5, "gradient_norm/d": 0}
 
 
 @pytest.mark.parametrize(("message", "names"), INDEX)

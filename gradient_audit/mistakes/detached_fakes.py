@@ -4,7 +4,10 @@ import torch
 
 from gradient_audit.mistakes.one_weight import one_weight_gan
 
-MESSAGES = ("backward through the graph a second time",)
+MESSAGES = (
+    "backward through the graph a second time",
+    "生成器…没有…梯度|生成器…梯度…none|生成器…不到梯度|生成器…不更新",
+)
 WHY = """No gradient passes detach(): the .grad of what comes before stays None, and the optimizer skips such weights
 without a warning; backward() raises where nothing else is left. A G loss on D's scores of fake.detach() finds that D's
 loss has freed their graph; with retain_graph=True it reaches D alone."""

@@ -176,7 +176,7 @@ def freed_graph(event: Pass, by: Pass, told: dict, cut: list, kept: bool, behind
     by: the pass that freed the graph. cut: where a `detach()` was on the way to the loss. kept: whether the freed part
     is of an earlier iteration. behind: the parameters behind that part. ahead: all that either pass reaches.
     """
-    here, moved = facts.networks_of(behind), set().union(*(p.reached for p in facts.record.passes))
+    here, moved = facts.networks_of(behind), set().union(*(p.reached for p in facts.passes))
     unmoved = [name for name, numbers in facts.numbers.items() if not numbers.keys() & moved]
     ends = joined([name for name in unmoved if facts.is_fed_by(event, name) and facts.holders_of(name)])
     mistake, call = TWICE, "autograd.grad" if by.kind == "grad" else "backward"

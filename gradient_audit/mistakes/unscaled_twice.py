@@ -2,12 +2,10 @@
 
 import torch
 
-MESSAGES = ("unscale_() has already been called", "unscale_() is being called after step()", "since the last update()")
+MESSAGES = ("unscale_() has already been called", "unscale_() is being called after step()")
 WHY = """The scaler notes of each optimizer that its gradients are unscaled, or that it has stepped, until update():
 without update(), or where gradients are accumulated and unscaled in each pass, the next call is one too many."""
-CURE = (
-    "unscale_() once, after the last backward() of a step; then step(), and update() after it, also if it was skipped."
-)
+CURE = "unscale_() once, after the last backward() of a step; then step(), and update(), also after a skipped step."
 
 
 def wrong(times=2):

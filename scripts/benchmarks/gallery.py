@@ -5,7 +5,7 @@
 
 Each mistake of MISTAKES changes a few lines of a copy of `scripts/gan_detach.py`, which then trains. Its curves are
 published in `runs/mistakes/<name>/`, beside those of the unchanged script. The table has the means over the last 100
-steps, the FID of 1,000 samples by `evaluate.py`, and what `python -m gradient_audit` finds in the first three steps.
+steps, the FID by `evaluate.py`, of 1,000 samples, and what `python -m gradient_audit` finds in the first three steps.
 All runs together take some seven minutes on two cores. The names are those of `python -m gradient_audit --list`, where
 a mistake is in both.
 """
@@ -198,7 +198,7 @@ def main(options: GalleryOptions) -> None:
             run = run_script(script, [*arguments, *mistake.arguments], folder)
             board = EventAccumulator(str(run)).Reload()
             means = [mean(p.value for p in board.Scalars(tag) if p.step > steps - 100) for tag in CURVES.values()]
-            publish(run, options.output / mistake.name, "mistake", mistake.note())
+            publish(run, options.output / mistake.name, script, "mistake", mistake.note())
             tiles[mistake.name] = [*sample_grids(run).values()][-1].copy()
             fid = evaluate.evaluate_run(evaluate.Options(run, count=1000))["samples"]["fid"]
             numbers = [f"{number:.2f}" for number in (*means, fid)]

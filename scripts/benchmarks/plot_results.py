@@ -35,17 +35,10 @@ STYLE = {
     "svg.fonttype": "none",  # text stays text: small files
     "svg.hashsalt": "figures",  # the same file from the same figures
     "font.size": 9,
-    "text.color": GREY,
-    "axes.labelcolor": GREY,
-    "axes.edgecolor": GREY,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.titlesize": 9,
-    "legend.frameon": False,
-    "savefig.transparent": True,
-    "figure.constrained_layout.use": True,
+    **dict.fromkeys(["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"], GREY),
+    **dict.fromkeys(["axes.spines.top", "axes.spines.right", "legend.frameon"], False),
+    **dict.fromkeys(["savefig.transparent", "figure.constrained_layout.use"], True),
 }
 
 

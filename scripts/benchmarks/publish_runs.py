@@ -4,12 +4,16 @@
     tensorboard --logdir runs/reference
     tensorboard --logdir runs/reference_cyclegan
 
-Published are a run's TensorBoard events, without the pictures of step 0. A GAN also gets `samples.png`: the same noise
-after 0, 250, 500 and 1,000 steps and at the end, or the last grid of a run with labels.
+Published are a run's TensorBoard events, without the samples of step 0, with the texts of `docs/curves.md` and a hash
+of the source. A GAN also gets `samples.png`: the same noise after 0, 250, 500 and 1,000 steps and at the end, or the
+last grid of a run with labels.
 All runs together take a quarter of an hour on two cores.
 """
 
+import ast
+import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,27 +34,8 @@ sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 from common.errors import BadInput, Stopped, as_bad_input
 from common.options import Count, Options, launch
 
-LOOK_AT = {  # by script: what TensorBoard shows beside the curves
-    "gan_detach": "D's loss stays a little below 0.69, that of guessing, and both probabilities near 0.5: the networks "
-    "keep pace. The samples improve while the curves are flat, so judge the samples.",
-    "gan_retain_graph": "Every point of every curve, and every sample, is that of gan_detach, to the bit. Only a step "
-    "takes longer: compare the wall times (`Relative` below `Horizontal Axis`).",
-    "gan_generator_first": "Every point is that of gan_simultaneous, to the bit: G steps first, on a loss of the "
-    "same D. The run takes more steps than gan_detach.",
-    "gan_simultaneous": "In the first steps D(x) and D(G(z)) part more than in gan_detach, as G answers a D that has "
-    "not seen these fakes. It takes more steps to the same samples.",
-    "gan_resample": "The curves are like those of gan_detach, with other noise for G's loss. Neither is better.",
-    "gan_one_stage": "The curves begin as those of gan_simultaneous, whose update this is, and part as rounding "
-    "differences grow. The samples are as good, and a step is cheaper.",
-    "gan_wgan_gp": "The losses are scores without a limit: their size says nothing. `score/real` minus `score/fake` is "
-    "the critic's distance between real and fake images; it falls as the samples improve.",
-    "gan_r3": "D's loss is that of telling a real image from a fake one, 0.69 if it guesses. Penalties stay below 1: "
-    "where one grows, D has become steep, and `--penalty-weight` is too low.",
-    "gan_conditional": "Each column of the samples is one digit, each row has the same noise. The curves are like "
-    "those of gan_detach: they do not show whether an image is of the class asked for.",
-    "cyclegan": "`loss/cycle` falls steadily and tells most: an image comes back from the other domain as it was. "
-    "`loss/discriminator`, the sum of both, nears 0.5, which is guessing for a squared error.",
-}
+LOOK_AT = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", (ROOT / "docs" / "curves.md").read_text(), re.MULTILINE))
+WEIGHTS = {"conditional", "cyclegan_models", "losses", "models", "optimizers", "options", "penalties", "per_sample"}
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
@@ -81,19 +66,33 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def publish(run: Path, folder: Path, title: str, text: str) -> None:
-    """Publish a run in `folder`, with a text; the files that were published there before are replaced, others stay.
+def source_hash(source: str) -> str:
+    """Return a hash of what decides a run's weights: the syntax, without docstrings, of its script and of WEIGHTS."""
+    used = {"models", "options"} | WEIGHTS & {*re.findall(r"^from common\.(\w+) import", source, re.MULTILINE)}
+    total = hashlib.sha256()
+    for text in (source, *((ROOT / "common" / f"{name}.py").read_text() for name in sorted(used))):
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            if isinstance(parts := getattr(node, "body", None), list):  # a text that is a statement has no effect
+                node.body = [p for p in parts if not (isinstance(p, ast.Expr) and isinstance(p.value, ast.Constant))]
+        total.update(re.sub(r"\w+=\[\]|[ ,]", "", ast.dump(tree)).encode())  # new versions of Python leave out "[]"
+    return total.hexdigest()
 
-    The pictures of step 0 are left out: real images, and noise, which no PNG makes smaller.
+
+def publish(run: Path, folder: Path, script: Path, title: str, text: str) -> None:
+    """Publish a run of `script` in `folder`, with a text; its files published before are replaced, others stay.
+
+    The samples of step 0 are left out: noise, which no PNG makes smaller.
     """
     with SummaryWriter(run) as board:
         board.add_text(title, text)
+        board.add_text("hash of the source", source_hash(script.read_text()))
     with (folder / "events.out.tfevents.0").open("wb") as file:
         writer = RecordWriter(file)
         for path in sorted(run.glob("events.out.tfevents.*")):
             for record in RawEventFileLoader(str(path)).Load():
                 event = Event.FromString(record)
-                if event.step or not any(value.HasField("image") for value in event.summary.value):
+                if event.step or not any(value.tag.startswith("images/") for value in event.summary.value):
                     writer.write(record)
 
 
@@ -123,8 +122,9 @@ def main(options: PublishOptions) -> None:
         folder = (output.parent / f"{output.name}_cyclegan" if script == "cyclegan" else output) / script
         make_folder(folder)
         with tempfile.TemporaryDirectory() as temporary:
-            run = run_script(ROOT / "scripts" / f"{script}.py", arguments, temporary)
-            publish(run, folder, "what to look at", LOOK_AT[script])
+            path = ROOT / "scripts" / f"{script}.py"
+            run = run_script(path, arguments, temporary)
+            publish(run, folder, path, "what to look at", LOOK_AT[script])
             grids = sample_grids(run)
             if script == "gan_conditional":
                 [*grids.values()][-1].save(folder / "samples.png")

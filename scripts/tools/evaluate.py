@@ -5,7 +5,7 @@ et al. 2018). Precision is the share of samples that lie among the real images, 
 among the samples (Kynkaanniemi et al. 2019). The features are those of a classifier of the data's classes, which also
 says how many samples it is sure of, and the share of each class; of stacked digits it counts the 1,000 modes, and gives
 the reverse KL divergence to those of the data, in place of the distances. Data without classes take Inception's. If the
-networks are told a class, each sample has that of a real image; beside the recall of each class stands the share of
+networks take a class, each sample has that of a real image; beside the recall of each class stands the share of
 samples that the classifier takes for the class asked for. `lattice` is the share of the images' power at a period of
 two pixels, that of the lattice which some networks leave. Each figure stands beside its floor, the same for other real
 images in place of the samples; for fashion-mnist and cifar10 all real images are test images. Figures of different

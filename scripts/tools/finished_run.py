@@ -53,7 +53,7 @@ def has_float_data(checkpoint: dict) -> bool:
 
 
 def class_names(checkpoint: dict) -> list[str]:
-    """Return the names of the classes that the run's networks are told, or none."""
+    """Return the names of the classes that the run's networks take, or none."""
     return (checkpoint.get("classes") or [[]])[0]
 
 
@@ -81,7 +81,7 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
 def load_generator(run: str | Path, networks: str | None = None, weights: str = "average") -> nn.Module:
     """Return the generator of a finished run, a folder or its checkpoint.pt; the rest as in `make_generator`.
 
-    It takes noise (N, z_dim), and labels (N,) if it is told the class, to images (N, C, H, W) in [-1, 1].
+    It takes noise (N, z_dim), and labels (N,) if it takes the class, to images (N, C, H, W) in [-1, 1].
     """
     return make_generator(load_checkpoint(Path(run)), Path(run), networks, weights)
 

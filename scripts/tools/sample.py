@@ -39,7 +39,7 @@ class Options(GeneratorOptions):
     count: Annotated[int, Range(1, 10**7)] | None = None
     """Number of images. None: 64, or eight of every class."""
     of_class: Annotated[str, tyro.conf.arg(name="class")] = ""
-    """The class to make images of, if the networks are told one: its name, such as 7. Left out: every class, a column
+    """The class to make images of, if the networks take one: its name, such as 7. Left out: every class, a column
     each, with the same noise along a row."""
     interpolate: Count | None = None
     """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
@@ -53,7 +53,7 @@ class Options(GeneratorOptions):
 
 
 def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:
-    """Return what the generator takes: z (N, z_dim), and int64 labels (N,) if it is told one of the classes `names`."""
+    """Return what the generator takes: z (N, z_dim), and int64 labels (N,) if it takes one of the classes `names`."""
     if options.of_class not in ("", *names):
         message = f"has the classes {', '.join(names)}; name one" if names else "has no classes; leave it out"
         raise BadInput(f"--class {options.of_class}: the run {options.run} {message}")

@@ -176,9 +176,7 @@ def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared,
 
 
 @pytest.mark.parametrize("what", ["orders", "audit"])
-def test_networks_without_a_matrix_product_are_compared_in_bfloat16_and_waste_nothing_that_is_known(
-    what, compared, tmp_path, capsys
-):
+def test_networks_without_a_matrix_product_are_compared_in_bfloat16(what, compared, tmp_path, capsys):
     own = tmp_path / "own.py"
     own.write_text(OWN)
     rows = compared("--what", what, "--networks", f"{own}:without_product", "--precision", "bf16")["rows"]

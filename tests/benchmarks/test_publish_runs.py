@@ -1,11 +1,12 @@
-"""A published run shows what the run showed, but for the pictures of step 0, and replaces nothing else."""
+"""A published run shows what the run showed, but for the samples of step 0, and replaces nothing else."""
 
 import os
+import re
 import shutil
 import tempfile
 
 import pytest
-from helpers import call, contents
+from helpers import ROOT, call, contents, path_of
 from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -26,14 +27,14 @@ def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_fir
     run = tmp_path / "run"
     shutil.copytree(sampled, run)
     (tmp_path / "published").mkdir()
-    publish_runs.publish(run, tmp_path / "published", "mistake", "**Sign:** none.")
+    publish_runs.publish(run, tmp_path / "published", path_of("gan_detach"), "mistake", "**Sign:** none.")
     before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (run, tmp_path / "published"))
     for kind, find in (("scalars", "Scalars"), ("tensors", "Tensors")):
         assert before.Tags()[kind] == after.Tags()[kind]
         for tag in before.Tags()[kind]:
             assert getattr(before, find)(tag) == getattr(after, find)(tag)
-    assert "mistake/text_summary" in after.Tags()["tensors"]
-    assert after.Tags()["images"] == ["images/samples"]
+    assert {"mistake/text_summary", "hash of the source/text_summary"} <= {*after.Tags()["tensors"]}
+    assert sorted(after.Tags()["images"]) == ["images/samples", "real"]
     assert [event.step for event in after.Images("images/samples")] == [1, 2, 3, 4, 5, 6, 7]
     assert set(contents(tmp_path / "published")) == {"events.out.tfevents.0"}
 
@@ -45,7 +46,7 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(sampled, tmp_pa
     users = published / "20260101-120000" / "checkpoint.pt"
     users.parent.mkdir(parents=True)
     users.write_text("precious")
-    publish_runs.publish(sampled, published, "mistake", "none")
+    publish_runs.publish(sampled, published, path_of("gan_detach"), "mistake", "none")
     (published / "samples.png").touch()
     before = contents(published)
     arguments = ["--scripts", "gan_detach", "--output", ".", "--steps", 2]
@@ -53,13 +54,19 @@ def test_the_users_files_stay_and_what_was_published_is_replaced(sampled, tmp_pa
     assert done.returncode == 0, done.stderr
     after = contents(published)
     assert before.keys() == after.keys()
-    for name in before:
-        is_published = name in ("events.out.tfevents.0", "samples.png")
-        assert (before[name] != after[name]) == is_published
-    assert users.read_text() == "precious"
+    assert {name for name in before if before[name] != after[name]} == {"events.out.tfevents.0", "samples.png"}
     events = after["events.out.tfevents.0"]
     assert b"python scripts/gan_detach.py --runs-dir runs --steps 2" in events
     assert not [path for path in (publish_runs.ROOT, tempfile.gettempdir()) if os.fsencode(path) in events]
+
+
+def test_the_hash_of_a_published_run_where_it_has_one_is_that_of_the_source_without_docstrings():
+    source_hash, source = publish_runs.source_hash, path_of("gan_detach").read_text()
+    assert source_hash(source) == source_hash(source.replace("One update of", "Update").replace("# under", "# with"))
+    assert source_hash(source) != source_hash(source.replace("options.steps // 2", "options.steps // 3"))
+    for events in (ROOT / "runs").glob("reference*/*/events*"):
+        hashes = re.findall(rb"[0-9a-f]{64}", events.read_bytes())
+        assert {*hashes} <= {source_hash(path_of(events.parent.name).read_text()).encode()}, f"publish {events} again"
 
 
 @pytest.mark.parametrize("script", ["publish_runs", "gallery"])

@@ -53,9 +53,7 @@ def test_the_batches_are_those_of_images_in_memory_from_any_step_on(folder, monk
     assert all(a.equal(b) for a, b in zip(expected, streamed, strict=True))
 
 
-def test_a_file_is_opened_for_its_header_and_for_each_use_of_this_process_and_one_batch_starts_no_threads(
-    folder, monkeypatch
-):
+def test_a_file_is_opened_for_its_header_and_each_use_and_one_batch_starts_no_threads(folder, monkeypatch):
     opened = []
     monkeypatch.setattr(Image, "open", lambda path, whole=Image.open: opened.append(path) or whole(path))
     paths = image_files.image_paths(folder)
@@ -72,9 +70,7 @@ def test_a_file_is_opened_for_its_header_and_for_each_use_of_this_process_and_on
     assert threading.active_count() == before
 
 
-def test_a_run_whose_image_goes_bad_ends_with_a_line_that_names_it_and_keeps_its_checkpoint(
-    folder, tmp_path, monkeypatch, outcome
-):
+def test_an_image_that_goes_bad_ends_the_run_by_name_and_keeps_its_checkpoint(folder, tmp_path, monkeypatch, outcome):
     images, batch = shutil.copytree(folder, tmp_path / "images"), 20
     order = batch_order(COUNT, batch, seed_for(0, 0))
     seen = {*next(batch_order(COUNT, 64, 0)).tolist(), *next(order).tolist(), *next(order).tolist()}

@@ -20,11 +20,13 @@ from gradient_audit.guard import guarded
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
-NAMES = "facts findings graph judge lineage networks mistakes.raised operations places watch"
+NAMES = (
+    "accounts budget facts findings graph judge ledger lineage measure networks mistakes.raised operations places watch"
+)
 MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
-OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step expect_parameters is_elsewhere paused remove_hooks start
-    stop watch_autograd __str__ _source code line lines severity where"""
+OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step at_work expect gradients gram is_elsewhere note_hook of
+    paused refuse remove_hooks start stop watch_autograd __str__ _source code line lines severity where"""
 
 
 def functions():
@@ -98,7 +100,7 @@ def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypat
     with GradientAudit.of_script(lambda _, optimizer: counted.append(optimizer)) as audit:
         assert train() == expected
     assert replaced() == before
-    if name != "Watcher.add_hooks":
+    if name not in ("Watcher.add_hooks", "Accounts.watch_construction", "Networks.modules"):  # before the limit is set
         assert len(counted) == 4 + 6  # steps, and passes: what ends the script goes on
     assert len(calls) <= 1
     assert bool(calls) == bool(audit.failure)
@@ -108,6 +110,15 @@ def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypat
         assert not audit.findings
         with pytest.raises(GradientFlowError, match="gave up"):
             audit.check()
+
+
+def test_where_measuring_raises_nothing_is_measured_and_the_rest_goes_on(monkeypatch):
+    expected = train()
+    monkeypatch.setattr("gradient_audit.measure.gram", lambda _: 1 / 0)
+    with GradientAudit.of_script() as audit:
+        assert train() == expected
+    assert not audit.failure
+    assert "were not measured: measuring raised ZeroDivisionError" in audit.table
 
 
 @pytest.mark.parametrize(

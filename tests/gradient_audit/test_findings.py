@@ -6,6 +6,7 @@ from audited import D_ONLY, audit_of, batch, cells, found, line_of, make_network
 from torch import nn
 
 from gradient_audit import GradientAudit, GradientFlowError
+from gradient_audit.judge import QUESTIONS, judge
 from gradient_audit.uses import IDLE_AFTER
 
 pytestmark = pytest.mark.usefixtures("few_objects")
@@ -56,6 +57,25 @@ def test_check_raises_for_errors_and_for_what_it_is_asked_for(train_step, kind, 
                 audit.check(**options)
         else:
             audit.check(**options)
+
+
+@pytest.mark.parametrize("train_step", [no_zero_grad, autoencoder, textbook_detach])
+def test_the_judgement_changes_nothing_that_it_judges_and_its_rules_have_no_order(train_step, monkeypatch):
+    judgements = []
+
+    def judged(record, networks, *, ended):
+        before = repr(record)
+        for rules in (QUESTIONS, QUESTIONS[::-1]):
+            monkeypatch.setattr("gradient_audit.judge.QUESTIONS", rules)
+            judgements.append(judge(record, networks, ended=ended))
+        assert repr(record) == before
+        return judgements[0]
+
+    monkeypatch.setattr("gradient_audit.audit.judge", judged)
+    audit_of(train_step)
+    (found, *rest), (found_again, *rest_again) = judgements
+    assert found
+    assert ({*found}, rest) == ({*found_again}, rest_again)
 
 
 def test_a_frozen_first_layer_that_the_optimizer_holds_is_ordinary_fine_tuning():

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gradient_audit import GradientAudit
+from gradient_audit.budget import DETAILED
 from gradient_audit.uses import IDLE_AFTER
-from gradient_audit.watch import DETAILED
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -147,7 +147,11 @@ class ByHand:
                 yield "idle", names_of(mine)
         ever = set().union(*self.reached)
         held = {p for p, owners in self.owners.items() if owners}
-        unfrozen = set()
+        dead = [*self.dead(excused)]
+        left_out = {  # of all optimizers, and a dead term leads there: that is told in place of the term
+            i for _, term in dead for i, mine in enumerate(of) if held and mine & term and not mine & (held | self.fed)
+        }
+        told = set(left_out)
         for i, mine in enumerate(of):
             if mine & (self.asked - self.fed):
                 yield "unreached", (f"n{i}",)
@@ -156,23 +160,29 @@ class ByHand:
                 numbers = [n for n, reached in enumerate(self.reached) if reached & mine]
                 led_to = any(of[j] & held for n in numbers for j, to in self.leads[n] if to == i)
                 judged = numbers and not led_to and not any(self.reached[n] <= mine for n in numbers)
-                unfrozen |= {i} if not mine & held and judged else set()
-                yield "unfrozen" if i in unfrozen else "ownerless", (f"n{i}",)
+                unfrozen = judged and not mine & held and i not in left_out
+                told |= {i} if unfrozen else set()
+                yield "unfrozen" if unfrozen else "ownerless", (f"n{i}",)
         for i, mine in enumerate(of):
             wasted = (mine & (r - u.keys() - excused) for r, u in zip(self.reached, self.used, strict=True))
-            if i not in unfrozen and any(wasted):
+            if i not in told and any(wasted):
                 yield "wasted", (f"n{i}",)
         graphs = [(i, needed) for i, needed in self.calls if needed is not None]
         if unused := {i for i, _ in graphs} - {i for i, needed in graphs if needed}:
             yield "graph", tuple(f"n{i}" for i in sorted(unused))
+        for first, term in dead:
+            if not any(of[i] & term for i in left_out):
+                yield "dead", names_of(first)
+
+    def dead(self, excused):
+        """The terms that no step used in any pass, each with what the first pass moved."""
         terms = {}
         for number, parts in enumerate(self.terms):
             for index, term in enumerate(parts if len(parts) > 1 else ()):
                 terms.setdefault((len(parts), index), []).append((number, term))
         for pairs in terms.values():
             if any(self.used[n] for n, _ in pairs) and not any(t & (excused | self.used[n].keys()) for n, t in pairs):
-                first = self.used[pairs[0][0]]
-                yield "dead", names_of(first)
+                yield self.used[pairs[0][0]], pairs[0][1]
 
     def movers(self, number, parameters):
         return set().union(*(by for p, by in self.used[number].items() if p in parameters))

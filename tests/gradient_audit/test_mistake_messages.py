@@ -109,7 +109,7 @@ MESSAGES = [
     ("step-between-backwards", in_place("cuda.FloatTensor [512, 64]]", 3)),
     ("step-function", f"loss = scores.argmax(1).float().mean()\n{NO_GRAPH}"),
     ("ddp-unused-parameters", "your LightningModule has parameters that were not used in producing the loss returned"),
-    ("unscaled-twice", "RuntimeError: step() has already been called since the last update()."),
+    ("scaler-not-updated", "RuntimeError: step() has already been called since the last update()."),
     ("unscaled-half", "ValueError: Attempting to unscale FP16 gradients."),
     ("scheduler-first", "UserWarning: Detected call of `lr_scheduler.step()` before `optimizer.step()`."),
     ("checkpoint-of-data", "UserWarning: None of the inputs have requires_grad=True. Gradients will be None"),
@@ -126,6 +126,9 @@ MESSAGES = [
     ("step-between-backwards", "the operation that failed to compute its gradient"),
     ("nan-gradient", "std(): degrees of freedom is <= 0"),
     # As people put them into a search box.
+    *(("detached-fakes", text) for text in ("生成器没有梯度", "生成器的梯度为 None", "生成器参数不更新")),
+    *(("ddp-unused-parameters", text) for text in ("在上一次迭代中未完成归约", "有参数没有参与损失计算")),
+    ("ddp-ready-twice", "参数被标记为就绪两次"),
     *(("second-backward", text) for text in ("第二次反向传播计算图", "尝试第二次向后遍历图", "计算图已经被释放")),
     *(("step-between-backwards", text) for text in ("被原地操作修改", "所需的变量之一已被就地操作修改")),
     *(("no-graph", text) for text in ("不需要梯度且没有grad_fn", "张量的元素 0 不需要 grad 并且没有 grad_fn")),

@@ -54,9 +54,7 @@ WITH_OWN_OPTIONS = [
 OWN = "--device cpu --batch-size 4 --tags a b --z-dim 5"
 
 
-def test_a_script_with_its_own_options_and_networks_goes_on_as_its_last_lines_say(
-    tmp_path, monkeypatch, outcome, refusal
-):
+def test_a_script_with_its_own_options_goes_on_as_its_last_lines_say(tmp_path, monkeypatch, outcome, refusal):
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "scripts").mkdir()
     (tmp_path / "common").symlink_to(ROOT / "common")

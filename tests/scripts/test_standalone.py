@@ -154,9 +154,7 @@ def test_a_notebook_s_cell_runs_it_and_has_its_ctrl_c_back(folder, monkeypatch):
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_a_run_resumed_elsewhere_as_its_images_move_ends_with_the_bits_of_one_that_never_stopped(
-    folder, here, monkeypatch
-):
+def test_a_run_resumed_elsewhere_ends_with_the_bits_of_one_that_never_stopped(folder, here, monkeypatch):
     assert here(f"{ON_IMAGES} --steps 6 --seed 3")[0] == 0
     whole = run_of(folder).rename(folder / "whole")
     update, calls = AveragedModel.update_parameters, itertools.count(1)

@@ -2,7 +2,7 @@
 
 https://github.com/bytetriper/RAE/issues/67
 """
-# expects: waste wasted at "loss.backward()"
+# expects: question wasted at "    optimizer.zero_grad("
 # cure: "optimizer.zero_grad(set_to_none=True)" -> "if step % 3 == 1:\n        optimizer.zero_grad(set_to_none=True)"
 
 import torch

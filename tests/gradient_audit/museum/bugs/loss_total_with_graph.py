@@ -2,7 +2,7 @@
 
 https://pytorch.org/docs/stable/notes/faq.html
 """
-# expects: waste kept at "loss.backward()"
+# expects: waste kept at "total_loss += loss"
 # mistake: loss-kept-with-graph
 # cure: "+= loss" -> "+= loss.item()"
 

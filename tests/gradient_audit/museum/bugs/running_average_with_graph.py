@@ -1,5 +1,5 @@
 """The running average of the loss, for the progress bar, lacks detach(): it holds the graphs of all steps."""
-# expects: waste kept at "loss.backward()"
+# expects: waste kept at "average = 0.9"
 # cure: "0.1 * loss" -> "0.1 * loss.detach()"
 
 import torch

@@ -1,7 +1,6 @@
 """Two discriminators, and the list for their optimizer has one of them: the other never learns."""
-# expects: error dead at "loss_D.backward()"
-# expects: waste unfrozen at "loss_D.backward()"
-# says: held by no optimizer
+# expects: error ownerless at "netD_B = nn"
+# says: no optimizer holds netD_B
 # cure: "[*netD_A.parameters()]" -> "[*netD_A.parameters(), *netD_B.parameters()]"
 # trains: netD_B
 

@@ -3,8 +3,7 @@
 https://github.com/line/open-universe/issues/5
 """
 # expects: error twice at "optimizer_d.step()"
-# expects: error dead at "d_loss.backward()"
-# expects: waste unfrozen at "d_loss.backward()"
+# expects: error ownerless at "loss_mrd, loss_mpd = nn"
 # cure: "+ list(loss_mrd" -> "+ list(loss_mpd"
 # trains: loss_mpd
 # mistake: parameter-twice

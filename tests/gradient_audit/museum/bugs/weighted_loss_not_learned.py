@@ -2,8 +2,7 @@
 
 https://github.com/Mikoto10032/AutomaticWeightedLoss/issues/3
 """
-# expects: error dead at "loss.backward()"
-# expects: waste unfrozen at "loss.backward()"
+# expects: error ownerless at "model, weighted = nn"
 # cure: "torch.optim.Adam(model.parameters())" -> "torch.optim.Adam([*model.parameters(), *weighted.parameters()])"
 # trains: weighted
 

@@ -1,0 +1,178 @@
+"""The accounts: a number for each watched parameter and optimizer, and what each `.grad` was at the last look."""
+
+import functools
+import gc
+import weakref
+from contextlib import ExitStack
+from itertools import count
+
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.optim.optimizer import Optimizer
+from torch.utils.weak import WeakIdKeyDictionary
+
+from gradient_audit.budget import Activity, Budget
+from gradient_audit.graph import is_zero, parameters_of
+from gradient_audit.guard import guarded, replace
+from gradient_audit.lineage import CALL, Lineage, numbers_in
+from gradient_audit.networks import Networks
+from gradient_audit.places import construction_place, current_place
+from gradient_audit.record import Account, Record
+
+
+class Accounts:
+    """Opens accounts in the record, and tells its ledger how gradients have changed."""
+
+    def __init__(self, record: Record, networks: Networks, activity: Activity, budget: Budget, lineage: Lineage):
+        self.record, self.networks, self.activity = record, networks, activity
+        self.budget, self.lineage = budget, lineage
+        self.numbers = count(1)  # of accounts and optimizers
+        self.pending = WeakIdKeyDictionary()  # modules that may have parameters without an account
+        self.slots: dict[int, list[Account | None]] = {}  # by optimizer: the accounts of its parameters, in their order
+        self.optimizers = WeakIdKeyDictionary()  # all that were seen
+        self.optimizer_numbers = WeakIdKeyDictionary()
+        self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
+        self.hooks = ExitStack()  # removes those on parameters
+
+    def watch_construction(self) -> None:
+        """Have the line noted that makes a parameter."""
+        original = nn.Parameter.__new__
+        note = guarded(lambda of, parameter: of.record.made.setdefault(parameter, current_place()))
+
+        def made(*args, **kwargs):
+            parameter = original(*args, **kwargs)
+            note(self, parameter)
+            return parameter
+
+        replace(self.hooks, nn.Parameter, "__new__", made)
+
+    def expect(self, module: nn.Module, *_: object) -> None:
+        """Note that a module may have new parameters."""
+        named = self.networks.named
+        self.pending.update({module: None} if named is None else dict.fromkeys(named.values()))
+
+    def open_all(self) -> None:
+        """Open an account for each parameter of the modules that may have new ones."""
+        pending, self.pending = self.pending, WeakIdKeyDictionary()
+        for module in list(pending):
+            for parameter in nn.Module.parameters(module):
+                if is_lazy(parameter) or not isinstance(parameter, nn.Parameter):  # functional_call puts others there
+                    self.pending[module] = None
+                else:
+                    self.open(parameter)
+
+    def open(self, parameter: Tensor, number: int = 0) -> None:
+        """Open the account of a parameter, with another one's number if it takes its place."""
+        key, accounts = id(parameter), self.record.accounts
+        if (account := accounts.get(key)) is None:
+            reference = weakref.ref(parameter, lambda _: accounts.pop(key, None))
+            account = accounts[key] = Account(number or next(self.numbers), reference)
+            self.record.births.setdefault(account.number, self.record.made.get(parameter))
+        if account.hook is None and parameter.requires_grad and parameter.is_leaf:
+            note = functools.partial(self.note_gradient, account.number)
+            account.hook = self.hooks.callback(parameter.register_post_accumulate_grad_hook(note).remove)
+
+    @guarded
+    def note_gradient(self, number: int, parameter: Tensor) -> None:
+        """Note that the pass that runs has come to a parameter."""
+        if parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
+            self.activity.call.reached.add(number)
+
+    def look_at_all(self) -> None:
+        """Look at the gradients that are the sum of known passes."""
+        self.open_all()
+        self.follow()
+        for account in list(self.record.accounts.values()):
+            if (parameter := account.parameter()) is not None:
+                self.open(parameter)
+                if self.record.ledger.balances[account.number].passes:
+                    self.look(account, parameter)
+
+    def look(self, account: Account, parameter: Tensor, *, stepping: bool = False) -> None:
+        """Compare a gradient with what it was at the last look."""
+        grad, number, ledger = parameter.grad, account.number, self.record.ledger
+        balance = ledger.balances[number]
+        if grad is None:
+            ledger.vanish(number)
+        elif account.grad is None or account.grad() is not grad or (balance.borrowed and not balance.fresh):
+            passes, borrowed = self.passes_behind(grad, number) if self.activity.detailed else (None, False)
+            account.grad, account.version = weakref.ref(grad), grad._version
+            ledger.exchange(number, is_zero(grad), passes, borrowed)
+        elif (written := grad._version != account.version) or self.budget.reads_values:
+            self.budget.writes |= ledger.look(number, is_zero(grad), written, stepping) or written
+
+    def passes_behind(self, grad: Tensor, number: int) -> tuple[set[int], bool]:
+        """Return the passes that a gradient was computed from, and whether one of them did not reach its parameter.
+
+        A call of autograd.grad becomes a pass.
+        """
+        calls = [self.record.calls[index] for index in numbers_in(CALL, self.lineage.sources_of(grad))]
+        for call in calls:
+            if call.number is None:
+                call.number, call.reached = len(self.record.passes), set()
+                self.record.passes.append(call)
+                self.budget.spent += not self.activity.closures
+            if call.kind == "grad":
+                call.reached.add(number)
+        return {call.number for call in calls}, any(number not in call.reached for call in calls)
+
+    def follow(self) -> None:
+        """Let a parameter that takes another's place in an optimizer have that one's account."""
+        record = self.record
+        for number, optimizer in record.optimizers.items():
+            held = [parameter for parameter in parameters_of(optimizer) if isinstance(parameter, Tensor)]
+            for account, new in zip(self.slots.get(number, ()), held, strict=False):
+                old = account and account.parameter()
+                if old is None or old is new or not new.requires_grad or self.is_trained(new):
+                    continue
+                for gone in (old, new):
+                    if (entry := record.accounts.pop(id(gone), None)) and entry.hook:
+                        entry.hook()  # removes it
+                self.open(old)
+                record.displaced[record.accounts[id(old)].number] = record.made.get(new)
+                self.open(new, account.number)
+                record.ledger.succeed(account.number)
+                self.networks.follow(old, new)
+            if number in self.slots:
+                self.slots[number] = [record.accounts.get(id(parameter)) for parameter in held]
+
+    def is_trained(self, parameter: Tensor) -> bool:
+        """Return whether a pass or a step has come to a parameter."""
+        account = self.record.accounts.get(id(parameter))
+        balance = account and self.record.ledger.balances[account.number]
+        return bool(balance and (balance.stepped or balance.passes))
+
+    def search_optimizers(self) -> None:
+        """Find the optimizers that exist, also those that were copied or unpickled."""
+        self.optimizers.update((thing, None) for thing in gc.get_objects() if issubclass(type(thing), Optimizer))
+
+    @guarded
+    def find_optimizers(self) -> list[Optimizer]:
+        """Return the optimizers that stepped or hold a watched parameter; wrappers, whose `step` has no hooks, not."""
+        self.open_all()
+        concerned = {*self.record.accounts, *(id(ref()) for p in self.record.passes for ref in p.loose)}
+        for thing in list(self.optimizers):
+            if getattr(type(thing).step, "hooked", False) and any(id(p) in concerned for p in parameters_of(thing)):
+                self.record.optimizers.setdefault(self.number_of(thing), thing)
+        return list(self.record.optimizers.values())
+
+    def number_of(self, optimizer: Optimizer) -> int:
+        """Return the number of an optimizer."""
+        if optimizer not in self.optimizer_numbers:
+            self.optimizer_numbers[optimizer] = next(self.numbers)
+        return self.optimizer_numbers[optimizer]
+
+    @guarded
+    def note_construction(self, optimizer: Optimizer, *_: object, **__: object) -> None:
+        """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""
+        self.record.made[optimizer] = place = construction_place(optimizer)
+        self.optimizers[optimizer] = None
+        self.networks.add_leaves(optimizer)
+        self.open_all()
+        alike = place, frozenset(self.record.numbers_of(parameters_of(optimizer)))
+        self.record.given |= alike[1]
+        if alike in self.constructed and alike[1]:
+            self.optimizer_numbers[optimizer] = number = self.constructed[alike]
+            self.record.renewed[number] += 1
+            self.record.optimizers[number] = optimizer
+        self.constructed[alike] = self.number_of(optimizer)

@@ -1,0 +1,115 @@
+"""The ledger of gradients: which passes each `.grad` is the sum of, and who used them. It knows no tensor and no hook.
+
+The public methods of `Ledger` are the events; what it holds follows from their sequence alone (see `Ledger.of`).
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Set
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Balance:
+    """What is known of the gradient of one parameter."""
+
+    passes: Set[int] = frozenset()  # that it is the sum of
+    zero: bool = False  # it was all zeros when it was first seen
+    fresh: bool = False  # a pass has added to it since the last step
+    borrowed: bool = False  # it is another parameter's, as that of a replica
+    stepped: bool = False  # an optimizer stepped while the parameter required a gradient
+    clip: Hashable = None  # the line that changed it last
+    clipped: Set[int] = frozenset()  # the passes whose gradient that was
+
+
+@dataclass
+class Ledger:
+    """The balance of each account. Parameters and passes are numbers, lines are whatever names them."""
+
+    balances: dict[int, Balance] = field(default_factory=lambda: defaultdict(Balance))
+    clips: dict[Hashable, str] = field(default_factory=dict)  # "used" by a step, "scaled" then, "edited" after it, ""
+    skipped: set[int] = field(default_factory=set)  # passes whose step GradScaler skips
+
+    @classmethod
+    def of(cls, events: Iterable[tuple]) -> "Ledger":
+        """Return the ledger after events, each the name of a method and its arguments."""
+        ledger = cls()
+        for name, *arguments in events:
+            getattr(ledger, name)(*arguments)
+        return ledger
+
+    def vanish(self, account: int) -> None:
+        """Note that there is no gradient."""
+        self.balances[account].passes = frozenset()
+
+    def exchange(self, account: int, zero: bool, passes: Set[int] | None, borrowed: bool = False) -> None:
+        """Note that the gradient is another tensor. passes: that it was computed from; None: not known."""
+        balance = self.balances[account]
+        balance.zero = zero
+        if passes is not None:
+            balance.passes, balance.borrowed = frozenset(passes), borrowed
+        elif not balance.fresh:
+            balance.passes = frozenset()
+
+    def look(self, account: int, zero: bool, written: bool, stepping: bool) -> bool:
+        """Note that the gradient was read; return whether it was cleared. written: since the last look.
+
+        What was all zeros before was cleared if a pass comes next, and clipped or unscaled if a step comes next.
+        """
+        balance = self.balances[account]
+        cleared = zero and (not balance.zero or (written and not stepping))
+        balance.passes = frozenset() if cleared else balance.passes
+        return cleared
+
+    def add(self, number: int, zeros: Mapping[int, bool], dropped: Set[int] = frozenset()) -> None:
+        """Note what a pass added to. zeros: whether it is all zeros. dropped: accounts whose hook has cleared it."""
+        for account in dropped:
+            self.vanish(account)
+        for account, zero in zeros.items():
+            balance = self.balances[account]
+            balance.passes, balance.fresh, balance.zero = balance.passes | {number}, True, zero
+
+    def step(self, held: Set[int], trained: Set[int], zeros: Mapping[int, bool], inside: int | None = None) -> dict:
+        """Note the step of an optimizer; return the accounts by the passes that it uses.
+
+        held: what it steps on. trained: those that require a gradient. zeros: of those that have one, whether no pass
+        is known and it is all zeros. inside: the pass that runs, in a hook of the script's.
+        """
+        taken: dict[frozenset, set[int]] = defaultdict(set)
+        borrowed: set[int] = set()
+        for account in held:
+            balance = self.balances[account]
+            balance.stepped |= account in trained
+            balance.fresh = False
+            if account in zeros:
+                passes = frozenset(balance.passes | ({inside} - {None}))
+                borrowed |= passes if balance.borrowed else set()
+                self._use_clip(balance, passes)
+                if passes or not zeros[account]:
+                    taken[passes].add(account)
+        for balance in self.balances.values() if borrowed else ():  # whose gradients the step got from others
+            self._use_clip(balance, borrowed)
+        return taken
+
+    def _use_clip(self, balance: Balance, passes: Set[int]) -> None:
+        if balance.clipped & passes and self.clips[balance.clip] != "scaled":
+            self.clips[balance.clip] = "used"
+
+    def clip(self, place: Hashable, accounts: Set[int], fate: str = "") -> None:
+        """Note a line that clips gradients, or writes to them; `fate` is what became of that, until a step comes."""
+        self.clips.setdefault(place, fate)
+        for balance in map(self.balances.__getitem__, accounts):
+            balance.clip, balance.clipped = place, balance.passes
+
+    def unscale(self, accounts: Set[int]) -> None:
+        """Note that GradScaler divided gradients by its scale."""
+        for balance in map(self.balances.__getitem__, accounts):
+            if balance.clipped & balance.passes:
+                self.clips[balance.clip] = "scaled"
+
+    def skip(self, accounts: Set[int]) -> None:
+        """Note that GradScaler found these gradients infinite, and skips their step."""
+        self.skipped |= set().union(*(self.balances[account].passes for account in accounts))
+
+    def succeed(self, account: int) -> None:
+        """Note that another parameter took the place, and the account, of one that an optimizer held."""
+        self.balances[account] = Balance(stepped=self.balances[account].stepped)
