@@ -61,7 +61,7 @@ class RunOptions(Options):
     """What a `Run` takes from the options of any script, and all that it takes."""
 
     batch_size: BatchSize = 64  # Images per step: the global batch of all processes.
-    steps: Count = 1900  # Steps to train, each one update of every network.
+    steps: Count = 2000  # Steps to train, each one update of every network.
     seed: Seed = 0  # Fixes the initial weights, the noise and the order of the images.
     device: str | None = None  # cpu, cuda, cuda:1, ... None: CUDA where it is available.
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
@@ -85,8 +85,8 @@ class RunOptions(Options):
 class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last base
     """Options of the scripts with one generator and one discriminator of `common/models.py`."""
 
-    lr: Rate = 5e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
-    lr_d: Rate | None = None  # The same, for D. None: 1.4 times that for G.
+    lr: Rate = 5e-3  # Adam's learning rate, up to half of the steps; then it falls linearly to zero.
+    lr_d: Rate | None = None  # The same, for D. None: as for G.
     betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
     ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
 
@@ -95,7 +95,7 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
 class SimultaneousOptions(GanOptions):
     """The same where both networks answer the same weights, which takes more steps to the same quality."""
 
-    lr: Rate = 3e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
+    lr: Rate = 3e-3  # Adam's learning rate, up to half of the steps; then it falls linearly to zero.
     steps: Count = 3000  # Steps to train, each one update of both networks.
 
 

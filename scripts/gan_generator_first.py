@@ -62,7 +62,7 @@ def main(options: SimultaneousOptions, run: Run) -> None:
     networks = options.make_networks(images.shape[1:])
     generator, discriminator = (network.to(run.device) for network in networks)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
-    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or 1.4 * options.lr, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     rate = linear_decay(options.steps, options.steps // 2)

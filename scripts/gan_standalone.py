@@ -37,7 +37,7 @@ ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Z_DIM = 64  # length of the noise vector
-LR_G, LR_D, BETAS = 5e-3, 7e-3, (0.0, 0.9)  # of Adam; the rates fall to zero from half of the steps on
+LR, BETAS = 5e-3, (0.0, 0.9)  # of Adam; the rate falls to zero from half of the steps on
 SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 EMA = 0.995  # decay per step of the averaged G that samples are from
 
@@ -134,7 +134,7 @@ def parse():
     add("--dataset", default="mnist", help="mnist, downloaded into data/, or a folder of images")
     add("--image-size", type=int, choices=[*SIZES], help="default: 28, 64 for a folder")
     add("--batch-size", type=int, default=64, help="images per step")
-    add("--steps", type=int, default=1900, help="steps to train, each one update of both networks")
+    add("--steps", type=int, default=2000, help="steps to train, each one update of both networks")
     add("--seed", type=int, default=0, help="fixes the initial weights, the noise and the choice of images")
     add("--sample-every", type=int, default=250, help="steps between two sample grids, each with a checkpoint")
     add("--resume", type=Path, help="folder of a run to go on with, by its own options where none are given")
@@ -160,8 +160,8 @@ def main():
     with exit_on_error(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
         images = load_images(options.dataset, options.image_size).to(DEVICE)
     generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
-    optimizer_g = torch.optim.Adam(generator.parameters(), LR_G, BETAS)
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), LR_D, BETAS)
+    optimizer_g = torch.optim.Adam(generator.parameters(), LR, BETAS)
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), LR, BETAS)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     sample_z = torch.randn(64, Z_DIM).to(DEVICE)
     parts = {"generator": generator, "discriminator": discriminator, "average": average}
@@ -200,7 +200,7 @@ def main():
                     board.add_scalar(name, value, step)
             if step % options.sample_every == 0 or last:
                 if not all(p.isfinite().all() for n in (generator, discriminator, average) for p in n.parameters()):
-                    sys.exit(f"error: step {step}: a weight is not finite; the last checkpoint is kept; lower LR_G")
+                    sys.exit(f"error: step {step}: a weight is not finite; the last checkpoint is kept; lower LR")
                 grid = make_grid(average(sample_z), normalize=True, value_range=(-1, 1))
                 board.add_image("samples", grid, step)
                 save_image(grid, folder / "samples" / f"step-{step:06d}.png")
