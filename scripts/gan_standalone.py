@@ -160,8 +160,7 @@ def main():
     with exit_on_error(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
         images = load_images(options.dataset, options.image_size).to(DEVICE)
     generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
-    optimizer_g = torch.optim.Adam(generator.parameters(), LR, BETAS)
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), LR, BETAS)
+    optimizer_g, optimizer_d = (torch.optim.Adam(n.parameters(), LR, BETAS) for n in (generator, discriminator))
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     sample_z = torch.randn(64, Z_DIM).to(DEVICE)
     parts = {"generator": generator, "discriminator": discriminator, "average": average}
