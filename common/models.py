@@ -55,7 +55,7 @@ def conv(
             nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(), unsafe=True)
 
     up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
-    nn.init.orthogonal_(up[0].weight, gain=3)
+    nn.init.orthogonal_(up[0].weight, gain=3.5)
     up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
     large = size > 32

@@ -84,7 +84,7 @@ def networks(image_shape):
         nn.utils.parametrize.register_parametrization(layer, "weight", Normalised())
 
     up = [nn.Linear(Z_DIM, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
-    nn.init.orthogonal_(up[0].weight, gain=3)
+    nn.init.orthogonal_(up[0].weight, gain=3.5)
     up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]  # normalises each sample by itself, unlike batch normalisation
     large = image_shape[2] > 32  # there, transposed convolutions leave a lattice
