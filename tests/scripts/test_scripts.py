@@ -42,35 +42,19 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     events = EventAccumulator(str(folder)).Reload()
     tags = events.Tags()
     scalars = SCALARS.get(script, GAN_SCALARS) | RATES
-    measures = {"translation/error"} if script == "cyclegan" else set()
-    assert set(tags["scalars"]) == scalars | measures
+    assert set(tags["scalars"]) == scalars | ({"translation/error"} if script == "cyclegan" else set())
     assert set(tags["images"]) == (CYCLE_IMAGES if script == "cyclegan" else {"images/samples", "real"})
     for tag in scalars:
         assert [point.step for point in events.Scalars(tag)] == [1, 2]
         assert all(np.isfinite(point.value) for point in events.Scalars(tag))
-    for tag in measures:
-        assert [point.step for point in events.Scalars(tag)] == [2]
     assert sorted(path.name for path in (folder / "samples").iterdir()) == ["step-000000.png", "step-000002.png"]
     assert len(Image.open(folder / "samples" / "step-000002.png").getcolors(1 << 20)) > 100
     checkpoint = load(folder)
     assert (checkpoint["step"], checkpoint["script"], checkpoint["options"]["steps"]) == (2, script, 2)
     assert checkpoint["command"].startswith("python ") and f"{script}.py --steps 2 --batch" in checkpoint["command"]
     assert {"optimizer_g", "optimizer_d"} < set(checkpoint)
-    if script != "cyclegan":  # whose average without --ema is its last weights
-        assert checkpoint["average"]["n_averaged"] == 2
     files = sorted(path.name for path in folder.iterdir() if "tfevents" not in path.name)
     assert files == [".lock", "checkpoint.pt", "samples"]
-    if script != "cyclegan":
-        call("sample", folder)
-        assert (folder / "samples.png").exists()
-
-
-def test_another_seed_gives_other_initial_weights(tmp_path):
-    for seed in range(2):
-        arguments = f"--model mlp --steps 1 --device cpu --seed {seed} --runs-dir {tmp_path / str(seed)}"
-        call("gan_detach", *arguments.split())
-    one, other = (next(iter(saved(tmp_path / seed)["generator"].values())) for seed in "01")
-    assert (one - other).abs().max() > 0.01  # from the start: one step moves a weight by 0.003
 
 
 def test_a_folder_of_colour_images_trains_whatever_its_name(tmp_path):
