@@ -12,7 +12,7 @@ from unittest import mock
 import torch
 from helpers import ROOT, call, change, path_of, saved
 from PIL import Image
-from processes import python
+from processes import forked
 
 OWN_MAIN = '''
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def test_a_script_with_its_own_options_goes_on_as_its_last_lines_say(tmp_path, m
     assert "--model" in refusal(script, "--model", "mlp")  # it has no networks of ours, and no option that does nothing
 
     commands = dict(re.findall(r"^(Continue|TensorBoard): +(.+)", interrupted, re.M))
-    done = python(*shlex.split(commands["Continue"])[1:], folder=tmp_path)
+    done = forked(*shlex.split(commands["Continue"])[1:], folder=tmp_path)
     after = saved(tmp_path / "runs")
     assert (done.returncode, after["step"], after["options"]) == (0, 4, before["options"]), done.stderr
     call(script, *OWN.split(), "--runs-dir", "whole")

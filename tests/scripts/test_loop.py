@@ -18,20 +18,7 @@ from unittest import mock
 import pytest
 import torch
 from filelock import FileLock
-from helpers import (
-    SMALL,
-    TRAINING,
-    call,
-    change,
-    contents,
-    load,
-    logged,
-    module_of,
-    open_run,
-    points_of,
-    saved,
-    steps_of,
-)
+from helpers import SMALL, TRAINING, call, contents, load, logged, module_of, open_run, points_of, saved, steps_of
 from PIL import Image
 from processes import ended, fork, wait_until
 
@@ -240,7 +227,7 @@ def test_a_resumed_run_has_the_last_file_of_its_events_also_after_the_clock_was_
     run = logged(tmp_path, lambda step: {"a": step}, IMAGES, steps=2, log_every=1)
     (events,) = run.glob("events*")
     events.rename(events.with_name(f"events.out.tfevents.{int(time.time()) + ahead}.zzz"))  # of any other process
-    change(run, lambda checkpoint: checkpoint.update(step=1))  # as if it had been killed in its second step
+    torch.save(load(run) | {"step": 1}, run / "checkpoint.pt")  # as if it had been killed in its second step
     logged(tmp_path, lambda step: {"a": 10 * step}, IMAGES, steps=3, log_every=1, resume=run)
     assert points_of(run)["a"] == [(1, 1), (2, 20), (3, 30)]
 

@@ -1,6 +1,6 @@
 """Every training script as its users run it: another process, another folder, two steps; what it leaves; its options.
 
-The processes are forked after torch and TensorBoard are imported; test_copied_script.py starts one as a user does.
+The processes are forked after torch and TensorBoard are imported, and before anything of ours is.
 """
 
 import re
