@@ -81,8 +81,8 @@ def gradients(order, networks, real, z):
 def off(order, model, logits):
     """Return the relative difference between a network's gradient in float32 and in float64, of the worse network.
 
-    D gives `logits`, with its own derivatives. Of a network as a whole: the gradient of a bias before a normalisation is
-    what rounding leaves of zero, and relative to itself anything.
+    D gives `logits`, with its own derivatives. Of a network as a whole: the gradient of a bias before a normalisation
+    is what rounding leaves of zero, and relative to itself anything.
     """
     torch.manual_seed(0)
     generator, discriminator = MODELS[model]((1, 28, 28), 8)
