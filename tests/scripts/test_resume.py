@@ -109,19 +109,15 @@ def killed_after(last, wait):
 
 
 def kill_and_resume(script, arguments, folder, draws):
-    """Train to the end in spite of two SIGKILLs at random moments."""
-    for killed in range(3):
-        sabotage = partial(killed_after, draws.randint(1, 6), 3 * draws.random()) if killed < 2 else int
-        if run_of(folder) and (run_of(folder) / "checkpoint.pt").exists():
-            process = resume(script, folder, sabotage=sabotage)
-        else:
-            if run_of(folder):  # killed before its first checkpoint: there is nothing to go on with
-                run_of(folder).rename(folder / f"lost-{killed}")
-            process = start(script, arguments, folder, sabotage)
+    """Train to the end in spite of two SIGKILLs at random moments after the first checkpoint."""
+    process = start(script, arguments, folder, partial(killed_after, draws.randint(5, 8), 3 * draws.random()))
+    for sabotage in (partial(killed_after, draws.randint(1, 6), 3 * draws.random()), int):
         process.join()
-        if process.exitcode == 0:  # before the kill, or without one
+        if process.exitcode == 0:  # before the kill
             return
-        assert (process.exitcode, killed < 2) == (KILLED, True), (folder / "log").read_text()
+        assert process.exitcode == KILLED, (folder / "log").read_text()
+        process = resume(script, folder, sabotage)
+    finish(process, folder)
 
 
 CASES = {script: (script, f"{MLP} --steps 16") for script in [*GANS, "gan_conditional"]} | {
