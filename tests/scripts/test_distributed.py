@@ -169,7 +169,7 @@ def command_in_float64(script, *arguments):
     call(script, *arguments)
 
 
-# The end: at bad input, a signal, a bad image, or the death of one of them.
+# The end: at bad input, a signal, or a bad image of one of them.
 
 REFUSED = {
     "--image-size 60": "--image-size: conv takes",
@@ -208,12 +208,13 @@ def test_a_signal_to_one_process_ends_all_at_the_same_step(tmp_path):
     assert step % 5 == 0
 
 
-def test_an_image_that_goes_bad_in_one_process_ends_all_and_is_named(tmp_path):
+def test_an_image_that_goes_bad_in_one_process_is_named_and_its_end_ends_the_others_with_a_message(tmp_path):
     arguments = [*ENDLESS, "--runs-dir", tmp_path / "runs"]
     assert ended(start_ranks(2, tmp_path, meet_a_bad_image_in_step_8, arguments)) == [1, 2]
     lines = [[line for line in log.splitlines() if line.startswith("error: ")] for log in logs(tmp_path, 2)]
     assert lines[1] == ["error: 7.png cannot be read"]
     assert len(lines[0]) == 1
+    assert lines[0][0].startswith("error: another process of this run has ended, so this one ends too (")
     assert saved(tmp_path / "runs")["step"] == 5
 
 
@@ -227,17 +228,6 @@ def meet_a_bad_image_in_step_8(arguments):
 
     data.to_float = bad
     call("gan_detach", *arguments)
-
-
-def test_a_process_that_dies_ends_the_others_with_a_message(tmp_path):
-    processes = start_ranks(3, tmp_path, call, "gan_detach", *ENDLESS, "--runs-dir", tmp_path / "runs")
-    running(tmp_path / "runs")
-    processes[1].kill()
-    assert ended(processes) == [1, -signal.SIGKILL, 1]
-    told = "".join(logs(tmp_path, 3))
-    assert told.count("error: another process of this run has ended, so this one ends too (") == 2
-    assert "Traceback" not in told
-    assert saved(tmp_path / "runs")["step"] % 5 == 0
 
 
 @pytest.mark.tools
