@@ -63,7 +63,7 @@ def resume(script, folder, sabotage=int):
 
 def weights(run):
     """Return all that a checkpoint holds of the training."""
-    return load(run) | {"options": None, "command": None}
+    return load(run) | {"options": None, "command": None, "commit": None}
 
 
 def curves(run):
