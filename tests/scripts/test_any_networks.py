@@ -23,6 +23,14 @@ def vectors():
     return generator, nn.Sequential(nn.Linear(5, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
 
 
+def audio():
+    """G and D for samples (N, 2, 8)."""
+    up = nn.Linear(Z, 16), nn.Tanh(), nn.Unflatten(1, (4, 4)), nn.ConvTranspose1d(4, 2, 4, 2, 1), nn.Tanh()
+    return nn.Sequential(*up), nn.Sequential(
+        nn.Conv1d(2, 4, 4, 2, 1), nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(16, 1)
+    )
+
+
 def images():
     """G and D for samples (N, 1, 8, 8)."""
     up = nn.Linear(Z, 64), nn.Tanh(), nn.Unflatten(1, (4, 4, 4)), nn.ConvTranspose2d(4, 1, 4, 2, 1), nn.Tanh()
@@ -100,7 +108,7 @@ def frozen_and_unused_parameters():
 
 BROUGHT = {
     "vectors": {"make": vectors},
-    "flat logits": {"make": lambda: (vectors()[0], vectors()[1].append(nn.Flatten(0)))},
+    "flat logits": {"make": lambda: (audio()[0], audio()[1].append(nn.Flatten(0)))},
     "logits of four dimensions": {"make": lambda: (images()[0], images()[1].append(nn.Unflatten(1, (1, 1, 1))))},
     "a logit for each patch": {"make": lambda: (images()[0], nn.Sequential(*images()[1][:2], nn.Conv2d(4, 1, 1)))},
     "frozen and unused parameters": {"make": frozen_and_unused_parameters},
@@ -123,7 +131,7 @@ def test_any_networks_optimizer_and_wrapper(order, name, one_process_group):
         assert difference(order, **{"make": images} | BROUGHT[name]) <= 1e-12
 
 
-@pytest.mark.parametrize("make", [vectors, images], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [vectors, audio, images], ids=lambda make: make.__name__)
 @every_order
 def test_float32_and_autocast_to_bfloat16_within_their_rounding(order, make):
     """Three steps of some ten roundings each, 2**-24 apiece in float32 and 2**-9 in bfloat16."""
