@@ -189,7 +189,7 @@ def shades(run, tmp_path):
     return tmp_path / "shades"
 
 
-@pytest.mark.parametrize("limit", [2**30, 0], ids=["in memory", "streamed"])
+@pytest.mark.parametrize("limit", [2**30, pytest.param(0, marks=pytest.mark.tools)], ids=["in memory", "streamed"])
 def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(limit, run, shades, monkeypatch):
     monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
     monkeypatch.setattr(classifier, "load_labeled_images", None)  # the images are loaded already
@@ -215,6 +215,7 @@ def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(
     assert len([*run.glob("classifier-*.pt")]) == 2
 
 
+@pytest.mark.tools
 def test_an_interrupted_training_of_the_classifier_goes_on_to_the_same_bits(run, shades, monkeypatch):
     whole, steps = evaluated(run), []
     next(run.glob("classifier-*.pt")).unlink()
