@@ -72,6 +72,14 @@ def steps_of(folder, *data, state=None, pictures=None, **options):
         yield from run.steps(*data, state=state or {}, pictures=pictures or {})
 
 
+def logged(folder, results, *data, **options):
+    """Train nothing in such a run, and log `results(step)`; return its folder."""
+    with open_run(folder, **options) as run:
+        for step, *_ in run.steps(*data, state={}, pictures={}):
+            run.log(step, results(step))
+    return run.folder
+
+
 def make_images(folder, count, size=8, darkest=0):
     """Make a folder of greyscale images `000.png`, `001.png`, ..., each of one shade, from the darkest on."""
     folder.mkdir(parents=True, exist_ok=True)

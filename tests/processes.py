@@ -151,8 +151,3 @@ def start_ranks(count, folder, function, *arguments, daemon=True):
 def logs(folder, count):
     """Return what each of `count` ranks has printed."""
     return [(folder / str(rank)).read_text() for rank in range(count)]
-
-
-def torchrun(*arguments):
-    """Return what follows `python` in the command that starts a script, with its arguments, in two processes."""
-    return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *map(str, arguments)]

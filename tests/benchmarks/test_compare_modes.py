@@ -36,19 +36,3 @@ def test_a_folder_of_too_few_images_is_refused_before_the_training(tmp_path, mon
     line = refusal("compare_modes", "--dataset", tmp_path)
     assert f"{tmp_path}: has 7 images" in line
     assert "--count" not in line  # which compare_modes.py does not have
-
-
-@pytest.mark.tools
-def test_own_networks_are_trained_and_evaluated_and_what_cannot_train_them_says_why(tmp_path, capsys, untrained):
-    (tmp_path / "own.py").write_text(
-        "from torch import nn\n"
-        "def make(shape, z_dim):\n"
-        "    layers = nn.Flatten(), nn.Linear(2352, 5), nn.BatchNorm1d(5), nn.Linear(5, 1)\n"
-        "    return nn.Sequential(nn.Linear(z_dim, 2352), nn.Unflatten(1, shape)), nn.Sequential(*layers)\n"
-    )
-    short = ["--orders", "detach", "one_stage", "--seconds", 2, "--seeds", 1, "--device", "cpu", "--runs-dir", tmp_path]
-    call("compare_modes", *short, "--networks", f"{tmp_path / 'own.py'}:make")
-    rows = capsys.readouterr().out.split("\n\n")[2].splitlines()
-    assert [row.split("|")[1].strip() for row in rows[2:]] == ["one_stage", "detach", "real images"]
-    assert "gan_one_stage.py ended by itself, with status " in rows[2]
-    assert "depends on the other samples of the batch" in rows[2]

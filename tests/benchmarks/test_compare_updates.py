@@ -123,7 +123,6 @@ def test_every_comparison_prints_its_rows_and_writes_them(what, compared, capsys
 
 
 OWN = """
-import torch
 from torch import nn
 
 def make_networks(shape, z_dim):
@@ -138,18 +137,6 @@ def functions(shape, z_dim):
 
 def with_labels(shape, z_dim):
     return make_networks(shape, z_dim)[0], nn.Bilinear(16, 1, 1)
-
-class Scale(nn.Module):
-    def __init__(self, shape):
-        super().__init__()
-        self.shape, self.scale = shape, nn.Parameter(torch.ones(shape))
-
-    def forward(self, samples):
-        assert torch.is_autocast_enabled("cpu")
-        return (samples.flatten(1).mean(1)[:, None] * self.scale.flatten()).view(-1, *self.shape)
-
-def without_product(shape, z_dim):
-    return Scale(shape), Scale((1,))
 """
 
 
@@ -173,18 +160,6 @@ def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared,
             line = refusal("compare_updates", *options, f"{own}:{function}", "--device", "cpu", "--what", what)
             assert f"own.py:{function}: " in line
             assert words in line
-
-
-@pytest.mark.parametrize("what", ["orders", "audit"])
-def test_networks_without_a_matrix_product_are_compared_in_bfloat16(what, compared, tmp_path, capsys):
-    own = tmp_path / "own.py"
-    own.write_text(OWN)
-    rows = compared("--what", what, "--networks", f"{own}:without_product", "--precision", "bf16")["rows"]
-    assert not [row for row in rows.values() if "why" in row]  # each forward pass is under autocast
-    if what == "orders":
-        printed = capsys.readouterr().out
-        assert printed.count("| 0.000  | -  ") == len(ORDERS)
-        assert "without a matrix product" in printed.splitlines()[-1]
 
 
 def test_bad_options_are_refused_before_anything_is_measured(monkeypatch, tmp_path, refusal):

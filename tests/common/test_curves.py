@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from helpers import ROOT, load, open_run, points_of
+from helpers import ROOT, load, logged, points_of
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
@@ -36,24 +36,14 @@ def test_every_number_is_a_curve_and_every_loss_stands_beside_the_bar(tmp_path, 
     assert "penalty" not in printed
 
 
-IMAGES = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
-
-
-def logged(folder, steps, results):
-    """Train nothing for some steps with `results(step)`; return the run's points and its checkpoint."""
-    with open_run(folder, steps=steps, log_every=4) as run:
-        for step, _ in run.steps(IMAGES, state={}, pictures={}):
-            run.log(step, results(step))
-    return points_of(run.folder), load(run.folder)
-
-
 def numbers(step):
     """A number of every step, and one of every third; both exact in float32."""
     return {"a": torch.tensor(float(step))} | ({"b": torch.tensor(10.0 * step)} if step % 3 == 0 else {})
 
 
 def test_a_point_is_the_mean_of_the_steps_since_the_last_one_that_had_the_number(tmp_path):
-    points, checkpoint = logged(tmp_path, 9, numbers)
+    run = logged(tmp_path, numbers, steps=9, log_every=4)
+    points, checkpoint = points_of(run), load(run)
     assert points["a"] == [(1, 1), (4, 3), (8, 6.5), (9, 9)]  # 2 to 4, 5 to 8, and what there is at the end
     assert points["b"] == [(4, 30), (8, 60), (9, 90)]
     assert checkpoint["sums"] == {"a": (9.0, 1), "b": (90.0, 1)}  # not reset by the last step: more may follow

@@ -14,7 +14,6 @@ from common.conditional import LabeledImages, load_labeled_images
 from common.data import batches, load_images
 from common.errors import BadInput
 from common.image_files import StreamedImages
-from common.run import Run
 
 COLOURS = {"7": (0, 0, 250), "all": (0, 250, 0), "caf\udce9": (250, 0, 0)}  # a name that is no UTF-8
 CLASSES = "7", "all", r"caf\xe9"
@@ -71,25 +70,15 @@ def test_a_run_yields_images_and_labels_of_each_data_set(tmp_path):
     assert (real.dtype, labels.dtype) == (torch.float32, torch.int64)
 
 
-@pytest.fixture
-def run_on_colours(folder, tmp_path):
-    """The folder of a run of one step."""
+def test_a_class_is_sampled_by_its_name_and_a_run_resumes_with_the_same_classes_only(
+    folder, finished, tmp_path, refusal
+):
     call("gan_conditional", "--dataset", folder, *SMALL, "--steps", 1, "--runs-dir", tmp_path / "runs")
     (run,) = (tmp_path / "runs" / "gan_conditional").iterdir()
-    return run
 
-
-def test_a_run_resumes_with_the_same_classes_only(run_on_colours, folder, refusal):
-    (folder / "7").rename(folder / "8")
-    assert "the classes are [[" in refusal("gan_conditional", "--resume", run_on_colours, "--steps", 2)
-    (folder / "8").rename(folder / "7")
-    call("gan_conditional", "--resume", run_on_colours, "--steps", 2)
-
-
-def test_a_class_is_sampled_by_its_name_and_all_of_them_side_by_side(run_on_colours, tmp_path, refusal):
     def sampled(*arguments):
         output = tmp_path / f"{len(list(tmp_path.iterdir()))}.npz"
-        call("sample", run_on_colours, *arguments, "--output", output)
+        call("sample", run, *arguments, "--output", output)
         return np.load(output)
 
     every = sampled("--count", 6)
@@ -100,27 +89,10 @@ def test_a_class_is_sampled_by_its_name_and_all_of_them_side_by_side(run_on_colo
         assert np.array_equal(one["images"], every["images"][[number, number + 3]])  # the same noise along a row
     assert sampled()["images"].shape == (24, 3, 8, 8)
     assert sampled("--class", "all", "--interpolate", 4)["labels"].tolist() == [1] * 64
-    assert "--class pink: " in (line := refusal("sample", run_on_colours, "--class", "pink"))
+    assert "--class pink: " in (line := refusal("sample", run, "--class", "pink"))
     assert r"has the classes 7, all, caf\xe9; name one" in line
-    assert "--interpolate 4: takes one --class" in refusal("sample", run_on_colours, "--interpolate", 4)
-
-
-def test_the_samples_of_a_run_show_a_class_in_each_column_and_the_same_noise_along_a_row(tmp_path, monkeypatch):
-    given = []
-
-    def watched(_, *data, state, pictures, columns):
-        state["average"].register_forward_pre_hook(lambda network, inputs: given.extend(inputs))
-        pictures["samples"]()
-        assert columns == 10
-        return iter(())
-
-    monkeypatch.setattr(Run, "steps", watched)
-    call("gan_conditional", "--model", "mlp", "--device", "cpu", "--runs-dir", tmp_path)
-    z, labels = (values.view(8, 10, -1) for values in given)
-    assert z.equal(z[:, :1].expand_as(z))
-    assert len(z[:, 0].unique(dim=0)) == 8
-    assert labels.equal(torch.arange(10)[:, None].expand(8, 10, 1))
-
-
-def test_a_run_without_labels_has_no_class_to_sample(run, refusal):
-    assert "has no classes; leave it out" in refusal("sample", run, "--class", "7")
+    assert "--interpolate 4: takes one --class" in refusal("sample", run, "--interpolate", 4)
+    assert "has no classes; leave it out" in refusal("sample", finished, "--class", "7")
+    call("gan_conditional", "--resume", run, "--steps", 2)
+    (folder / "7").rename(folder / "8")
+    assert "the classes are [[" in refusal("gan_conditional", "--resume", run, "--steps", 3)

@@ -13,9 +13,8 @@ from processes import ended, logs, start_ranks
 
 from common import data
 from common.errors import BadInput
-from common.options import RunOptions
 from common.ranks import Ranks
-from common.run import Run, pick_device
+from common.run import pick_device
 
 IMAGES = torch.zeros(8, 1, 8, 8, dtype=torch.uint8)
 
@@ -40,15 +39,6 @@ def test_the_local_rows_are_the_batch_cut_into_equal_parts(count, size):
 def test_a_batch_that_cannot_be_cut_into_equal_parts_is_refused():
     with pytest.raises(BadInput, match="--batch-size 7: must be a multiple of the 2 processes"):
         rank_of(0, 2, 7)
-
-
-def test_what_a_step_draws_on_a_device_of_any_type_is_a_function_of_the_step(tmp_path, monkeypatch):
-    run, seeds = Run("script.py", RunOptions(device="cpu", runs_dir=tmp_path)), []
-    run.device = torch.device("mps")
-    monkeypatch.setattr(torch.mps, "manual_seed", seeds.append)
-    for step in (1, 2, 1):
-        run.seed_step(1, step)
-    assert seeds[0] == seeds[2] != seeds[1]
 
 
 def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_is_that_of_one_process(tmp_path):

@@ -4,15 +4,13 @@ import importlib.util
 import re
 import runpy
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from unittest import mock
 
 import torch
-from helpers import ROOT, call, change, path_of, saved
-from PIL import Image
-from processes import python
+from helpers import ROOT, call, path_of, saved
+from processes import forked
 
 OWN_MAIN = '''
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def test_a_script_with_its_own_options_goes_on_as_its_last_lines_say(tmp_path, m
     assert "--model" in refusal(script, "--model", "mlp")  # it has no networks of ours, and no option that does nothing
 
     commands = dict(re.findall(r"^(Continue|TensorBoard): +(.+)", interrupted, re.M))
-    done = python(*shlex.split(commands["Continue"])[1:], folder=tmp_path)
+    done = forked(*shlex.split(commands["Continue"])[1:], folder=tmp_path)
     after = saved(tmp_path / "runs")
     assert (done.returncode, after["step"], after["options"]) == (0, 4, before["options"]), done.stderr
     call(script, *OWN.split(), "--runs-dir", "whole")
@@ -92,16 +90,6 @@ def test_a_script_with_its_own_options_goes_on_as_its_last_lines_say(tmp_path, m
         assert Path(picture).exists()
         assert f"TensorBoard: {commands['TensorBoard']}" in printed
     assert shlex.split(commands["TensorBoard"]) == ["tensorboard", "--logdir", str(run.parent.relative_to(tmp_path))]
-
-
-def test_a_run_of_a_renamed_cyclegan_translates_also_without_an_average(finished_cyclegan, tmp_path):
-    Image.new("L", (12, 12), 60).save(tmp_path / "image.png")
-    run = shutil.copytree(finished_cyclegan, tmp_path / "run")
-    change(run, lambda checkpoint: checkpoint.update(script="my-cyclegan"))
-    for output in (tmp_path / "by the average", tmp_path / "by the last weights"):
-        call("translate", run, tmp_path / "image.png", "--output", output, "--device", "cpu")
-        assert len(list(output.iterdir())) == 1
-        change(run, lambda checkpoint: checkpoint.pop("average_a_to_b", None))
 
 
 def test_other_packages_called_common_and_scripts_are_not_in_the_way(tmp_path, monkeypatch):

@@ -5,10 +5,8 @@ import itertools
 
 import pytest
 import torch
-from helpers import call, make_images, saved
 
 from common.cyclegan_models import ImagePool, cyclegan_networks
-from common.run import Run
 from scripts.cyclegan import train_step, translation_error
 
 LR = 2e-4
@@ -97,34 +95,3 @@ def test_the_error_is_in_units_of_brightness_over_all_images():
     assert translation_error(torch.zeros_like, black, white) == 0.5
     white[100] = 0
     torch.testing.assert_close(translation_error(torch.nn.Identity(), black, white), torch.tensor(100 / 101))
-
-
-TINY = "--image-size 12 --width 2 --blocks 1 --batch-size 4 --steps 3 --device cpu"
-
-
-def test_without_ema_each_average_is_its_own_generator(tmp_path):
-    call("cyclegan", *TINY.split(), "--runs-dir", tmp_path)
-    checkpoint = saved(tmp_path)
-    for name in ("a_to_b", "b_to_a"):
-        average = checkpoint[f"average_{name}"]
-        assert all(average[f"module.{key}"].equal(value) for key, value in checkpoint[name].items())
-    assert not all(map(torch.equal, checkpoint["a_to_b"].values(), checkpoint["b_to_a"].values()))
-
-
-def test_the_two_domains_are_drawn_independently(tmp_path, monkeypatch):
-    """From the same images in both, each of one colour: to train on, and to show."""
-    for part in ("trainA", "trainB"):
-        make_images(tmp_path / part, 12)
-    drawn, shown = [], []
-
-    def watched(run, *domains, pictures, **others):
-        shown.extend(pictures[name]()[:8, 0, 0, 0].tolist() for name in ("a_to_b_to_a", "b_to_a_to_b"))
-        for step, *reals in steps(run, *domains, pictures=pictures, **others):
-            drawn.append([real[:, 0, 0, 0].tolist() for real in reals])
-            yield step, *reals
-
-    steps = Run.steps
-    monkeypatch.setattr(Run, "steps", watched)
-    call("cyclegan", *TINY.split(), "--dataset", tmp_path, "--runs-dir", tmp_path / "runs")
-    for a, b in [shown, *drawn]:
-        assert a != b

@@ -1,15 +1,12 @@
 """The promise of the default runs, measured: `pytest -m promise -s` (a quarter of an hour on two cores).
 
-evaluate.py judges 1,000 samples of a run without options. Figures and time are printed, too.
+evaluate.py judges 1,000 samples of a run without options. Its figures are printed, too.
 """
 
 import json
-import subprocess
-import sys
-import time
 
 import pytest
-from helpers import ORDERS, PENALTIES, call, path_of, points_of
+from helpers import ORDERS, PENALTIES, call, points_of
 from torch.nn import Identity
 
 from common.domains import load_domains
@@ -20,9 +17,7 @@ pytestmark = pytest.mark.promise
 
 def train(script, folder):
     """Do the default run of a script; return its folder."""
-    start = time.perf_counter()
-    subprocess.run([sys.executable, path_of(script), "--runs-dir", folder], check=True, capture_output=True)
-    print(f"\n{script}: {time.perf_counter() - start:.0f} s", end=", ")
+    call(script, "--runs-dir", folder)
     (run,) = (folder / script).iterdir()
     return run
 

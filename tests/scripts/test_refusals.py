@@ -100,16 +100,6 @@ def test_the_look_for_dependence_changes_neither_the_discriminator_nor_the_rando
 def test_the_look_for_dependence_is_no_pass_of_a_wrapper_for_which_other_processes_would_wait(wrap, one_process_group):
     discriminator, passes = wrap(head(nn.BatchNorm2d(4))), []
     discriminator.register_forward_hook(lambda *_: passes.append(1))
-    with pytest.raises(ValueError, match=MIXED):
+    with torch.no_grad(), pytest.raises(ValueError, match=MIXED):  # also where the caller records no gradients
         require_per_sample(discriminator, torch.ones(3, 1, 28, 28))
     assert passes == []
-
-
-@pytest.mark.parametrize("weights", [(1, 0), (0, 1), (1, -1)])
-def test_one_other_sample_is_enough_to_be_refused_also_where_derivatives_of_two_cancel(weights):
-    class Neighbours(nn.Module):
-        def forward(self, samples):
-            return samples + sum(weight * samples.roll(-shift, 0) for shift, weight in enumerate(weights, start=1))
-
-    with torch.no_grad(), pytest.raises(ValueError, match=MIXED):  # also where the caller records no gradients
-        require_per_sample(Neighbours(), torch.ones(3, 1))

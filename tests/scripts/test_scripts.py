@@ -1,6 +1,6 @@
 """Every training script as its users run it: another process, another folder, two steps; what it leaves; its options.
 
-The processes are forked after torch and TensorBoard are imported; test_copied_script.py starts one as a user does.
+The processes are forked after torch and TensorBoard are imported, and before anything of ours is.
 """
 
 import re
@@ -42,46 +42,19 @@ def test_two_steps_leave_curves_samples_and_a_checkpoint(script, tmp_path):
     events = EventAccumulator(str(folder)).Reload()
     tags = events.Tags()
     scalars = SCALARS.get(script, GAN_SCALARS) | RATES
-    measures = {"translation/error"} if script == "cyclegan" else set()
-    assert set(tags["scalars"]) == scalars | measures
+    assert set(tags["scalars"]) == scalars | ({"translation/error"} if script == "cyclegan" else set())
     assert set(tags["images"]) == (CYCLE_IMAGES if script == "cyclegan" else {"images/samples", "real"})
     for tag in scalars:
         assert [point.step for point in events.Scalars(tag)] == [1, 2]
         assert all(np.isfinite(point.value) for point in events.Scalars(tag))
-    for tag in measures:
-        assert [point.step for point in events.Scalars(tag)] == [2]
     assert sorted(path.name for path in (folder / "samples").iterdir()) == ["step-000000.png", "step-000002.png"]
     assert len(Image.open(folder / "samples" / "step-000002.png").getcolors(1 << 20)) > 100
     checkpoint = load(folder)
     assert (checkpoint["step"], checkpoint["script"], checkpoint["options"]["steps"]) == (2, script, 2)
     assert checkpoint["command"].startswith("python ") and f"{script}.py --steps 2 --batch" in checkpoint["command"]
     assert {"optimizer_g", "optimizer_d"} < set(checkpoint)
-    if script != "cyclegan":  # whose average without --ema is its last weights
-        assert checkpoint["average"]["n_averaged"] == 2
     files = sorted(path.name for path in folder.iterdir() if "tfevents" not in path.name)
     assert files == [".lock", "checkpoint.pt", "samples"]
-    if script != "cyclegan":
-        call("sample", folder)
-        assert (folder / "samples.png").exists()
-
-
-def test_another_seed_gives_other_initial_weights(tmp_path):
-    for seed in range(2):
-        arguments = f"--model mlp --steps 1 --device cpu --seed {seed} --runs-dir {tmp_path / str(seed)}"
-        call("gan_detach", *arguments.split())
-    one, other = (next(iter(saved(tmp_path / seed)["generator"].values())) for seed in "01")
-    assert (one - other).abs().max() > 0.01  # from the start: one step moves a weight by 0.003
-
-
-def test_a_folder_of_colour_images_trains_whatever_its_name(tmp_path):
-    images = tmp_path / "caf\udce9\n图"  # a byte that is no text, a line break, a letter from afar
-    images.mkdir()
-    for shade in (0, 100, 200):
-        Image.new("RGB", (50, 40), (shade, 0, 255)).save(tmp_path / "plain.jpg")
-        (tmp_path / "plain.jpg").rename(images / f"{shade}.jpg")
-    folder = train("gan_detach", tmp_path, "--dataset", images, "--image-size", 32)
-    call("sample", folder, "--count", 2, "--output", tmp_path / "out.npz")
-    assert np.load(tmp_path / "out.npz")["images"].shape == (2, 3, 32, 32)
 
 
 ALL = (
@@ -102,9 +75,10 @@ ELSEWHERE = {"--resume": "the second run below", "--init-from": "the third"}
 def test_a_script_runs_with_every_option_goes_on_and_is_what_another_run_starts_from(script, tmp_path):
     published = {f"--{field.name.replace('_', '-')}": field for field in fields(options_of(script))}
     assert {part for part in RUNS[script].split() if part.startswith("--")} | ELSEWHERE.keys() == published.keys()
+    images = tmp_path / "caf\udce9图"  # a byte that is no text, a letter from afar
     for part in ("trainA", "trainB", "testA", "testB"):
-        make_images(tmp_path / "images" / part, 3)
-    call(script, *RUNS[script].format(images=tmp_path / "images", runs=tmp_path / "runs").split())
+        make_images(images / part, 3)
+    call(script, *RUNS[script].format(images=images, runs=tmp_path / "runs").split())
     (run,) = (tmp_path / "runs" / script).iterdir()
     assert run.name.endswith("-mine")
     assert len(list((run / "samples").iterdir())) == 3
@@ -125,7 +99,7 @@ def test_a_script_runs_with_every_option_goes_on_and_is_what_another_run_starts_
             expected = 0.9 * before[name][average] + 0.1 * network[weight]
             torch.testing.assert_close(after[name][average], expected)
 
-    given = RUNS[script].format(images=tmp_path / "images", runs=tmp_path / "next")
+    given = RUNS[script].format(images=images, runs=tmp_path / "next")
     call(script, *given.split(), "--init-from", run)
     (started,) = (tmp_path / "next" / script).iterdir()
     # The pictures of a run that starts from another one begin where those of that one end.

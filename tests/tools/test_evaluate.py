@@ -1,16 +1,13 @@
 """The figures against float64 references, the floor, and what an evaluation leaves behind."""
 
 import json
-import sys
-import time
 from contextlib import ExitStack
 from dataclasses import replace
 from unittest import mock
 
 import pytest
 import torch
-from helpers import call, change, load, make_images, points_of
-from processes import ended, fork, wait_until
+from helpers import change, make_images, points_of
 from torch_fidelity import feature_extractor_inceptionv3
 
 from common import data, image_files
@@ -21,7 +18,6 @@ from common.errors import BadInput
 from scripts.tools import classifier, evaluate
 from scripts.tools.classifier import class_classifier, digit_classifier, jitter
 from scripts.tools.evaluate import Options, measure_distances, measure_overlap
-from scripts.tools.finished_run import load_generator
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -119,29 +115,14 @@ def test_other_settings_and_steps_add_to_the_file_and_the_same_ones_replace_thei
     change(run, lambda checkpoint: checkpoint.update(step=9))
     evaluate.main(tiny)
     assert written[0] == written[1]
-    assert all(written[0][-1][part]["fid"] != written[4][-1][part]["fid"] for part in ("samples", "floor"))  # the seed
+    first, last, other_seed = (written[number][-1] for number in (0, 3, 4))
+    assert all(first[part]["fid"] != other_seed[part]["fid"] for part in ("samples", "floor"))
+    assert (first["samples"]["fid"] == last["samples"]["fid"], first["floor"] == last["floor"]) == (False, True)
     names = ["digits-10-average", "digits-9-average", "digits-10-last", "digits-10-average-seed-3"]
     kept = reports(run)
     assert [evaluate.curve_name(entry) for entry in kept] == [*names, names[0], names[0]]
     assert [entry["checkpoint"] for entry in kept] == ["checkpoint.pt"] * 4 + ["best.pt", "checkpoint.pt"]
     assert [entry["step"] for entry in kept] == [7] * 5 + [9]
-
-
-def test_an_evaluation_that_ends_during_another_is_kept(run, monkeypatch):
-    def write_late(*inputs):
-        monkeypatch.undo()
-        evaluate.main(Options(run, count=9))
-
-    monkeypatch.setattr(evaluate, "add_to_board", write_late)
-    evaluate.main(Options(run, count=10))
-    assert [entry["count"] for entry in reports(run)] == [9, 10]
-
-
-@pytest.mark.parametrize(("weights", "part", "prefix"), [("average", "average", "module."), ("last", "generator", "")])
-def test_a_generator_has_its_averaged_or_its_last_weights(weights, part, prefix, run):
-    generator, stored = load_generator(str(run), weights=weights), load(run)[part]
-    assert all(weight.equal(stored[prefix + name]) for name, weight in generator.state_dict().items())
-    assert not generator.training
 
 
 KNOWN = """
@@ -208,7 +189,7 @@ def shades(run, tmp_path):
     return tmp_path / "shades"
 
 
-@pytest.mark.parametrize("limit", [2**30, 0], ids=["in memory", "streamed"])
+@pytest.mark.parametrize("limit", [2**30, pytest.param(0, marks=pytest.mark.tools)], ids=["in memory", "streamed"])
 def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(limit, run, shades, monkeypatch):
     monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
     monkeypatch.setattr(classifier, "load_labeled_images", None)  # the images are loaded already
@@ -234,6 +215,7 @@ def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(
     assert len([*run.glob("classifier-*.pt")]) == 2
 
 
+@pytest.mark.tools
 def test_an_interrupted_training_of_the_classifier_goes_on_to_the_same_bits(run, shades, monkeypatch):
     whole, steps = evaluated(run), []
     next(run.glob("classifier-*.pt")).unlink()
@@ -252,33 +234,28 @@ def test_an_interrupted_training_of_the_classifier_goes_on_to_the_same_bits(run,
     assert steps == [50] * (26 + 10)  # never the last of 51 images alone, which batch normalisation refuses
 
 
-def test_a_run_is_watched_to_its_last_step_or_until_no_process_holds_it(tmp_path, monkeypatch):
-    with pytest.raises(BadInput, match=f"--watch: {tmp_path} is not the folder of a run"):
-        evaluate.main(Options(tmp_path, watch=True))
-    options = ["--model=mlp", "--steps=1000000", "--checkpoint-every=20", "--device=cpu", "--runs-dir", tmp_path]
-    process = fork(call, "gan_detach", *options, output=tmp_path / "output")
-    wait_until(lambda: [*tmp_path.glob("*/*/.lock")] or not process.is_alive())
-    (run,) = tmp_path.glob("gan_detach/*")
-    evaluate_run, steps = evaluate.evaluate_run, []
+def test_a_run_is_watched_to_its_last_step_or_until_no_process_holds_it(run, monkeypatch):
+    with pytest.raises(BadInput, match=f"--watch: {run.parent} is not the folder of a run"):
+        evaluate.main(Options(run.parent, watch=True))
 
-    def evaluate_third_and_end(options, checkpoint):
-        steps.append(checkpoint["step"])
-        if len(steps) == 3:
-            process.terminate()
-        return evaluate_run(options, checkpoint)
+    def watch_until(is_held, **entries):
+        def wait(_):  # in place of a second
+            change(run, lambda checkpoint: checkpoint.update(entries))
+            if not is_held:
+                held.close()
 
-    monkeypatch.setattr(evaluate, "evaluate_run", evaluate_third_and_end)
-    monkeypatch.setattr(evaluate.time, "sleep", lambda _, sleep=time.sleep: sleep(0.01))
-    evaluate.main(Options(run, count=10, watch=True))
-    assert ended([process]) == [128 + 15]
-    assert len(steps) > 3
-    assert steps[-1] == load(run)["step"]
+        monkeypatch.setattr(evaluate.time, "sleep", wait)
+        with ExitStack() as held:
+            lock(run, held)
+            evaluate.main(Options(run, count=10, watch=True))
+        return [entry["step"] for entry in reports(run)]
+
+    change(run, lambda checkpoint: checkpoint["options"].update(steps=9))
+    assert watch_until(True, step=9) == [7, 9]
+    change(run, lambda checkpoint: checkpoint["options"].update(steps=99))
+    assert watch_until(False, step=12) == [7, 9, 12]
     points = points_of(run / "evaluation")["quality/digits-10-average/fid"]
-    assert [step for step, _ in points] == [entry["step"] for entry in reports(run)] == steps == sorted({*steps})
-    change(run, lambda checkpoint: checkpoint["options"].update(steps=checkpoint["step"]))
-    with ExitStack() as opened:
-        lock(run, opened)
-        evaluate.main(Options(run, count=10, watch=True))  # ends: it was the last step
+    assert [step for step, _ in points] == [7, 9, 9, 12]
 
 
 def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fewer_steps(tmp_path, monkeypatch):
@@ -293,9 +270,10 @@ def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fe
     assert (real.images == 255).all()
     assert (len(real.labels), real.classes) == (40, ("a", "b"))
     few = LabeledImages(torch.zeros(372, 1, 2, 2), torch.zeros(372), ("a",))
+    train = mock.Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(classifier, "train_classifier", train)
     for name, images, steps in (("fashion-mnist", real, 2400), ("a folder", few, 534), ("forty", real, 400)):
-        training = mock.patch.object(classifier, "train_classifier", side_effect=KeyboardInterrupt)
-        with training as train, pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
             class_classifier(name, images, tmp_path)
         assert train.call_args.args[2] == steps
 
@@ -326,12 +304,7 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
         ({"data_types": ["float32"]}, {}, "its data are floats, not images"),
         ({"data_shapes": []}, {}, "it stores no shape of its data"),
         ({"options": {"model": "mlp", "z_dim": 8}}, {}, "does not say which images .* name them, --dataset"),
-        (
-            {},
-            {"dataset": "stacked-digits"},
-            r"of stacked-digits are \[60000, 3\], those of the run \[4000, 1\]; use the same",
-        ),
-        ({"torch_fidelity": None}, {}, "pip install torch-fidelity"),
+        ({}, {"dataset": "stacked-digits"}, r"stacked-digits are \[60000, 3\], those of the run \[4000, 1\]; use the"),
         ({"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}}, {}, "does not hold this network"),
     ],
 )
@@ -339,8 +312,6 @@ def test_what_cannot_be_judged_is_refused_before_a_classifier_is_trained(entries
     monkeypatch.setattr(evaluate, "digit_classifier", None)
     before = entries.get("report", "[]")
     (run / "evaluation.json").write_text(before)
-    if "torch_fidelity" in entries:
-        monkeypatch.setitem(sys.modules, "torch_fidelity.metric_fid", None)
     change(run, lambda checkpoint: checkpoint.update(entries))
     with pytest.raises(BadInput, match=message):
         evaluate.main(Options(run, **options))

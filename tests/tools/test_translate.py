@@ -69,8 +69,10 @@ def test_the_run_s_averaged_generator_of_the_direction_translates(direction, fin
     assert (translated == translate(generator, torch.from_numpy(grey)[None])[0].numpy()).all()
 
 
-def test_bad_input_is_refused_by_name_before_anything_is_written(finished_cyclegan, images, tmp_path):
+def test_bad_input_is_refused_by_name_before_anything_is_written(finished_cyclegan, finished, images, tmp_path):
     output = tmp_path / "out"
+    with pytest.raises(BadInput, match=f"{finished}: a run of gan_detach.py; name one of cyclegan.py"):
+        main(Options(finished, images, output))
     (tmp_path / "empty").mkdir()
     for name, told in (("missing", "no image, "), ("empty", "no images in it"), ("images/notes.txt", "no image, ")):
         with pytest.raises(BadInput, match=f"{name}: {told}"):
@@ -103,20 +105,13 @@ def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(finished
             assert (image.size, image.format) == (FILES[name], source.format)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda c: c.pop("a_to_b"),
-        lambda c: c["options"].update(blocks=10**9),
-        lambda c: c["options"].pop("width"),
-        lambda c: c.update(data_shapes=[[1], [1], [8], [8]]),
-        lambda c: c.update(average_a_to_b=c["a_to_b"]),
-    ],
-)
-def test_another_run_and_weights_that_do_not_fit_their_options_are_refused(make, finished_cyclegan, images, tmp_path):
-    checkpoint = load(finished_cyclegan)
-    make(checkpoint)
-    torch.save(checkpoint, tmp_path / "checkpoint.pt")
+UNFIT = [{"average_a_to_b": {}}, {"data_shapes": [[1], [1], [8], [8]]}]
+UNFIT += [{"options": options} for options in ({}, {"width": 2, "blocks": 10**9}, {"width": 3, "blocks": 1})]
+
+
+@pytest.mark.parametrize("entries", UNFIT)
+def test_weights_that_do_not_fit_their_options_are_refused(entries, finished_cyclegan, images, tmp_path):
+    torch.save(load(finished_cyclegan) | entries, tmp_path / "checkpoint.pt")
     with pytest.raises(BadInput, match=f"^{tmp_path}: "):
         main(Options(tmp_path, images, tmp_path / "out"))
     assert not (tmp_path / "out").exists()
