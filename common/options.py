@@ -97,7 +97,7 @@ class SimultaneousOptions(GanOptions):
 
     lr: Rate = 2e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
     lr_d: Rate | None = 3e-3  # The same, for D, which must answer faster here. None: as for G.
-    steps: Count = 2500  # Steps to train, each one update of both networks.
+    steps: Count = 3000  # Steps to train, each one update of both networks.
 
 
 def stored_options(checkpoint: dict, kind: type[RunOptions]) -> RunOptions:
