@@ -15,10 +15,7 @@ CONV_SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pix
 
 
 def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: bool = False) -> tuple[nn.Module, nn.Module]:
-    """Return the fully connected generator and discriminator of the simple GAN, for images of any shape (C, H, W).
-
-    D's weights are never normalised, whatever `normalise`, which the scripts give to any pair.
-    """
+    """Return the fully connected networks of the simple GAN, for images (C, H, W); D's weights are never normalised."""
     pixels = prod(image_shape)
     up = [nn.Linear(z_dim, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
     up += [nn.Linear(256, pixels), nn.Tanh(), nn.Unflatten(1, image_shape)]
@@ -66,10 +63,8 @@ def conv(
         else:
             up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
         up += [nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
-    if large:
-        up += [nn.Conv2d(width // 2, channels, 3, padding=1), nn.Tanh()]  # (C, S, S)
-    else:
-        up += [nn.Conv2d(width, 4 * channels, 3, padding=1), nn.PixelShuffle(2), nn.Tanh()]
+    shuffle = 1 if large else 2
+    up += [nn.Conv2d(narrow, shuffle**2 * channels, 3, padding=1), nn.PixelShuffle(shuffle), nn.Tanh()]  # (C, S, S)
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
@@ -82,8 +77,7 @@ class Normalised(nn.Module):
 
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
         """Return the normalised weight, of the same shape."""
-        rank = min(weight.flatten(1).shape)
-        return weight * (rank**0.5 / torch.linalg.vector_norm(weight))
+        return weight * (min(weight.flatten(1).shape) ** 0.5 / torch.linalg.vector_norm(weight))
 
 
 MODELS = {"conv": conv, "wide": partial(conv, width=32), "mlp": mlp}

@@ -95,10 +95,8 @@ def networks(image_shape):
         else:
             up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
         up += [nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
-    if large:
-        up += [nn.Conv2d(8, channels, 3, padding=1), nn.Tanh()]
-    else:  # squares of 2x2 pixels, first as channels
-        up += [nn.Conv2d(16, 4 * channels, 3, padding=1), nn.PixelShuffle(2), nn.Tanh()]
+    shuffle = 1 if large else 2  # small images are made as squares of 2x2 pixels, first as channels
+    up += [nn.Conv2d(narrow, shuffle**2 * channels, 3, padding=1), nn.PixelShuffle(shuffle), nn.Tanh()]
     return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
 
 
