@@ -168,12 +168,12 @@ class GradientAudit:
         table.insert(1, ["-" * width for width in widths])
         text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in table]
         text += ["", "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items()) + "."]
-        return "\n".join([*text, *[SHARES] * any(p.grams for p in self.passes), *self.gaps])
+        return "\n".join([*text, *[SHARES] * any(p.measured for p in self.passes), *self.gaps])
 
     @property
     def gaps(self) -> list[str]:
         """The lines whose terms could not be measured, each with the reason."""
-        measured = {p.place for p in self.passes if p.grams}
+        measured = {p.place for p in self.passes if p.measured}
         lines = {p.place.where: p.unmeasured for p in self.passes if p.unmeasured and p.place not in measured}
         return [f"The terms of {line} were not measured: {reason}." for line, reason in lines.items()]
 

@@ -11,7 +11,7 @@ from gradient_audit.findings import KINDS, Finding
 from gradient_audit.graph import parameters_of
 from gradient_audit.ledger import Balance
 from gradient_audit.places import Place
-from gradient_audit.record import CLIMB, HAND, Event, Pass, Record, Step
+from gradient_audit.record import CLIMB, HAND, Event, Pass, Record, Step, Term
 
 AGAINST = -0.9  # a cosine; two losses of other directions are usual
 
@@ -80,8 +80,9 @@ class Facts:
                     n: f"used {c} of {len(self.numbers[n])}" for n, c in counts.items() if 0 < c < len(self.numbers[n])
                 }
                 cells = [self.words(event.reached & t.reached, done.used & t.reached, "wasted") for t in event.terms]
-                done.terms = [replace(term, cells=words) for term, words in zip(event.terms, cells, strict=True)]
-                self.weigh(done)
+                pairs = zip(event.terms, cells, strict=True)
+                done.terms = [replace(term, cells=words, shares={}, against=set()) for term, words in pairs]
+                self.weigh(done.terms)
             else:
                 reached = event.reached - self.stepped if event.kind == "hand" else event.reached
                 kind = "step" if event.kind == "hand" else event.kind
@@ -90,18 +91,16 @@ class Facts:
                 events[id(event)] = done
         yield from events.values()
 
-    def weigh(self, p: Pass) -> None:
-        """Fill in the share of each term, in each network, of what the terms of a measured pass give to it."""
-        terms = [term for term in p.terms if term.value is None]
-        for index, term in enumerate(terms) if p.grams else ():
-            weighed = index not in p.weightless
-            term.still = {n for n, rows in p.grams.items() if not rows[index][index]} if weighed else None
+    def weigh(self, terms: list[Term]) -> None:
+        """Fill in the share of each measured term in each network, and where it goes against the sum of the others."""
         for name, ids in self.numbers.items():
-            if grams := [p.grams[number] for number in p.grams.keys() & ids.keys()]:
-                norms, cosines = measures(grams)
-                for term, norm, cosine in zip(terms, norms, cosines, strict=True):
-                    term.shares[name] = norm / (sum(norms) or 1)
-                    term.against |= {name} if cosine < AGAINST else set()
+            measured = [(t, [t.measured[n] for n in t.measured.keys() & ids.keys()]) for t in terms]
+            sums = [(t, *map(sum, zip(*pairs, strict=True))) for t, pairs in measured if pairs]
+            norms, total = sum(math.sqrt(square) for _, square, _ in sums), sum(product for *_, product in sums)
+            for term, square, product in sums:
+                others = math.sqrt(max(total - 2 * product + square, 0))  # the norm of |all - one|
+                term.shares[name] = math.sqrt(square) / (norms or 1)
+                term.against |= {name} if product - square < AGAINST * math.sqrt(square) * others else set()
 
     def words(self, reached: Set[int], used: Set[int], word: str) -> dict[str, str]:
         """Return the cells: "used", or `word` for what was reached and not used."""
@@ -151,20 +150,6 @@ def finding(kind: str, networks: Iterable[str], text: str, places: Iterable[Plac
     """Return a finding; {} in the text stands for the networks. more: `doubtful` and `mistake`."""
     places, cure = tuple(dict.fromkeys(places)), cure or KINDS[kind].cure
     return Finding(kind, tuple(networks), text, places, cure, **more)
-
-
-def measures(grams: list[list[list[float]]]) -> tuple[list[float], list[float]]:
-    """Return, of the terms of a loss, the norms of their gradients, and the cosine of each with the sum of the others.
-
-    grams: of some parameters, the products of these gradients with one another.
-    """
-    products = [[sum(entries) for entries in zip(*rows, strict=True)] for rows in zip(*grams, strict=True)]
-    squares = [row[index] for index, row in enumerate(products)]
-    total, cosines = sum(map(sum, products)), []
-    for square, row in zip(squares, products, strict=True):
-        sizes = math.sqrt(square * max(total - 2 * sum(row) + square, 0))  # of the others: |all - one|
-        cosines.append((sum(row) - square) / sizes if sizes else 0.0)
-    return [*map(math.sqrt, squares)], cosines
 
 
 @dataclass

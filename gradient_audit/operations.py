@@ -14,7 +14,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.budget import Activity
-from gradient_audit.graph import has_nan, is_zero, nodes_of, parameters_of, storage_of, tensors_in, written_arguments
+from gradient_audit.graph import has_nan, is_zero, parameters_of, storage_of, tensors_in, written_arguments
 from gradient_audit.guard import guarded, watch_calls
 from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, REPLACING, Lineage, bit, numbers_in
 from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place, runs_inside
@@ -127,9 +127,9 @@ class Details(dispatch.TorchDispatchMode):
             event.graph.append(weakref.ref(hook))
             self.outputs[node._sequence_nr()].append(event)  # of a module, and of the one around it
 
-    def follow_loss(self, event: Pass, roots: list) -> None:
+    def follow_loss(self, event: Pass, nodes: list) -> None:
         """Watch for the line whose gradient is NaN first, and note the modules whose outputs are in the graph."""
-        for node in nodes_of(roots):
+        for node in nodes:
             if self.record.nan is None and not hasattr(node, "variable") and (place := self.lineage.line_of(node)):
                 self.node_hooks.callback(node.register_hook(functools.partial(self.note_nan, place)).remove)
             for built in self.outputs.get(node._sequence_nr(), ()):

@@ -76,13 +76,7 @@ def still_layers(facts: Facts) -> Iterator[Finding]:
         for event in facts.events
         if event.kind == "step" and event.still is not None
     ]
-    weightless = {
-        number
-        for p in facts.passes
-        for index, term in enumerate(term for term in p.terms if term.value is None)
-        if index in p.weightless
-        for number in term.reached
-    }
+    weightless = set().union(*(term.reached for p in facts.passes for term in p.terms if term.weightless))
     for network, ids in facts.numbers.items():
         of_it = [(place, used, zero) for place, used, zero in steps if used & ids.keys()]
         stepped = [number for number in ids if any(number in used for _, used, _ in of_it)]
@@ -125,11 +119,12 @@ def zero_terms(facts: Facts) -> Iterator[Finding]:
     for p in facts.passes:
         for index, term in enumerate(p.terms):
             moved = p.used & term.reached
-            if p.grams and moved and term.value is None and not term.at_zero:
+            if term.measured and moved and not term.at_zero:
                 rows[p.place, len(p.terms), index].append((p, moved, term))
     for measured in rows.values():
-        if len(measured) > 1 and all(term.still is not None and moved <= term.still for _, moved, term in measured):
-            p, moved, term = measured[0]
+        p, moved, term = measured[0]
+        zero = (t.measured.get(n) == (0, 0) and not t.weightless for _, numbers, t in measured for n in numbers)
+        if len(measured) > 1 and all(zero):
             origin = f" from {term.place.where}" if term.place else ""
             text = f"`{term.name}`{origin} gives {{}} a gradient of exactly zero, each time that it was measured."
             places = [p.place, *[term.place] * bool(term.place)]

@@ -20,10 +20,10 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from gradient_audit.accounts import Accounts
 from gradient_audit.budget import MOST_PASSES, Activity, Budget
 from gradient_audit.edits import note_clipping, note_freezing, note_scaling, note_unscaling, record_step
-from gradient_audit.graph import has_nan, is_zero, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
+from gradient_audit.graph import has_nan, is_zero, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
-from gradient_audit.measure import Measure, set_version
+from gradient_audit.measure import Measure
 from gradient_audit.mistakes.raised import trace_error
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
@@ -150,7 +150,9 @@ class Watcher:
         losses = tensors_in(tensors)
         roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         self.accounts.look_at_all()
-        leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf] if self.activity.detailed else []
+        nodes = [*nodes_of(roots)] if self.activity.detailed else []
+        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+        leaves += [tensor for tensor in losses if tensor.is_leaf and self.activity.detailed]
         for leaf in (leaf for leaf in leaves if leaf in self.record.made):  # a parameter beside all networks
             self.accounts.open(leaf)
         event = Pass("backward", current_place(), create_graph=create_graph, number=len(self.record.passes))
@@ -161,16 +163,15 @@ class Watcher:
             accounts = self.record.accounts_of(leaf for leaf in leaves if leaf.requires_grad)
             parameters = {a.number: leaf for a, leaf in accounts if inputs is None or a.number in event.named}
             given = grad_tensors if isinstance(grad_tensors, list | tuple) else [grad_tensors] * len(losses)
-            event.pardoned = self.measure.pardon(losses, given, self.lineage.raised())
-            event.hooked = self.measure.is_hooked([*nodes_of(roots)])
-            self.measure.terms(event, losses, [way for _, way in terms if way], parameters, given)
+            ways = [(term, way) for term, way in terms if way]
+            self.measure.begin(event, nodes, (losses, given), ways, parameters, self.lineage.raised())
             event.late = self.record.numbers_of(x for x in leaves if inputs is None and not x.requires_grad)
-            nodes = nodes_of(roots) if inputs is None else nodes_between(roots, tensors_in(inputs))
-            self.note_graph(event, nodes, retain_graph)
+            between = nodes if inputs is None else nodes_between(roots, tensors_in(inputs))
+            self.note_graph(event, between, retain_graph)
             self.lineage.passed |= dict.fromkeys(event.nodes, event)
             if not self.activity.closures:  # LBFGS keeps the first loss until its step ends
                 self.details.follow_graph(event, losses)
-            self.details.follow_loss(event, roots)
+            self.details.follow_loss(event, nodes)
             event.nan = has_nan(losses)
             loose = [leaf for leaf in leaves if id(leaf) not in self.record.accounts]
             event.loose = [weakref.ref(leaf) for leaf in loose]
@@ -203,9 +204,7 @@ class Watcher:
             zeros[account.number] = self.budget.reads_values and is_zero(grad)
         ledger = self.record.ledger
         ledger.add(event.number, zeros, dropped)
-        for tensor, version in event.pardoned:
-            set_version(tensor, version)
-        event.pardoned = []
+        self.measure.restore()
         for account in reached if self.activity.detailed else ():
             passes, grad = ledger.balances[account.number].passes, getattr(account.parameter(), "grad", None)
             if grad is not None:

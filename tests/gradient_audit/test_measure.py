@@ -146,7 +146,7 @@ def test_where_the_script_could_notice_it_nothing_is_measured_and_a_word_says_so
                 (out.sum() + out.square().sum()).backward()
         counts.append((len(calls), Counted.calls, network.weight.grad.tolist()))
     assert counts[0] == counts[1]
-    assert not any(p.grams for p in audit.passes)
+    assert not any(p.measured for p in audit.passes)
     assert "were not measured: " in audit.table
 
 
