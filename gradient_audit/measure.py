@@ -35,8 +35,10 @@ class Measure:
         self.activity = activity
         self.obstacle = ""  # what was seen that makes a pass of the audit's own visible to the script
         self.hooked: set[int] = set()  # sequence numbers of the nodes whose tensors have hooks
-        self.times: Counter[Place] = Counter()  # that a line was measured
-        self.zeros: dict[Place, set[int]] = {}  # by line: the terms whose gradient was exactly zero each time
+        # By line and number of terms (a penalty may come only in some steps): how often it was measured, and the terms
+        # whose gradient was exactly zero each time.
+        self.times: Counter[tuple[Place, int]] = Counter()
+        self.zeros: dict[tuple[Place, int], set[int]] = {}
         self.lowered: list[tuple[Tensor, int]] = []  # while a pass runs: see `pardon`
 
     def start(self, hooks: ExitStack) -> None:
@@ -105,7 +107,8 @@ class Measure:
         if writes and not hindrance:
             with self.at_work(event):
                 self.pardon(nodes, loss, writes)
-        enough = self.times[event.place] >= PASSES and not self.zeros[event.place]
+        row = event.place, len(terms)
+        enough = self.times[row] >= PASSES and not self.zeros[row]
         if len(terms) < 2 or not leaves or enough:
             event.unmeasured = ""
             return
@@ -123,8 +126,8 @@ class Measure:
                 term.weightless = rows[index] is None
                 term.measured = {number: column[index] for number, column in zip(leaves, found, strict=True)}
             zeros = {index for index, (term, _) in enumerate(terms) if not any(s for s, _ in term.measured.values())}
-            self.zeros[event.place] = zeros & self.zeros.get(event.place, zeros)
-            self.times[event.place] += 1
+            self.zeros[row] = zeros & self.zeros.get(row, zeros)
+            self.times[row] += 1
 
     def pardon(self, nodes: list, loss: Loss, writes: list[tuple[Tensor, int]]) -> None:
         """Lower the versions that the audit has raised of tensors to whose readers a gradient of exactly zero comes.

@@ -1,6 +1,5 @@
 """Watching: hooks on backward passes, parameters and optimizer steps, which fill a `Record` and change no number."""
 
-import functools
 import gc
 import inspect
 import os
@@ -14,12 +13,10 @@ from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import increment_version
-from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.accounts import Accounts
-from gradient_audit.budget import MOST_PASSES, Activity, Budget
-from gradient_audit.edits import note_clipping, note_freezing, note_scaling, note_unscaling, record_step
+from gradient_audit.budget import MOST_PASSES, Activity
 from gradient_audit.graph import has_nan, is_zero, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
@@ -40,14 +37,12 @@ class Watcher:
 
     def __init__(self, networks: Networks, limit: Limit | None = None):
         self.networks, self.limit = networks, limit
-        self.record, self.activity, self.budget = Record(), Activity(), Budget()
+        self.record, self.activity = Record(), Activity()
         self.lineage = Lineage(self.record.accounts)
-        self.accounts = Accounts(self.record, networks, self.activity, self.budget, self.lineage)
+        self.accounts = Accounts(self.record, networks, self.activity, self.lineage, self.watch_again)
         self.details = Details(self.record, self.activity, self.lineage, self.accounts.open_all)
         self.measure = Measure(self.activity)
-        self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
-        self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.hooks = ExitStack()  # removes them
 
     def start(self) -> None:
@@ -72,17 +67,15 @@ class Watcher:
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
         watch_calls(self.hooks, Optimizer, "__init__", self.accounts.note_construction)
         for name in ("clip_grad_norm_", "clip_grad_value_"):
-            watch_calls(self.hooks, nn.utils, name, functools.partial(note_clipping, self))
-        watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", functools.partial(note_unscaling, self))
-        watch_calls(self.hooks, torch.amp.GradScaler, "scale", functools.partial(note_scaling, self))
-        watch_calls(self.hooks, nn.Module, "requires_grad_", functools.partial(note_freezing, self))
+            watch_calls(self.hooks, nn.utils, name, self.accounts.note_clipping)
+        watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", self.accounts.note_unscaling)
+        watch_calls(self.hooks, torch.amp.GradScaler, "scale", self.accounts.note_scaling)
+        watch_calls(self.hooks, nn.Module, "requires_grad_", self.accounts.note_freezing)
         self.measure.start(self.hooks)
         # The details' hooks and modes would change what is compiled.
         watch_calls(self.hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
         self.hooks.callback(register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)).remove)
         self.hooks.callback(register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)).remove)
-        self.hooks.callback(registration.register_module_parameter_registration_hook(self.accounts.expect).remove)
-        self.hooks.callback(registration.register_module_module_registration_hook(self.accounts.expect).remove)
         modules = (part for module in self.networks.modules() for part in module.modules())
         if any(hasattr(m, "_orig_mod") or m._compiled_call_impl for m in modules):
             self.details.stop(for_good=True)
@@ -195,13 +188,13 @@ class Watcher:
     @guarded
     def end_pass(self, event: Pass, *_: object, **__: object) -> None:
         reached = [account for account in self.record.accounts.values() if account.number in event.reached]
-        event.reached, zeros, dropped = self.shared(frozenset(event.reached)), {}, set()
+        event.reached, zeros, dropped = self.accounts.shared(frozenset(event.reached)), {}, set()
         for account in reached:
             if (grad := getattr(account.parameter(), "grad", None)) is None:  # a hook has used and cleared it already
                 dropped.add(account.number)
                 continue
             account.grad, account.version = weakref.ref(grad), grad._version
-            zeros[account.number] = self.budget.reads_values and is_zero(grad)
+            zeros[account.number] = self.activity.reads_values and is_zero(grad)
         ledger = self.record.ledger
         ledger.add(event.number, zeros, dropped)
         self.measure.restore()
@@ -217,17 +210,17 @@ class Watcher:
         for leaf in event.loose:
             self.lineage.memory_of(leaf().grad).sources = bit(CALL, len(self.record.calls) - 1)
         self.networks.hold({id(account.parameter()) for account in reached})
-        self.budget.spent += not self.activity.closures
+        self.activity.spent += not self.activity.closures
         self.stop_details()
 
     def watch_again(self, place: Place) -> None:
         """Watch in detail what follows, if the line has run no pass and no step before."""
-        if self.budget.is_new(place):
+        if self.activity.is_new(place):
             self.details.start()
 
     def stop_details(self) -> None:
         """End the details after enough passes, but not in a closure, whose step is still to be seen."""
-        if not self.activity.closures and self.budget.is_spent():
+        if not self.activity.closures and self.activity.is_spent():
             self.details.stop()
 
     @guarded
@@ -275,9 +268,9 @@ class Watcher:
         self.pauses.enter_context(self.details.paused())
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if not callable(closure):
-            record_step(self, optimizer)
+            self.accounts.record_step(optimizer)
             return None
-        self.budget.spent += 1
+        self.activity.spent += 1
 
         def watched_closure():
             steps, self.activity.steps = self.activity.steps, 0
@@ -289,7 +282,7 @@ class Watcher:
                 self.pauses.enter_context(self.details.paused())
                 self.activity.steps = steps
                 self.activity.closures -= 1
-            record_step(self, optimizer)
+            self.accounts.record_step(optimizer)
             return loss
 
         given = {key: watched_closure if value is closure else value for key, value in kwargs.items()}

@@ -6,7 +6,7 @@ from audited import D_ONLY, audit_of, batch, cells, found, line_of, make_network
 from torch import nn
 
 from gradient_audit import GradientAudit, GradientFlowError
-from gradient_audit.judge import QUESTIONS, judge
+from gradient_audit.judge import RULES, judge
 from gradient_audit.uses import IDLE_AFTER
 
 pytestmark = pytest.mark.usefixtures("few_objects")
@@ -23,7 +23,7 @@ def test_the_report_of_the_textbook_form_which_wastes_the_gradients_of_d():
     assert "left over" not in finding.cure
     assert "left over" in audit_of(textbook_detach, steps=1).findings[0].cure  # no zero_grad() comes any more
 
-    assert str(audit).startswith("Nothing wrong. 1 waste: ")
+    assert str(audit).startswith("Nothing wrong. 1 wasted computation: ")
     assert audit._repr_markdown_() == str(audit)  # what display(audit) shows in a notebook
 
 
@@ -65,8 +65,8 @@ def test_the_judgement_changes_nothing_that_it_judges_and_its_rules_have_no_orde
 
     def judged(record, networks, *, ended):
         before = repr(record)
-        for rules in (QUESTIONS, QUESTIONS[::-1]):
-            monkeypatch.setattr("gradient_audit.judge.QUESTIONS", rules)
+        for rules in (RULES, QUESTIONS[::-1]):
+            monkeypatch.setattr("gradient_audit.judge.RULES", rules)
             judgements.append(judge(record, networks, ended=ended))
         assert repr(record) == before
         return judgements[0]
