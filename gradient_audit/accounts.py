@@ -16,7 +16,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.budget import Activity
 from gradient_audit.graph import has_nan, is_zero, parameters_of, tensors_in
-from gradient_audit.guard import guarded, replace
+from gradient_audit.guard import guarded
 from gradient_audit.lineage import CALL, Lineage, numbers_in
 from gradient_audit.networks import Networks
 from gradient_audit.places import Place, construction_place, current_place
@@ -46,17 +46,10 @@ class Accounts:
         self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
         self.hooks = ExitStack()  # removes those on parameters
 
-    def watch_construction(self) -> None:
-        """Have the line noted that makes a parameter."""
-        original = nn.Parameter.__new__
-        note = guarded(lambda of, parameter: of.record.made.setdefault(parameter, current_place()))
-
-        def made(*args, **kwargs):
-            parameter = original(*args, **kwargs)
-            note(self, parameter)
-            return parameter
-
-        replace(self.hooks, nn.Parameter, "__new__", made)
+    @guarded
+    def note_parameter(self, parameter: Tensor) -> None:
+        """Note the line that makes a parameter."""
+        self.record.made.setdefault(parameter, current_place())
 
     def expect(self, module: nn.Module, *_: object) -> None:
         """Note that a module may have new parameters."""

@@ -81,7 +81,7 @@ class Lineage:
         self.consumed: set[int] = set()  # likewise, of nodes whose result an operation took
         self.passed: dict[int, Pass] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
-        self.number_sources, self.number_place, self.numbers = 0, None, set()
+        self.forget_numbers()
 
     def forget_numbers(self) -> None:
         """Forget the numbers that the script has read, as by item(), since the last pass."""
@@ -157,13 +157,6 @@ class Lineage:
                 version = tensor._version if hidden is None else hidden
                 self.writes.append((memory, version, name, hidden is not None, place))
         return set(map(self.memory_of, written)), read
-
-    def raised(self) -> list[tuple[Tensor, int]]:
-        """Return the tensors whose versions the audit has raised, each time with the version before."""
-        found = [
-            (memory.reader(), before) for memory, before, _, by_audit, _ in self.writes if by_audit and memory.reader
-        ]
-        return [(tensor, before) for tensor, before in found if tensor is not None]
 
     @staticmethod
     def raise_version(memory: Memory, written: Tensor) -> int | None:

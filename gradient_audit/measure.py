@@ -5,7 +5,7 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
@@ -98,15 +98,18 @@ class Measure:
         finally:
             self.activity.measuring = False
 
-    def begin(self, event: Pass, nodes: list, loss: Loss, terms: list, leaves: dict[int, Tensor], writes: list) -> None:
+    def begin(
+        self, event: Pass, nodes: list, loss: Loss, terms: list, leaves: dict[int, Tensor], writes: Iterable
+    ) -> None:
         """Look at the graph of a pass before it runs; measure its terms, unless its line was measured often enough.
 
-        terms: each with the way to it. leaves: by account, to which the pass comes. writes: see `pardon`.
+        terms: each with the way to it. leaves: by account, to which the pass comes. writes: see `Lineage`.
         """
         hindrance = self.hindrance(event, nodes)
-        if writes and not hindrance:
+        raised_by_audit = [(m.reader(), before) for m, before, _, by_audit, _ in writes if by_audit and m.reader]
+        if raised_by_audit and not hindrance:
             with self.at_work(event):
-                self.pardon(nodes, loss, writes)
+                self.pardon(nodes, loss, [write for write in raised_by_audit if write[0] is not None])
         row = event.place, len(terms)
         enough = self.times[row] >= PASSES and not self.zeros[row]
         if len(terms) < 2 or not leaves or enough:

@@ -83,9 +83,6 @@ class Networks:
             if module._parameters["itself"] is old:
                 module._parameters["itself"] = new
 
-    def modules(self) -> list[nn.Module]:
-        return list(self.known)
-
     def hold(self, parameters: Set[int]) -> None:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them."""
         if self.named is None and not parameters <= self.covered:

@@ -172,10 +172,9 @@ class Details(dispatch.TorchDispatchMode):
         if tensors_in(args) and "empty" not in function.overloadpacket.__name__:  # which has no numbers yet
             self.note_nan(expression_place(frame.f_code, frame.f_lasti, frame.f_lineno), result, args)
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
-        copied = bool(calls) and self.copies_gradient(function, args)
         for call in calls:
             call.read = True
-            call.copied |= copied
+            call.copied = call.copied or self.copies_gradient(function, args)
         if not self.forwards:  # a number inside of a network, as a norm of its features, is no loss
             self.note_numbers(result, read)
         if function not in REPLACING and any(numbers_in(CALL, memory.sources) for memory in written):

@@ -18,7 +18,7 @@ from torch.optim.optimizer import Optimizer
 
 from gradient_audit.audit import GradientAudit
 from gradient_audit.graph import parameters_of
-from gradient_audit.mistakes.raised import explain, traceback_of_script
+from gradient_audit.mistakes.raised import HIDDEN, explain, traceback_of_script
 from gradient_audit.places import PACKAGE
 from gradient_audit.watch import Watcher
 
@@ -111,7 +111,8 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
             message = ""
             with suppress(Exception):  # of the script's own kind
                 message = " ".join(str(raised).split())
-            raising = f"The script raised {type(raised).__name__}: {message}"
+            hidden = any(HIDDEN in fact for finding in audit.findings for _, fact in finding.facts)
+            raising = f"The {'audit' if hidden else 'script'} raised {type(raised).__name__}: {message}"
     return finish(audit, raising or limit.ending, trace) if os.getpid() == process else 0  # a fork has no report
 
 

@@ -57,10 +57,10 @@ class Watcher:
     def add_hooks(self) -> None:
         self.networks.start(self)
         self.hooks.push(self.accounts.hooks)
-        for module in self.networks.modules():
+        for module in list(self.networks.known):
             self.accounts.expect(module)
         if self.networks.named is None:
-            self.accounts.watch_construction()
+            watch_calls(self.hooks, nn.Parameter, "__new__", self.accounts.note_parameter, of_result=True)
         else:
             self.accounts.search_optimizers()
         self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
@@ -76,7 +76,7 @@ class Watcher:
         watch_calls(self.hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
         self.hooks.callback(register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)).remove)
         self.hooks.callback(register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)).remove)
-        modules = (part for module in self.networks.modules() for part in module.modules())
+        modules = (part for module in self.networks.known for part in module.modules())
         if any(hasattr(m, "_orig_mod") or m._compiled_call_impl for m in modules):
             self.details.stop(for_good=True)
         self.details.start()
@@ -86,6 +86,7 @@ class Watcher:
         self.details.stop(for_good=True)
         self.details.node_hooks.close()
         self.hooks.close()
+        self.networks.recorder = self.networks.record = None  # they hold the optimizers
 
     def complete_record(self) -> None:
         self.details.stop(for_good=True)
@@ -157,7 +158,7 @@ class Watcher:
             parameters = {a.number: leaf for a, leaf in accounts if inputs is None or a.number in event.named}
             given = grad_tensors if isinstance(grad_tensors, list | tuple) else [grad_tensors] * len(losses)
             ways = [(term, way) for term, way in terms if way]
-            self.measure.begin(event, nodes, (losses, given), ways, parameters, self.lineage.raised())
+            self.measure.begin(event, nodes, (losses, given), ways, parameters, self.lineage.writes)
             event.late = self.record.numbers_of(x for x in leaves if inputs is None and not x.requires_grad)
             between = nodes if inputs is None else nodes_between(roots, tensors_in(inputs))
             self.note_graph(event, between, retain_graph)

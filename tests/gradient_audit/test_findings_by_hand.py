@@ -207,7 +207,7 @@ def united(sets):
     return sets
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(owners=OWNERS, fused=st.booleans(), calls=st.lists(CALLS, min_size=5, max_size=25))
 def test_any_order_of_calls_against_an_account_by_hand(owners, fused, calls):
     """Sums of chains of three networks, cut by detach() or not, under any distribution of optimizers."""
