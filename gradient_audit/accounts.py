@@ -4,7 +4,6 @@ import functools
 import gc
 import math
 import weakref
-from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
 
@@ -14,28 +13,19 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradient_audit.budget import Activity
 from gradient_audit.graph import has_nan, is_zero, parameters_of, tensors_in
 from gradient_audit.guard import guarded
-from gradient_audit.lineage import CALL, Lineage, numbers_in
-from gradient_audit.networks import Networks
-from gradient_audit.places import Place, construction_place, current_place
-from gradient_audit.record import Account, Record, Step
+from gradient_audit.lineage import CALL, numbers_in
+from gradient_audit.places import construction_place, current_place
+from gradient_audit.record import Account, Step
 
 
 class Accounts:
     """Opens accounts in the record, and tells its ledger how gradients have changed, and who used them."""
 
-    def __init__(
-        self,
-        record: Record,
-        networks: Networks,
-        activity: Activity,
-        lineage: Lineage,
-        watch_again: Callable[[Place], None],
-    ):
-        self.record, self.networks, self.activity = record, networks, activity
-        self.lineage, self.watch_again = lineage, watch_again
+    def __init__(self, watcher: object):
+        self.record, self.networks, self.activity = watcher.record, watcher.networks, watcher.activity
+        self.lineage, self.watch_again = watcher.lineage, watcher.watch_again
         self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.numbers = count(1)  # of accounts and optimizers
@@ -128,7 +118,10 @@ class Accounts:
             held = [parameter for parameter in parameters_of(optimizer) if isinstance(parameter, Tensor)]
             for account, new in zip(self.slots.get(number, ()), held, strict=False):
                 old = account and account.parameter()
-                if old is None or old is new or not new.requires_grad or self.is_trained(new):
+                known = record.accounts.get(id(new))
+                balance = known and record.ledger.balances[known.number]
+                trained = balance and (balance.stepped or balance.passes)
+                if old is None or old is new or not new.requires_grad or trained:
                     continue
                 for gone in (old, new):
                     if (entry := record.accounts.pop(id(gone), None)) and entry.hook:
@@ -140,12 +133,6 @@ class Accounts:
                 self.networks.follow(old, new)
             if number in self.slots:
                 self.slots[number] = [record.accounts.get(id(parameter)) for parameter in held]
-
-    def is_trained(self, parameter: Tensor) -> bool:
-        """Return whether a pass or a step has come to a parameter."""
-        account = self.record.accounts.get(id(parameter))
-        balance = account and self.record.ledger.balances[account.number]
-        return bool(balance and (balance.stepped or balance.passes))
 
     def search_optimizers(self) -> None:
         """Find the optimizers that exist, also those that were copied or unpickled."""

@@ -46,7 +46,7 @@ class Activity:
 
     def is_spent(self) -> bool:
         """Return whether the passes in detail are over; from then on values are read only where they must be."""
-        if self.spent < DETAILED:
+        if self.closures or self.spent < DETAILED:  # the step of a closure is still to be seen
             return False
         self.reads_values = self.writes
         return True

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
-from gradient_audit.graph import is_zero, leaves_of, storage_of, tensors_in, written_arguments
+from gradient_audit.graph import is_zero, nodes_of, storage_of, tensors_in, written_arguments
 from gradient_audit.places import Place, current_callers, current_place, expression_place, runs_inside
 from gradient_audit.record import OTHER, Account, Pass, Term
 
@@ -219,7 +219,8 @@ class Lineage:
 
     def reach(self, roots: list) -> set[int]:
         """Return the accounts that the graph leads to, and OTHER for other leaves."""
-        return {self.accounts[id(x)].number if id(x) in self.accounts else OTHER for x in leaves_of(roots)}
+        leaves = [node.variable for node in nodes_of(roots) if hasattr(node, "variable")]
+        return {self.accounts[id(x)].number if id(x) in self.accounts else OTHER for x in leaves}
 
     def sources_of(self, value: object) -> int:
         """Return what tensors were computed from, with a graph or without."""

@@ -13,12 +13,11 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
-from gradient_audit.budget import Activity
 from gradient_audit.graph import has_nan, is_zero, parameters_of, storage_of, tensors_in, written_arguments
 from gradient_audit.guard import guarded, watch_calls
-from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, REPLACING, Lineage, bit, numbers_in
+from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, REPLACING, bit, numbers_in
 from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place, runs_inside
-from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
+from gradient_audit.record import Built, Event, Forward, Pass, Step
 
 COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
 
@@ -26,9 +25,10 @@ COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
 class Details(dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
-    def __init__(self, record: Record, activity: Activity, lineage: Lineage, open_accounts: Callable[[], None]):
+    def __init__(self, watcher: object):
         super().__init__()
-        self.record, self.activity, self.lineage, self.open_accounts = record, activity, lineage, open_accounts
+        self.record, self.activity, self.lineage = watcher.record, watcher.activity, watcher.lineage
+        self.open_accounts = watcher.accounts.open_all
         self.ended = self.entered = False  # entered: the mode, at least once
         self.home = threading.get_ident()  # `stop` could not leave the mode in another thread
         self.forwards: list[list[Forward]] = []  # for each forward pass that runs, those recorded inside of it

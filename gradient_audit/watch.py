@@ -39,8 +39,8 @@ class Watcher:
         self.networks, self.limit = networks, limit
         self.record, self.activity = Record(), Activity()
         self.lineage = Lineage(self.record.accounts)
-        self.accounts = Accounts(self.record, networks, self.activity, self.lineage, self.watch_again)
-        self.details = Details(self.record, self.activity, self.lineage, self.accounts.open_all)
+        self.accounts = Accounts(self)
+        self.details = Details(self)
         self.measure = Measure(self.activity)
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
         self.hooks = ExitStack()  # removes them
@@ -212,17 +212,13 @@ class Watcher:
             self.lineage.memory_of(leaf().grad).sources = bit(CALL, len(self.record.calls) - 1)
         self.networks.hold({id(account.parameter()) for account in reached})
         self.activity.spent += not self.activity.closures
-        self.stop_details()
+        if self.activity.is_spent():
+            self.details.stop()
 
     def watch_again(self, place: Place) -> None:
         """Watch in detail what follows, if the line has run no pass and no step before."""
         if self.activity.is_new(place):
             self.details.start()
-
-    def stop_details(self) -> None:
-        """End the details after enough passes, but not in a closure, whose step is still to be seen."""
-        if not self.activity.closures and self.activity.is_spent():
-            self.details.stop()
 
     @guarded
     def begin_grad(self, outputs, inputs, retain_graph=None, create_graph=False, **_) -> tuple[Pass, list] | None:
@@ -309,7 +305,8 @@ class Watcher:
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.activity.steps:
             self.pauses.close()
-            self.stop_details()
+            if self.activity.is_spent():
+                self.details.stop()
 
 
 def _end_in_child() -> None:

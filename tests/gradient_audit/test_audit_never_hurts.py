@@ -25,8 +25,8 @@ NAMES = (
 )
 MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
-OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step at_work expect gradients products is_elsewhere note_hook of
-    paused refuse remove_hooks start stop watch_autograd __str__ _source code line lines severity where"""
+OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step at_work expect gradients products is_elsewhere
+    note_hook of paused refuse remove_hooks start stop watch_autograd __str__ _source code line lines severity where"""
 
 
 def functions():
