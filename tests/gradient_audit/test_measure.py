@@ -104,36 +104,23 @@ class Counted(torch.autograd.Function):
         return gradient
 
 
-def tensor_hook(x, count):
-    x.register_hook(count)
-    return x
-
-
-def node_hook(x, count):
-    x.grad_fn.register_hook(count)
-    return x
-
-
-def node_prehook(x, count):
-    x.grad_fn.register_prehook(count)
-    return x
-
-
-def retained(x, count):
-    x.retain_grad()
-    return x
-
-
 def saved(x, count):
     with torch.autograd.graph.saved_tensors_hooks(lambda y: y, lambda y: count() or y):
         return x.exp()
 
 
-def custom(x, count):
-    return Counted.apply(x)
+# What the script puts on a tensor; it counts what runs.
+FORMS = {
+    "a hook on a tensor": lambda x, count: x.register_hook(count) and x,
+    "a hook on a node": lambda x, count: x.grad_fn.register_hook(count) and x,
+    "a hook before a node": lambda x, count: x.grad_fn.register_prehook(count) and x,
+    "a gradient that is kept": lambda x, count: x.retain_grad() or x,
+    "hooks on saved tensors": saved,
+    "a function": lambda x, count: Counted.apply(x),
+}
 
 
-@pytest.mark.parametrize("form", [tensor_hook, node_hook, node_prehook, retained, saved, custom])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_where_the_script_could_notice_it_nothing_is_measured_and_a_word_says_so(form):
     counts = []
     for audited in (False, True):
