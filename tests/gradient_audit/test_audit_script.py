@@ -213,21 +213,6 @@ optimizer = torch.optim.SGD(net.parameters(), 0.1)
 TOLD = 'os.environ["GRADIENT_AUDIT"] == str(os.getpid())'
 
 
-def test_a_script_that_trains_in_a_thread_is_watched_there(write, run):
-    script = f"""{NETWORK}
-import threading
-def train():
-    for _ in range(5):
-        net(torch.ones(3, 2)).sum().backward()
-        optimizer.step()
-thread = threading.Thread(target=train)
-thread.start()
-thread.join()
-"""
-    done = run(write(script))
-    assert "stepped again on gradients that it had already used" in done.stdout  # no zero_grad()
-
-
 @pytest.mark.tools
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
 def test_the_workers_of_a_loader_are_not_audited_also_where_they_import_the_script_again(write, start_method):
@@ -245,17 +230,33 @@ if __name__ == "__main__":
     assert not done.stderr
 
 
-def test_a_pass_inside_a_library_has_the_line_of_the_script_and_of_the_library(write, run):
-    script = f"""
+THREAD = """
+import threading
+def train():
+    for _ in range(5):
+        net(torch.ones(3, 2)).sum().backward()
+        optimizer.step()
+thread = threading.Thread(target=train)
+thread.start(), thread.join()
+"""
+LIBRARY = f"""
 import sys; sys.path.append({str(LIBRARIES)!r})
 from trainer_library import Accelerator
 go = Accelerator().backward
-{NETWORK}
 go(net(torch.ones(1, 2)).sum())
 optimizer.step()
 """
-    done = run(write(script))
-    assert " go(net(torch.ones(1, 2)).sum())` via trainer_library.py:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (THREAD, "stepped again on gradients that it had already used"),  # no zero_grad()
+        (LIBRARY, " go(net(torch.ones(1, 2)).sum())` via trainer_library.py:"),
+    ],
+)
+def test_a_pass_in_a_thread_or_inside_a_library_is_watched_and_has_the_line_of_both(write, run, script, words):
+    assert words in run(write(NETWORK + script)).stdout
 
 
 @pytest.mark.parametrize(
