@@ -248,6 +248,7 @@ optimizer.step()
 """
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # what stops the script
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -388,15 +389,13 @@ def test_strict_makes_questions_fail_but_not_waste_and_the_report_is_a_file(writ
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("what", ["the list of mistakes", "the report, which is saved"])
-def test_a_reader_that_leaves_early_gets_no_traceback(write, tmp_path, what):
+def test_a_reader_that_leaves_early_gets_no_traceback_and_the_report_is_saved(write, tmp_path):
     output, script = tmp_path / "report.html", write(QUESTION)
-    arguments = ["--list"] if "list" in what else ["--output", output, script]
-    with program(RUN_AUDIT, *arguments, env=os.environ | {"PYTHONUNBUFFERED": ""}) as process:
+    with program(RUN_AUDIT, "--output", output, script, env=os.environ | {"PYTHONUNBUFFERED": ""}) as process:
         process.stdout.close()  # as `| head -0` does
         assert process.stderr.read() == ""
         assert process.wait() == 128 + 13  # SIGPIPE
-    assert "list" in what or f"Gradient audit of {script.name}" in output.read_text()
+    assert f"Gradient audit of {script.name}" in output.read_text()
 
 
 def test_a_script_that_contains_an_audit_is_audited_as_a_whole_and_told_so_in_a_line(write, run):
