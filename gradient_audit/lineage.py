@@ -81,7 +81,7 @@ class Lineage:
         self.consumed: set[int] = set()  # likewise, of nodes whose result an operation took
         self.passed: dict[int, Pass] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
-        self.forget_numbers()
+        self.number_sources, self.number_place, self.numbers = 0, None, set()
 
     def forget_numbers(self) -> None:
         """Forget the numbers that the script has read, as by item(), since the last pass."""

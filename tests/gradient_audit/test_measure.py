@@ -91,6 +91,18 @@ def test_terms_that_pull_the_other_way_are_told_and_a_weight_of_zero_is_no_fault
     ]
 
 
+def test_a_term_that_comes_in_the_fifth_step_is_measured_beside_those_that_were_measured_before():
+    network = Weight(1.0)
+    with GradientAudit(network=network) as audit:
+        for step in range(5):
+            out = network(torch.ones(1))
+            loss = out.sum() + 3 * out.sum()
+            loss = loss + 4 * out.sum() if step == 4 else loss
+            loss.backward()
+    words = [[term.word("network") for term in p.terms] for p in audit.passes if p.measured]
+    assert words == [["wasted 25%", "wasted 75%"]] * 2 + [["wasted 12%", "wasted 38%", "wasted 50%"]]
+
+
 class Counted(torch.autograd.Function):
     calls = 0
 
