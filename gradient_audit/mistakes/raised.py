@@ -243,7 +243,7 @@ def lost_graph(event: Pass, forwards: list[Forward], cuts: dict, frozen: set[int
         numbers = {n for ids in facts.numbers.values() if ids.keys() <= frozen & facts.owned for n in ids}
     told, why, cure = {"wanted by": [event.place]}, "", ""
     if numbers and (not forwards or forwards[-1] in without):  # the network next to the loss
-        mistake, names = "all-frozen", joined(facts.networks_of(numbers)) or "what this loss goes through"
+        mistake, names = "all-frozen", joined(facts.networks_of(numbers)) or "the network"
         told |= {"cut off by": cuts.get(DETACHED, blind), "used by": [forward.place for forward in without]}
         told["frozen by"] = [facts.record.frozen.get(number) for number in sorted(numbers)]
         why = f"no parameter of {names} required a gradient, and nothing before {names} has a graph"
