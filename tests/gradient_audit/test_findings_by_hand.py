@@ -95,7 +95,8 @@ class ByHand:
 
     def findings(self):
         def names_of(parameters):
-            return tuple(f"n{i}" for i, network in enumerate(self.networks) if {*network.parameters()} & {*parameters})
+            parameters = set(parameters)
+            return tuple(f"n{i}" for i, network in enumerate(self.networks) if {*network.parameters()} & parameters)
 
         for kind, pairs in {"stale": self.stale, "twice": self.twice}.items():
             for optimizer in {optimizer for optimizer, _ in pairs}:
