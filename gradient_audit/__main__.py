@@ -17,16 +17,14 @@ computed, the audit gave up or no mistake fits, 2 for bad arguments. With --stri
 
 import argparse
 import importlib.machinery
-import io
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
 from gradient_audit import mistakes
-from gradient_audit.page import SUFFIXES, page, save
-from gradient_audit.script import audit_script, report_of
+from gradient_audit.page import SUFFIXES
+from gradient_audit.script import audit_script, own_copy
 
 
 def refuse(message: str) -> NoReturn:
@@ -82,49 +80,18 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def audit(options: argparse.Namespace) -> int:
-    """Run the script under the audit, print the report, and return the exit status."""
-    out, errors = own_copy(sys.stdout), own_copy(sys.stderr)
-
-    def finish(audit, ending: str, trace: str) -> int:
-        report = report_of(audit, ending, trace)
-        if options.output is not None:  # before the report is printed: its reader may have left
-            html = options.output.suffix == ".html"
-            save(options.output, page(audit, str(options.script), ending) if html else report)
-            report += f"\n\nThe report is in {options.output}"
-        for stream in (sys.stdout, sys.__stdout__):
-            with suppress(Exception):  # closed, or of the script's own kind
-                stream.flush()
-        print(f"\n{report}", file=out)
-        if trace:
-            print(f"\n{trace}", end="", file=errors)
-        return int(bool(trace) or audit.saw_nothing or audit.severity in ("error", *["question"] * options.strict))
-
-    return audit_script(options.script, options.arguments, (options.iterations, options.limit), finish)
-
-
 def main() -> int:
     """Do what the command line asks for, and return the exit status."""
     options = parse(sys.argv[1:])
     try:
         if options.script is not None:
-            return audit(options)
+            return audit_script(options)
         sys.stdout = own_copy(sys.stdout)
         text = sys.stdin.read() if options.error == "-" else options.error
         return int(not mistakes.explain(options.mistake, text))
     except BrokenPipeError:  # the reader of stdout has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python flushes at exit
         return 128 + 13
-
-
-def own_copy(stream: TextIO) -> TextIO:
-    """Return a stream that a script can neither replace nor close, to the same file; of a test's, that itself."""
-    try:
-        copy = io.FileIO(os.dup(stream.fileno()), "w")
-    except (AttributeError, OSError, ValueError):
-        return stream
-    # The terminal may lack letters.
-    return io.TextIOWrapper(copy, stream.encoding, "backslashreplace", write_through=True)
 
 
 if __name__ == "__main__":

@@ -1,31 +1,33 @@
-"""The accounts: a number for each watched parameter and optimizer, and what each `.grad` was at the last look."""
+"""The accounts: a number for each watched parameter and optimizer, each `.grad` at the last look, and the steps."""
 
 import functools
 import gc
+import math
 import weakref
 from contextlib import ExitStack
 from itertools import count
 
+import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradient_audit.budget import Activity, Budget
-from gradient_audit.graph import is_zero, parameters_of
-from gradient_audit.guard import guarded, replace
-from gradient_audit.lineage import CALL, Lineage, numbers_in
-from gradient_audit.networks import Networks
+from gradient_audit.graph import has_nan, is_zero, parameters_of, tensors_in
+from gradient_audit.guard import guarded
+from gradient_audit.lineage import CALL, numbers_in
 from gradient_audit.places import construction_place, current_place
-from gradient_audit.record import Account, Record
+from gradient_audit.record import Account, Step
 
 
 class Accounts:
-    """Opens accounts in the record, and tells its ledger how gradients have changed."""
+    """Opens accounts in the record, and tells its ledger how gradients have changed, and who used them."""
 
-    def __init__(self, record: Record, networks: Networks, activity: Activity, budget: Budget, lineage: Lineage):
-        self.record, self.networks, self.activity = record, networks, activity
-        self.budget, self.lineage = budget, lineage
+    def __init__(self, watcher: object):
+        self.record, self.networks, self.activity = watcher.record, watcher.networks, watcher.activity
+        self.lineage, self.watch_again = watcher.lineage, watcher.watch_again
+        self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
+        self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.numbers = count(1)  # of accounts and optimizers
         self.pending = WeakIdKeyDictionary()  # modules that may have parameters without an account
         self.slots: dict[int, list[Account | None]] = {}  # by optimizer: the accounts of its parameters, in their order
@@ -34,17 +36,10 @@ class Accounts:
         self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
         self.hooks = ExitStack()  # removes those on parameters
 
-    def watch_construction(self) -> None:
-        """Have the line noted that makes a parameter."""
-        original = nn.Parameter.__new__
-        note = guarded(lambda of, parameter: of.record.made.setdefault(parameter, current_place()))
-
-        def made(*args, **kwargs):
-            parameter = original(*args, **kwargs)
-            note(self, parameter)
-            return parameter
-
-        replace(self.hooks, nn.Parameter, "__new__", made)
+    @guarded
+    def note_parameter(self, parameter: Tensor) -> None:
+        """Note the line that makes a parameter."""
+        self.record.made.setdefault(parameter, current_place())
 
     def expect(self, module: nn.Module, *_: object) -> None:
         """Note that a module may have new parameters."""
@@ -98,8 +93,8 @@ class Accounts:
             passes, borrowed = self.passes_behind(grad, number) if self.activity.detailed else (None, False)
             account.grad, account.version = weakref.ref(grad), grad._version
             ledger.exchange(number, is_zero(grad), passes, borrowed)
-        elif (written := grad._version != account.version) or self.budget.reads_values:
-            self.budget.writes |= ledger.look(number, is_zero(grad), written, stepping) or written
+        elif (written := grad._version != account.version) or self.activity.reads_values:
+            self.activity.writes |= ledger.look(number, is_zero(grad), written, stepping) or written
 
     def passes_behind(self, grad: Tensor, number: int) -> tuple[set[int], bool]:
         """Return the passes that a gradient was computed from, and whether one of them did not reach its parameter.
@@ -111,7 +106,7 @@ class Accounts:
             if call.number is None:
                 call.number, call.reached = len(self.record.passes), set()
                 self.record.passes.append(call)
-                self.budget.spent += not self.activity.closures
+                self.activity.spent += not self.activity.closures
             if call.kind == "grad":
                 call.reached.add(number)
         return {call.number for call in calls}, any(number not in call.reached for call in calls)
@@ -123,7 +118,10 @@ class Accounts:
             held = [parameter for parameter in parameters_of(optimizer) if isinstance(parameter, Tensor)]
             for account, new in zip(self.slots.get(number, ()), held, strict=False):
                 old = account and account.parameter()
-                if old is None or old is new or not new.requires_grad or self.is_trained(new):
+                known = record.accounts.get(id(new))
+                balance = known and record.ledger.balances[known.number]
+                trained = balance and (balance.stepped or balance.passes)
+                if old is None or old is new or not new.requires_grad or trained:
                     continue
                 for gone in (old, new):
                     if (entry := record.accounts.pop(id(gone), None)) and entry.hook:
@@ -135,12 +133,6 @@ class Accounts:
                 self.networks.follow(old, new)
             if number in self.slots:
                 self.slots[number] = [record.accounts.get(id(parameter)) for parameter in held]
-
-    def is_trained(self, parameter: Tensor) -> bool:
-        """Return whether a pass or a step has come to a parameter."""
-        account = self.record.accounts.get(id(parameter))
-        balance = account and self.record.ledger.balances[account.number]
-        return bool(balance and (balance.stepped or balance.passes))
 
     def search_optimizers(self) -> None:
         """Find the optimizers that exist, also those that were copied or unpickled."""
@@ -176,3 +168,77 @@ class Accounts:
             self.record.renewed[number] += 1
             self.record.optimizers[number] = optimizer
         self.constructed[alike] = self.number_of(optimizer)
+
+    @guarded
+    def note_clipping(self, parameters: Tensor | list[Tensor], *limits: object, **named: object) -> None:
+        """Note a call of clip_grad_norm_ or clip_grad_value_."""
+        if not math.isfinite(float([*limits, *named.values()][0])):
+            return  # asked for the norm
+        accounts = self.record.accounts_of(tensors_in(parameters))
+        for account, parameter in accounts:
+            self.look(account, parameter)
+        if numbers := {account.number for account, _ in accounts}:
+            fate = "used" if self.activity.steps else ""  # in a hook of the step
+            self.record.ledger.clip(current_place(), numbers, fate)
+
+    @guarded
+    def note_unscaling(self, scaler: torch.amp.GradScaler, optimizer: Optimizer) -> None:
+        """Note a call of `GradScaler.unscale_`, by the script or by the scaler's step."""
+        record = self.record
+        accounts = record.accounts_of(parameters_of(optimizer)) if scaler.is_enabled() else []
+        passes = set().union(*(record.ledger.balances[account.number].passes for account, _ in accounts))
+        for p in (record.passes[number] for number in passes if scaler.get_scale() != 1):
+            if p.detailed and p.kind == "backward" and not p.nodes & self.scaled:
+                record.unscaled.append(p.place)
+        grads = {account.number: parameter.grad for account, parameter in accounts}
+        read = grads.items() if self.activity.detailed else ()
+        record.ledger.unscale(grads.keys())
+        record.ledger.skip({number for number, grad in read if grad is not None and not grad.isfinite().all()})
+
+    @guarded
+    def note_scaling(self, _scaler: torch.amp.GradScaler, losses: object) -> None:
+        """Note a call of `GradScaler.scale`."""
+        self.scaled |= {loss.grad_fn._sequence_nr() for loss in tensors_in(losses) if loss.grad_fn is not None}
+
+    @guarded
+    def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
+        """Note a call of `Module.requires_grad_`."""
+        self.open_all()
+        parameters = [*nn.Module.parameters(module)]
+        place = None if any(parameter.requires_grad for parameter in parameters) else current_place()
+        self.record.frozen |= dict.fromkeys(self.record.numbers_of(parameters), place)
+
+    @guarded
+    def record_step(self, optimizer: Optimizer) -> None:
+        """Record a step before it runs."""
+        self.open_all()
+        self.follow()
+        accounts = self.record.accounts_of(parameters_of(optimizer))
+        ledger, number, place = self.record.ledger, self.number_of(optimizer), current_place()
+        if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
+            ledger.skip({account.number for account, _ in accounts})
+            for account, _ in accounts:
+                account.version_before = -1
+            return
+        self.record.optimizers[number] = optimizer
+        self.watch_again(place)
+        self.slots[number] = [self.record.accounts.get(id(p)) for p in parameters_of(optimizer)]
+        zeros, trained, nan = {}, set(), set()
+        for account, parameter in accounts:
+            self.look(account, parameter, stepping=True)
+            trained |= {account.number} if parameter.requires_grad else set()
+            account.version_before = -1 if parameter.grad is None else parameter._version
+            if parameter.grad is not None:  # what no pass has filled is read, and counts as a gradient unless all zeros
+                zeros[account.number] = not ledger.balances[account.number].passes and is_zero(parameter.grad)
+                nan |= {account.number} if self.activity.detailed and has_nan(parameter.grad) else set()
+        held = {account.number for account, _ in accounts}
+        self.record.held |= held
+        # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
+        inside = len(self.record.passes) - 1 if self.activity.call else None
+        taken = ledger.step(held, trained, zeros, inside)
+        event = Step("step", place, self.shared(frozenset(zeros)), optimizer=number, nan=nan)
+        event.inner = self.activity.steps > 1
+        if self.activity.detailed:
+            event.still = {account.number for account, p in accounts if p.grad is not None and is_zero(p.grad)}
+        event.taken = {passes: self.shared(frozenset(numbers)) for passes, numbers in taken.items()}
+        self.record.events.append(event)

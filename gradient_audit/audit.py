@@ -22,6 +22,7 @@ LEGEND = {
     "-": "no gradient",
 }
 
+NOUNS = {"error": "error", "question": "question", "waste": "wasted computation"}
 SHARES = "97%: a term's part in the sum of the gradients' norms, in that network; against: against the other terms."
 
 
@@ -50,11 +51,7 @@ class GradientAudit:
             if not issubclass(type(network), nn.Module):  # `isinstance` takes a weakref.proxy of a module for one
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
         self._provider, self._limit, self.networks = Networks(networks), None, networks
-        self._clear()
-
-    def _clear(self) -> None:
         self.events: list[Event] = []
-        self.passes: list[Event] = []
         self.findings: list[Finding] = []
         self.unwatched = ""  # why nothing was watched
         self.failure = self.not_run = ""  # what raised inside the audit; what the answer is not about
@@ -74,8 +71,7 @@ class GradientAudit:
             return self
         watcher = Watcher(self._provider, self._limit)
         watcher.start()
-        self._clear()
-        self._watcher, self.record = watcher, watcher.record
+        self._watcher, self.record, self.unwatched = watcher, watcher.record, ""
         return self
 
     def __exit__(self, kind: object, _error: object, trace: TracebackType | None) -> None:
@@ -86,6 +82,7 @@ class GradientAudit:
             self.unwatched = "Not watched: this is a forked process."
             return
         stopped, self.record.closed = self.record.closed, bool(self.record.failure)
+        self.events, self.findings, self.not_run = [], [], ""
         self._conclude(trace, ended=self._limit is None or not (stopped or kind))
         self._watcher.remove_hooks()
         self.not_run = "" if kind and not stopped else self.not_run
@@ -99,8 +96,12 @@ class GradientAudit:
         self._watcher.accounts.find_optimizers()
         self._watcher.complete_record()
         self.findings, self.not_run, self.events = judge(self.record, self.networks, ended=ended)
+
+    @property
+    def passes(self) -> list[Event]:
+        """The backward passes among the events, also calls of autograd.grad whose results became gradients."""
         passes = (event for event in self.events if getattr(event, "number", None) is not None)
-        self.passes = sorted(passes, key=lambda event: event.number)
+        return sorted(passes, key=lambda event: event.number)
 
     @property
     def saw_nothing(self) -> bool:
@@ -130,7 +131,7 @@ class GradientAudit:
         if not self.findings:
             return f"Nothing wrong, nothing wasted. {self.not_run}".rstrip()
         counts = Counter(finding.severity for finding in self.findings)
-        amounts = [f"{n} {kind}{'s' * (n > 1 and kind != 'waste')}" for kind, n in counts.items()]
+        amounts = [f"{n} {NOUNS[kind]}{'s' * (n > 1)}" for kind, n in counts.items()]
         opening = f"{'Wrong' if counts['error'] else 'Nothing wrong'}. {', '.join(amounts)}:"
         first = self.findings[0]
         if first.facts:
@@ -168,14 +169,11 @@ class GradientAudit:
         table.insert(1, ["-" * width for width in widths])
         text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in table]
         text += ["", "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items()) + "."]
-        return "\n".join([*text, *[SHARES] * any(p.grams for p in self.passes), *self.gaps])
-
-    @property
-    def gaps(self) -> list[str]:
-        """The lines whose terms could not be measured, each with the reason."""
-        measured = {p.place for p in self.passes if p.grams}
-        lines = {p.place.where: p.unmeasured for p in self.passes if p.unmeasured and p.place not in measured}
-        return [f"The terms of {line} were not measured: {reason}." for line, reason in lines.items()]
+        measured = {p.place for p in self.passes if p.measured}
+        text += [SHARES] * bool(measured)
+        gaps = {p.place.where: p.unmeasured for p in self.passes if p.unmeasured and p.place not in measured}
+        text += [f"The terms of {line} were not measured: {reason}." for line, reason in gaps.items()]
+        return "\n".join(text)
 
     def __str__(self) -> str:
         return "\n\n".join(part for part in (self.verdict, self.details) if part)

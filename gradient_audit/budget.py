@@ -13,7 +13,7 @@ AGAIN = 4  # likewise, after a line has run a pass or a step for the first time
 
 
 class Activity:
-    """What runs at this moment; `Watcher` changes it, but for `detailed`, which is `Details`' own."""
+    """What runs at this moment, and the passes that were watched in detail."""
 
     def __init__(self):
         self.thread: int | None = None  # the one that is watched; None: the first that trains
@@ -22,6 +22,10 @@ class Activity:
         self.closures = 0  # of steps
         self.detailed = False  # what runs is watched in detail
         self.measuring = False  # a pass of the audit's own runs
+        self.spent = 0  # passes in detail; of those of one step's closure, one
+        self.lines: set[Place] = set()  # that have run a pass or a step
+        self.reads_values = True  # of gradients: at first, and where the script writes to them
+        self.writes = False  # the script writes to gradients in place
 
     def is_elsewhere(self) -> bool:
         """Return whether this is another thread, and not one of autograd's own at work on a watched pass."""
@@ -31,16 +35,6 @@ class Activity:
     def is_watched(self) -> bool:
         """Return whether what the script computes here is watched."""
         return not (self.call or torch.compiler.is_compiling() or self.is_elsewhere())
-
-
-class Budget:
-    """Counts the passes that were watched in detail, and grants more to lines that are new."""
-
-    def __init__(self):
-        self.spent = 0  # passes; of those of one step's closure, one
-        self.lines: set[Place] = set()  # that have run a pass or a step
-        self.reads_values = True  # of gradients: at first, and where the script writes to them
-        self.writes = False  # the script writes to gradients in place
 
     def is_new(self, place: Place) -> bool:
         """Return whether a line runs a pass or a step for the first time; then what follows is watched in detail."""
@@ -52,7 +46,7 @@ class Budget:
 
     def is_spent(self) -> bool:
         """Return whether the passes in detail are over; from then on values are read only where they must be."""
-        if self.spent < DETAILED:
+        if self.closures or self.spent < DETAILED:  # the step of a closure is still to be seen
             return False
         self.reads_values = self.writes
         return True

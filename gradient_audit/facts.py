@@ -2,16 +2,15 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 
 from torch import nn
 
-from gradient_audit.findings import KINDS, Finding
 from gradient_audit.graph import parameters_of
 from gradient_audit.ledger import Balance
 from gradient_audit.places import Place
-from gradient_audit.record import CLIMB, HAND, Event, Pass, Record, Step
+from gradient_audit.record import CLIMB, HAND, Event, Pass, Record, Step, Term
 
 AGAINST = -0.9  # a cosine; two losses of other directions are usual
 
@@ -35,8 +34,14 @@ class Facts:
         self.stepped = {number for number, balance in self.balances.items() if balance.stepped}  # by an optimizer
         self.steps, users = steps_of(record, self.stepped)
         self.fed = set().union(*(steps.fed for steps in self.steps.values()))
-        self.events = [*self.complete(users)]
+        self.events = self.complete(users)
         self.passes = sorted((e for e in self.events if getattr(e, "number", None) is not None), key=lambda p: p.number)
+        rows: dict[tuple, list[tuple[Pass, Term]]] = defaultdict(list)
+        for p in self.passes:
+            for index, term in enumerate(p.terms):
+                rows[p.place, len(p.terms), index].append((p, term))
+        self.rows = [*rows.values()]  # the terms of losses, as the table has them
+        self.most_steps = max((steps.places.total() for steps in self.steps.values()), default=0)
         # By optimizer: the accounts of its parameters, in their order. And all that any holds, also plain tensors.
         self.accounts_of = {
             number: [account.number for p in parameters_of(o) if (account := record.accounts.get(id(p)))]
@@ -49,59 +54,47 @@ class Facts:
         # Lines whose gradients other parameters' steps use, or the script copies.
         self.handed = {p.place for p in self.passes if p.used - p.reached or p.copied}
 
-    def complete(self, users: list[dict]) -> Iterator[Event]:
-        """Yield copies of the events, with cells and users, but none of modules beside the networks, or empty steps."""
-        events: dict[int, Event] = {}  # those to keep, by the id of the original
-        names_of = {
-            id(network): {n for n, other in self.networks.items() if other is network}
-            for network in self.networks.values()
-        }
-        of_networks: set[int] = set()
+    def complete(self, users: list[dict]) -> list[Event]:
+        """Return copies of the events, with cells and users, without modules beside the networks, and empty steps."""
+        ids = {id(network) for network in self.networks.values()}
+        own = {id(event) for event in self.record.forwards if id(event.module()) in ids}
+        inner = {id(part) for event in self.record.forwards if id(event) in own for part in event.parts} - own
+        kept: dict[int, Event] = {}  # by the id of the original
         for event in self.record.events:
             if event.kind == "forward":
-                module = event.module() if event.module else None
-                if names := names_of.get(id(module), ()):  # the calls of its parts are left out
-                    of_networks.add(id(event))
-                    for part in event.parts:
-                        if id(part) not in of_networks:
-                            events.pop(id(part), None)
-                elif any(id(part) in events for part in event.parts):
+                module = event.module()
+                if id(event) in inner or (id(event) not in own and any(id(part) in kept for part in event.parts)):
                     continue
                 held = self.record.numbers_of(nn.Module.parameters(module)) if module is not None else set()
-                here = {name: "here" if name in names else "-" for name in self.numbers}
-                done = replace(event, cells=here if names else self.words(held, set(), "here"))
-                if "here" not in done.cells.values():
-                    continue
+                names = [name for name, network in self.networks.items() if network is module] or self.networks_of(held)
+                done = replace(event, cells=dict.fromkeys(self.numbers, "-") | dict.fromkeys(names, "here"))
             elif isinstance(event, Pass):
                 done = replace(event, users=users[event.number] if event.number is not None else {})
                 done.cells = self.words(event.reached, done.used, "read" if event.number is None else "wasted")
-                counts = {name: len(done.used & ids.keys()) for name, ids in self.numbers.items()}
-                done.parts = {
-                    n: f"used {c} of {len(self.numbers[n])}" for n, c in counts.items() if 0 < c < len(self.numbers[n])
-                }
+                counts = {n: (len(done.used & ids.keys()), len(ids)) for n, ids in self.numbers.items()}
+                done.parts = {n: f"used {c} of {of}" for n, (c, of) in counts.items() if 0 < c < of}
                 cells = [self.words(event.reached & t.reached, done.used & t.reached, "wasted") for t in event.terms]
-                done.terms = [replace(term, cells=words) for term, words in zip(event.terms, cells, strict=True)]
-                self.weigh(done)
+                pairs = zip(event.terms, cells, strict=True)
+                done.terms = [replace(term, cells=words, shares={}, against=set()) for term, words in pairs]
+                self.weigh(done.terms)
             else:
                 reached = event.reached - self.stepped if event.kind == "hand" else event.reached
                 kind = "step" if event.kind == "hand" else event.kind
                 done = replace(event, kind=kind, reached=reached, cells=self.words(reached, set(), "here"))
-            if done.kind != "step" or done.reached:
-                events[id(event)] = done
-        yield from events.values()
+            if (done.kind != "step" or done.reached) and (done.kind != "forward" or "here" in done.cells.values()):
+                kept[id(event)] = done
+        return [*kept.values()]
 
-    def weigh(self, p: Pass) -> None:
-        """Fill in the share of each term, in each network, of what the terms of a measured pass give to it."""
-        terms = [term for term in p.terms if term.value is None]
-        for index, term in enumerate(terms) if p.grams else ():
-            weighed = index not in p.weightless
-            term.still = {n for n, rows in p.grams.items() if not rows[index][index]} if weighed else None
+    def weigh(self, terms: list[Term]) -> None:
+        """Fill in the share of each measured term in each network, and where it goes against the sum of the others."""
         for name, ids in self.numbers.items():
-            if grams := [p.grams[number] for number in p.grams.keys() & ids.keys()]:
-                norms, cosines = measures(grams)
-                for term, norm, cosine in zip(terms, norms, cosines, strict=True):
-                    term.shares[name] = norm / (sum(norms) or 1)
-                    term.against |= {name} if cosine < AGAINST else set()
+            measured = [(t, [t.measured[n] for n in t.measured.keys() & ids.keys()]) for t in terms]
+            sums = [(t, *map(sum, zip(*pairs, strict=True))) for t, pairs in measured if pairs]
+            norms, total = sum(math.sqrt(square) for _, square, _ in sums), sum(product for *_, product in sums)
+            for term, square, product in sums:
+                others = math.sqrt(max(total - 2 * product + square, 0))  # the norm of |all - one|
+                term.shares[name] = math.sqrt(square) / (norms or 1)
+                term.against |= {name} if product - square < AGAINST * math.sqrt(square) * others else set()
 
     def words(self, reached: Set[int], used: Set[int], word: str) -> dict[str, str]:
         """Return the cells: "used", or `word` for what was reached and not used."""
@@ -145,26 +138,6 @@ class Facts:
             return "all parameters"
         first = ", ".join(chosen[:3]) + (", ..." if len(chosen) > 3 else "")
         return f"{len(chosen)} of the {len(names)} parameters ({first})"
-
-
-def finding(kind: str, networks: Iterable[str], text: str, places: Iterable[Place], cure="", **more) -> Finding:
-    """Return a finding; {} in the text stands for the networks. more: `doubtful` and `mistake`."""
-    places, cure = tuple(dict.fromkeys(places)), cure or KINDS[kind].cure
-    return Finding(kind, tuple(networks), text, places, cure, **more)
-
-
-def measures(grams: list[list[list[float]]]) -> tuple[list[float], list[float]]:
-    """Return, of the terms of a loss, the norms of their gradients, and the cosine of each with the sum of the others.
-
-    grams: of some parameters, the products of these gradients with one another.
-    """
-    products = [[sum(entries) for entries in zip(*rows, strict=True)] for rows in zip(*grams, strict=True)]
-    squares = [row[index] for index, row in enumerate(products)]
-    total, cosines = sum(map(sum, products)), []
-    for square, row in zip(squares, products, strict=True):
-        sizes = math.sqrt(square * max(total - 2 * sum(row) + square, 0))  # of the others: |all - one|
-        cosines.append((sum(row) - square) / sizes if sizes else 0.0)
-    return [*map(math.sqrt, squares)], cosines
 
 
 @dataclass

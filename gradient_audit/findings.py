@@ -1,5 +1,6 @@
 """What an audit can find: each kind with its severity, its cure, and the mistakes that look like it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -98,6 +99,12 @@ class Finding:
         at = f" [{', '.join(self.lines)}]" if self.lines else ""
         alike = f" Mistakes like it: {', '.join(f'`{name}`' for name in self.mistakes)}." if self.mistakes else ""
         return f"**{self.kind}** ({self.severity}): {self.text}{at} {self.cure}{alike}"
+
+
+def finding(kind: str, networks: Iterable[str], text: str, places: Iterable[Place], cure="", **more) -> Finding:
+    """Return a finding; {} in the text stands for the networks. more: `doubtful` and `mistake`."""
+    places, cure = tuple(dict.fromkeys(places)), cure or KINDS[kind].cure
+    return Finding(kind, tuple(networks), text, places, cure, **more)
 
 
 def joined(words) -> str:

@@ -76,11 +76,6 @@ def nodes_of(roots: Iterable, follow: Callable | None = None) -> Iterator:
             stack += follow(node) if follow else [child for child, _ in node.next_functions]
 
 
-def leaves_of(roots: Iterable) -> list[Tensor]:
-    """Return the leaves that a graph shows; a function of the user's, as a checkpoint, may hide others."""
-    return [node.variable for node in nodes_of(roots) if hasattr(node, "variable")]
-
-
 def nodes_between(roots: Iterable, ends: list[Tensor]) -> list:
     """Return the nodes on the way from the roots to the ends."""
     parents = defaultdict(list)

@@ -36,8 +36,8 @@ def replace(hooks: ExitStack, owner: object, name: str, function: Callable) -> N
     setattr(owner, name, function)
 
 
-def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable) -> None:
-    """Have `note` called after each call of a function, with its arguments, until `hooks` is closed."""
+def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable, *, of_result: bool = False) -> None:
+    """Have `note` called after each call of a function, with its arguments or result, until `hooks` is closed."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
@@ -45,7 +45,7 @@ def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable) -> N
         args = [list(value) if isinstance(value, Iterator) else value for value in args]  # for both
         kwargs = {name: list(value) if isinstance(value, Iterator) else value for name, value in kwargs.items()}
         result = original(*args, **kwargs)
-        note(*args, **kwargs)
+        note(result) if of_result else note(*args, **kwargs)
         return result
 
     replace(hooks, owner, name, watched)

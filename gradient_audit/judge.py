@@ -9,32 +9,30 @@ from pathlib import Path
 
 from torch import nn
 
-from gradient_audit import owners, players, unused, uses
+from gradient_audit import owners, uses
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.mistakes.raised import raised_errors
 from gradient_audit.record import Event, Pass, Record
 
 CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
-QUESTIONS = (
+RULES = (
     uses.idle_optimizers,
-    players.mixed_players,
+    owners.mixed_players,
     uses.wrong_steps,
+    uses.missing_gradients,
     uses.edited_gradients,
-    unused.dead_passes,
-    unused.dead_terms,
-    unused.zero_terms,
-    unused.still_layers,
+    uses.dead_passes,
+    uses.dead_terms,
+    uses.still_layers,
     owners.owners,
     owners.plain_leaves,
     owners.strays,
     owners.shared_networks,
-    uses.renewed_optimizers,
-    unused.unaveraged_networks,
-    unused.unused_graphs,
-    unused.kept_graphs,
-    unused.retained_graphs,
-    unused.late_freezing,
+    uses.unaveraged_networks,
+    uses.unused_graphs,
+    uses.kept_graphs,
+    uses.retained_graphs,
     raised_errors,
 )
 
@@ -45,12 +43,12 @@ def judge(
     """Return the findings, what raised first, then errors; what they are not about; and the events, for the table."""
     facts = Facts(record, networks, ended)
     merged: dict[Finding, list[str]] = defaultdict(list)  # the networks of which the same is told
-    for finding in (finding for question in QUESTIONS for finding in question(facts)):
+    for finding in (finding for rule in RULES for finding in rule(facts)):
         alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
     found.sort(key=lambda f: (SEVERITIES.index(f.severity), not f.facts, [*KINDS].index(f.kind)))
-    dead = unused.ids_of_dead_terms(facts)
+    dead = {id(term) for pairs, _ in uses.dead_rows(facts) for _, term in pairs}
     return found, not_run(facts), [with_telling_terms(event, dead) for event in facts.events]
 
 

@@ -1,10 +1,10 @@
 """The ledger of gradients: which passes each `.grad` is the sum of, and who used them. It knows no tensor and no hook.
 
-The public methods of `Ledger` are the events; what it holds follows from their sequence alone (see `Ledger.of`).
+The public methods of `Ledger` are the events; what it holds follows from their sequence alone.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass, field
 
 
@@ -28,14 +28,6 @@ class Ledger:
     balances: dict[int, Balance] = field(default_factory=lambda: defaultdict(Balance))
     clips: dict[Hashable, str] = field(default_factory=dict)  # "used" by a step, "scaled" then, "edited" after it, ""
     skipped: set[int] = field(default_factory=set)  # passes whose step GradScaler skips
-
-    @classmethod
-    def of(cls, events: Iterable[tuple]) -> "Ledger":
-        """Return the ledger after events, each the name of a method and its arguments."""
-        ledger = cls()
-        for name, *arguments in events:
-            getattr(ledger, name)(*arguments)
-        return ledger
 
     def vanish(self, account: int) -> None:
         """Note that there is no gradient."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
-from gradient_audit.graph import is_zero, leaves_of, storage_of, tensors_in, written_arguments
+from gradient_audit.graph import is_zero, nodes_of, storage_of, tensors_in, written_arguments
 from gradient_audit.places import Place, current_callers, current_place, expression_place, runs_inside
 from gradient_audit.record import OTHER, Account, Pass, Term
 
@@ -158,13 +158,6 @@ class Lineage:
                 self.writes.append((memory, version, name, hidden is not None, place))
         return set(map(self.memory_of, written)), read
 
-    def raised(self) -> list[tuple[Tensor, int]]:
-        """Return the tensors whose versions the audit has raised, each time with the version before."""
-        found = [
-            (memory.reader(), before) for memory, before, _, by_audit, _ in self.writes if by_audit and memory.reader
-        ]
-        return [(tensor, before) for tensor, before in found if tensor is not None]
-
     @staticmethod
     def raise_version(memory: Memory, written: Tensor) -> int | None:
         """Raise the version that autograd compares, where one through `.data` raises another; return the old one."""
@@ -226,7 +219,8 @@ class Lineage:
 
     def reach(self, roots: list) -> set[int]:
         """Return the accounts that the graph leads to, and OTHER for other leaves."""
-        return {self.accounts[id(x)].number if id(x) in self.accounts else OTHER for x in leaves_of(roots)}
+        leaves = [node.variable for node in nodes_of(roots) if hasattr(node, "variable")]
+        return {self.accounts[id(x)].number if id(x) in self.accounts else OTHER for x in leaves}
 
     def sources_of(self, value: object) -> int:
         """Return what tensors were computed from, with a graph or without."""

@@ -5,7 +5,7 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
@@ -15,28 +15,31 @@ from torch.autograd.graph import GradientEdge
 from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.budget import Activity
-from gradient_audit.graph import nodes_of
 from gradient_audit.guard import watch_calls
 from gradient_audit.lineage import Way
 from gradient_audit.mistakes import raised
-from gradient_audit.places import PACKAGE, Place, current_place, runs_inside
+from gradient_audit.places import PACKAGE, Place, runs_inside
 from gradient_audit.record import Pass
 
 PASSES = 2  # of a line, that are measured: the first may be special
 MOST_BYTES = 2**30  # of the gradients of all terms, which exist at one time
 # PyTorch's own nodes; those of an autograd.Function, of a checkpoint that is one, and of a compiled region have others.
 PURE = re.compile(r"\w+Backward\d+|torch::autograd::(AccumulateGrad|CopySlices|CopyBackwards)|CopySlices|CopyBackwards")
+Loss = tuple[list[Tensor], list[Tensor | None]]  # tensors, and the gradient of each; None: it is one
 
 
 class Measure:
-    """Fills in `grams` of a pass: by parameter, the products of the gradients of the loss's terms with one another."""
+    """Fills in what the terms of a loss give to each parameter: squares of gradients, and products with their sum."""
 
     def __init__(self, activity: Activity):
         self.activity = activity
         self.obstacle = ""  # what was seen that makes a pass of the audit's own visible to the script
         self.hooked: set[int] = set()  # sequence numbers of the nodes whose tensors have hooks
-        self.times: Counter[Place] = Counter()  # that a line was measured
-        self.zeros: dict[Place, set[int]] = {}  # by line: the terms whose gradient was exactly zero each time
+        # By line and number of terms (a penalty may come only in some steps): how often it was measured, and the terms
+        # whose gradient was exactly zero each time.
+        self.times: Counter[tuple[Place, int]] = Counter()
+        self.zeros: dict[tuple[Place, int], set[int]] = {}
+        self.lowered: list[tuple[Tensor, int]] = []  # while a pass runs: see `pardon`
 
     def start(self, hooks: ExitStack) -> None:
         """Watch what is registered from now on."""
@@ -65,29 +68,20 @@ class Measure:
         if tensor.grad_fn is not None:
             self.hooked.add(tensor.grad_fn._sequence_nr())
 
-    def is_hooked(self, nodes: list) -> bool:
-        """Return whether code of the script's runs when a pass comes through a graph, as far as is known."""
-        tensors = [node.variable for node in nodes if hasattr(node, "variable")]
-        hooked = any(node._sequence_nr() in self.hooked for node in nodes if not hasattr(node, "variable"))
-        own = any(not PURE.fullmatch(node.name()) for node in nodes)
-        return bool(self.obstacle) or own or hooked or any(tensor._backward_hooks for tensor in tensors)
-
-    def hindrance(self, roots: list, ways: list[Way], parameters: list[Tensor]) -> str:
-        """Return why a pass of the audit's own could change something, or ""."""
-        nodes = [*nodes_of(roots)]
-        tensors = [node.variable for node in nodes if hasattr(node, "variable")]
+    def hindrance(self, event: Pass, nodes: list) -> str:
+        """Return why a pass of the audit's own through a graph could change something, or ""."""
+        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
         numbers = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
-        size = len(ways) * sum(parameter.nbytes for parameter in parameters)
-        hooked = self.obstacle or "code of the script's, as an autograd.Function or a hook, is in the graph"
+        own = any(not PURE.fullmatch(node.name()) for node in nodes) or any(leaf._backward_hooks for leaf in leaves)
+        event.hooked = bool(self.obstacle or own or numbers & self.hooked)
         reasons = {
-            hooked: self.is_hooked(nodes),
+            self.obstacle or "code of the script's, as an autograd.Function or a hook, is in the graph": event.hooked,
             "the graph is older than the audit": min(numbers, default=self.first) < self.first,
             "a mode sees each operation": dispatch._get_current_dispatch_mode() is not None,
             "there are several processes": torch.distributed.is_available() and torch.distributed.is_initialized(),
             "anomaly detection is on": torch.is_anomaly_enabled(),
-            "a tensor is of another kind": any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors),
-            "a tensor has no numbers": any(tensor.is_meta for tensor in tensors),
-            "the gradients take over 1 GiB": size > MOST_BYTES,
+            "a tensor is of another kind": any(type(leaf) not in (Tensor, nn.Parameter) for leaf in leaves),
+            "a tensor has no numbers": any(leaf.is_meta for leaf in leaves),
         }
         return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -104,51 +98,61 @@ class Measure:
         finally:
             self.activity.measuring = False
 
-    def terms(self, event: Pass, losses: list[Tensor], ways: list[Way], parameters: dict, given: list) -> None:
-        """Measure the terms of a pass, unless its line was measured often enough.
+    def begin(
+        self, event: Pass, nodes: list, loss: Loss, terms: list, leaves: dict[int, Tensor], writes: Iterable
+    ) -> None:
+        """Look at the graph of a pass before it runs; measure its terms, unless its line was measured often enough.
 
-        ways: from the losses to the terms. parameters: by account. given: the gradient of each loss; None: it is one.
+        terms: each with the way to it. leaves: by account, to which the pass comes. writes: see `Lineage`.
         """
-        enough = self.times[event.place] >= PASSES and not self.zeros[event.place]
-        if len(ways) < 2 or not parameters or enough:
+        hindrance = self.hindrance(event, nodes)
+        raised_by_audit = [(m.reader(), before) for m, before, _, by_audit, _ in writes if by_audit and m.reader]
+        if raised_by_audit and not hindrance:
+            with self.at_work(event):
+                self.pardon(nodes, loss, [write for write in raised_by_audit if write[0] is not None])
+        row = event.place, len(terms)
+        enough = self.times[row] >= PASSES and not self.zeros[row]
+        if len(terms) < 2 or not leaves or enough:
+            event.unmeasured = ""
             return
-        leaves = [*parameters.values()]
-        event.unmeasured = self.hindrance([loss.grad_fn for loss in losses], ways, leaves)
-        if event.unmeasured:
+        if len(terms) * sum(leaf.nbytes for leaf in leaves.values()) > MOST_BYTES:
+            hindrance = hindrance or "the gradients take over 1 GiB"
+        event.unmeasured = hindrance
+        if hindrance:
             return
         with self.at_work(event):
-            pairs = zip(losses, given, strict=True)
-            starts = [torch.ones_like(loss) if start is None else start for loss, start in pairs]
-            rows = [gradients(way, starts, leaves) for way in ways]
-            event.weightless = {index for index, row in enumerate(rows) if row is None}
+            starts = [torch.ones_like(one) if start is None else start for one, start in zip(*loss, strict=True)]
+            rows = [gradients(way, starts, [*leaves.values()]) for _, way in terms]
             columns = zip(*(row or [None] * len(leaves) for row in rows), strict=True)
-            event.grams = {number: gram(column) for number, column in zip(parameters, columns, strict=True)}
-        if event.unmeasured:
-            return
-        zeros = {index for index in range(len(ways)) if not any(rows[index][index] for rows in event.grams.values())}
-        self.zeros[event.place] = zeros & self.zeros.get(event.place, zeros)
-        self.times[event.place] += 1
+            found = [products(column, leaf) for column, leaf in zip(columns, leaves.values(), strict=True)]
+            for index, (term, _) in enumerate(terms):
+                term.weightless = rows[index] is None
+                term.measured = {number: column[index] for number, column in zip(leaves, found, strict=True)}
+            zeros = {index for index, (term, _) in enumerate(terms) if not any(s for s, _ in term.measured.values())}
+            self.zeros[row] = zeros & self.zeros.get(row, zeros)
+            self.times[row] += 1
 
-    def pardon(self, losses: list[Tensor], given: list, writes: list[tuple[Tensor, int]]) -> list[tuple[Tensor, int]]:
+    def pardon(self, nodes: list, loss: Loss, writes: list[tuple[Tensor, int]]) -> None:
         """Lower the versions that the audit has raised of tensors to whose readers a gradient of exactly zero comes.
 
-        writes: tensors, with their versions before. Return the tensors with the versions that they are to have again.
+        writes: tensors, with their versions before.
         """
-        roots, lowered = [loss.grad_fn for loss in losses], []
-        nodes = nodes_of(roots) if writes else ()
         errors = [(node, str(error)) for node in nodes for _, error in raised.saved_errors(node)]
-        if not errors or self.hindrance(roots, [], []):
-            return lowered
-        with self.at_work(Pass("backward", current_place())):
-            ends = [GradientEdge(n, i) for n in {node for node, _ in errors} for i in range(len(n._input_metadata))]
-            if any(g is not None and g.any() for g in grad(losses, ends, given, retain_graph=True, allow_unused=True)):
-                return lowered
-            for now, expected in {tuple(map(int, raised.IN_PLACE.search(text).groups())) for _, text in errors}:
-                for tensor in {id(tensor): tensor for tensor, _ in writes if tensor._version == now}.values():
-                    if sum(one is tensor and before >= expected for one, before in writes) == now - expected:
-                        lowered.append((tensor, now))
-                        set_version(tensor, expected)
-        return lowered
+        ends = [GradientEdge(n, i) for n in {node for node, _ in errors} for i in range(len(n._input_metadata))]
+        losses, given = loss
+        found = grad(losses, ends, given, retain_graph=True, allow_unused=True) if ends else ()
+        if any(gradient is not None and gradient.any() for gradient in found):
+            return
+        for now, expected in {tuple(map(int, raised.IN_PLACE.search(text).groups())) for _, text in errors}:
+            for tensor in {id(tensor): tensor for tensor, _ in writes if tensor._version == now}.values():
+                if sum(one is tensor and before >= expected for one, before in writes) == now - expected:
+                    self.lowered.append((tensor, now))
+                    set_version(tensor, expected)
+
+    def restore(self) -> None:
+        """Raise the versions again, after the pass."""
+        while self.lowered:
+            set_version(*self.lowered.pop())
 
 
 def set_version(tensor: Tensor, version: int) -> None:
@@ -173,15 +177,14 @@ def gradients(way: Way, starts: list[Tensor], leaves: list[Tensor]) -> tuple[Ten
     return grad([GradientEdge(way.node, way.output)], leaves, [gradient], retain_graph=True, allow_unused=True)
 
 
-def gram(gradients: tuple[Tensor | None, ...]) -> list[list[float]]:
-    """Return the products of gradients with one another; None is all zeros."""
-    flat = [None if g is None else torch.view_as_real(g) if g.is_complex() else g for g in gradients]
-    flat = [g if g is None else (g.to_dense() if g.is_sparse else g).flatten() for g in flat]
-    there = [index for index, g in enumerate(flat) if g is not None]
-    products = [[0.0] * len(flat) for _ in flat]
-    if there:
-        rows = torch.stack([(flat[index].cpu() if flat[index].is_mps else flat[index]).double() for index in there])
-        for index, row in zip(there, (rows @ rows.T).tolist(), strict=True):
-            for other, product in zip(there, row, strict=True):
-                products[index][other] = product
-    return products
+def products(column: tuple[Tensor | None, ...], leaf: Tensor) -> list[tuple[float, float]]:
+    """Return, of the gradients that terms give to a leaf, the square of each, and its product with their sum."""
+    device = "cpu" if leaf.is_mps else leaf.device  # which has no doubles
+    rows = torch.zeros(
+        len(column), leaf.numel(), dtype=torch.cdouble if leaf.is_complex() else torch.double, device=device
+    )
+    for row, gradient in zip(rows, column, strict=True):
+        if gradient is not None:
+            row.copy_((gradient.to_dense() if gradient.is_sparse else gradient).flatten())
+    sums = rows.conj() * rows.sum(0)
+    return [*zip((rows.abs() ** 2).sum(1).tolist(), sums.real.sum(1).tolist(), strict=True)]

@@ -40,8 +40,6 @@ class Networks:
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
     def start(self, recorder: object) -> None:
-        if self.named is not None:
-            return
         self.recorder, self.record = recorder, recorder.record
         recorder.hooks.callback(registration.register_module_parameter_registration_hook(self.add).remove)
         recorder.hooks.callback(registration.register_module_module_registration_hook(self.add).remove)
@@ -51,6 +49,9 @@ class Networks:
 
     @guarded
     def add(self, module: nn.Module, name: object = "", part: object = None) -> None:
+        self.recorder.accounts.expect(module)
+        if self.named is not None:
+            return
         old = (module._modules.get(name) or module._parameters.get(name)) if part is not None else None
         if old is not None and old is not part:
             new, gone = ([x] if isinstance(x, Tensor) else [*nn.Module.parameters(x)] for x in (part, old))
@@ -62,7 +63,6 @@ class Networks:
         # A compiled module is not a parent but the same network.
         if module not in self.known and name != "_orig_mod":
             self.known[module] = None
-            self.recorder.accounts.expect(module)
             self.record.made[module] = place = construction_place(module)
             self.times[place] += 1
 
@@ -82,9 +82,6 @@ class Networks:
         for module in (module for modules in self.leaves.values() for module in modules):
             if module._parameters["itself"] is old:
                 module._parameters["itself"] = new
-
-    def modules(self) -> list[nn.Module]:
-        return list(self.known)
 
     def hold(self, parameters: Set[int]) -> None:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them."""

@@ -13,12 +13,11 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
-from gradient_audit.budget import Activity
-from gradient_audit.graph import has_nan, is_zero, nodes_of, parameters_of, storage_of, tensors_in, written_arguments
+from gradient_audit.graph import has_nan, is_zero, parameters_of, storage_of, tensors_in, written_arguments
 from gradient_audit.guard import guarded, watch_calls
-from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, REPLACING, Lineage, bit, numbers_in
+from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, REPLACING, bit, numbers_in
 from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place, runs_inside
-from gradient_audit.record import Built, Event, Forward, Pass, Record, Step
+from gradient_audit.record import Built, Event, Forward, Pass, Step
 
 COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
 
@@ -26,9 +25,10 @@ COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
 class Details(dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
-    def __init__(self, record: Record, activity: Activity, lineage: Lineage, open_accounts: Callable[[], None]):
+    def __init__(self, watcher: object):
         super().__init__()
-        self.record, self.activity, self.lineage, self.open_accounts = record, activity, lineage, open_accounts
+        self.record, self.activity, self.lineage = watcher.record, watcher.activity, watcher.lineage
+        self.open_accounts = watcher.accounts.open_all
         self.ended = self.entered = False  # entered: the mode, at least once
         self.home = threading.get_ident()  # `stop` could not leave the mode in another thread
         self.forwards: list[list[Forward]] = []  # for each forward pass that runs, those recorded inside of it
@@ -127,9 +127,9 @@ class Details(dispatch.TorchDispatchMode):
             event.graph.append(weakref.ref(hook))
             self.outputs[node._sequence_nr()].append(event)  # of a module, and of the one around it
 
-    def follow_loss(self, event: Pass, roots: list) -> None:
+    def follow_loss(self, event: Pass, nodes: list) -> None:
         """Watch for the line whose gradient is NaN first, and note the modules whose outputs are in the graph."""
-        for node in nodes_of(roots):
+        for node in nodes:
             if self.record.nan is None and not hasattr(node, "variable") and (place := self.lineage.line_of(node)):
                 self.node_hooks.callback(node.register_hook(functools.partial(self.note_nan, place)).remove)
             for built in self.outputs.get(node._sequence_nr(), ()):
@@ -172,10 +172,9 @@ class Details(dispatch.TorchDispatchMode):
         if tensors_in(args) and "empty" not in function.overloadpacket.__name__:  # which has no numbers yet
             self.note_nan(expression_place(frame.f_code, frame.f_lasti, frame.f_lineno), result, args)
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
-        copied = bool(calls) and self.copies_gradient(function, args)
         for call in calls:
             call.read = True
-            call.copied |= copied
+            call.copied = call.copied or self.copies_gradient(function, args)
         if not self.forwards:  # a number inside of a network, as a norm of its features, is no loss
             self.note_numbers(result, read)
         if function not in REPLACING and any(numbers_in(CALL, memory.sources) for memory in written):

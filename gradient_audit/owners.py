@@ -1,30 +1,133 @@
-"""Parameters that no optimizer holds, and gradients that none used."""
+"""Who holds what, and who moves whom: passes for two players, parameters without an optimizer, gradients unused."""
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import groupby, permutations
 
 from torch import Tensor, nn
 
-from gradient_audit.facts import Facts, finding
-from gradient_audit.findings import KINDS, LIMIT, Finding, joined
+from gradient_audit.facts import Facts
+from gradient_audit.findings import KINDS, LIMIT, Finding, finding, joined
+from gradient_audit.graph import united
 from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
 from gradient_audit.record import Pass
-from gradient_audit.unused import left_out_networks
-from gradient_audit.uses import idle_parameters
+from gradient_audit.uses import idle_parameters, left_out_networks
 
+ONE_WAY = 0.5  # of a direction, which is between -1 and 1: a gradient moves most of an output the same way
 ACCUMULATE = "To accumulate gradients over batches, call `zero_grad()` only after a step; if they are not wanted, "
 ACCUMULATE += "as of a batch that is skipped, this is right."
 
 
+def mixed_players(facts: Facts) -> Iterator[Finding]:
+    """Yield the passes that moved networks of two players, and the steps that added them to other passes."""
+    passes = facts.passes
+    crossed = [list(_groups_crossed(facts, p)) for p in passes]
+    mixed: dict[tuple[str, ...], tuple[list[Place], set[str]]] = defaultdict(lambda: ([], set()))  # and who stepped
+    meant: dict[tuple[str, ...], list[Place]] = defaultdict(list)
+    proved: set[tuple[str, ...]] = set()
+    for key, steps in facts.steps.items():
+        for summed, (numbers, place) in steps.sums.items():
+            if all(crossed[number] for number in summed):  # one loss in several batches
+                continue
+            for p, group in ((passes[number], group) for number in sorted(summed) for group in crossed[number]):
+                mine = {name for name in group if key in group[name] and numbers & facts.numbers[name].keys()}
+                others = [name for name in group if key not in group[name]]
+                if mine and others:
+                    places, added = mixed[tuple(group)]
+                    places += [p.place, place]
+                    added |= mine
+                    if not _may_be_meant(facts, p, summed, mine, others):
+                        proved.add(tuple(group))
+    for networks, (places, added) in mixed.items():
+        names = joined(name for name in networks if name in added)
+        text = f"`backward()` also wrote gradients into {names}. They were not cleared, so `step()` used the sum "
+        text += "of two losses."
+        yield finding("mixed", networks, text, places, doubtful=networks not in proved)
+    told = {place for places, _ in mixed.values() for place in places}
+    moved = [facts.networks_of(p.used & p.reached) for p in passes]
+    order = {name: index for index, name in enumerate(facts.numbers)}
+    pairs = {pair for names in {*moved} for pair in permutations(names, 2)}
+    for made, judge in sorted(pairs, key=lambda pair: [order[name] for name in pair]):
+        first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
+        places = [place for place in _opposed(facts, made, judge, moved) if place not in told]
+        text = f"one loss moved {made} and {judge}; another moved what {judge} says of {made}'s output the other way."
+        if places and first == second:
+            yield finding("opposed", (made, judge), text, places)
+        elif places and not first & second:
+            yield finding("mixed", (made, judge), text, places)
+            told |= {*places}
+    for p, groups in zip(passes, crossed, strict=True):
+        for group in groups if p.place not in told else ():
+            # A table beside its model, as a rule.
+            if not (any(is_leaf(facts.networks[name]) for name in group) or _is_one_model(facts, group)):
+                meant[tuple(group)].append(p.place)
+    for networks, places in meant.items():
+        text = "one `backward()` wrote gradients into {}, which have different optimizers, and both stepped on them."
+        yield finding("meant?", networks, text, places)
+
+
+def _groups_crossed(facts: Facts, p: Pass) -> Iterator[dict[str, set[int]]]:
+    """Yield the networks of several players that a pass moved by terms with one in common, with their optimizers."""
+    movers = {
+        name: {optimizer for optimizer, used in p.users.items() if used & p.reached & ids.keys()}
+        for name, ids in facts.numbers.items()
+    }
+    groups = [{name for name, optimizers in movers.items() if optimizers}]
+    alike = facts.in_detail(p)
+    terms = alike.terms if alike else []
+    if terms:
+        groups = united([{name for name, cell in term.cells.items() if cell == "used"} for term in terms])
+    for group in groups:
+        together = {name: movers[name] for name in facts.numbers if name in group}
+        if len(united(together.values())) > 1:
+            yield together
+
+
+def _is_one_model(facts: Facts, group: dict[str, set[int]]) -> bool:
+    """Whether these are parts of one module, with optimizers that always step together."""
+    events = (event for event in facts.events if event.kind in ("step", "backward"))
+    runs = [[*run] for kind, run in groupby(events, lambda event: event.kind) if kind == "step"]
+    together = {frozenset(event.optimizer for event in run) & set().union(*group.values()) for run in runs}
+    wholes = {facts.record.whole.get(id(facts.networks[name]), name) for name in group}
+    return len(wholes) == 1 and len(together - {frozenset()}) == 1
+
+
+def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], others: list[str]) -> bool:
+    """Whether the sum of a loss that comes to the others through this player, and another one, is as in BicycleGAN."""
+    alike = {number: facts.in_detail(facts.passes[number]) for number in summed}
+    loss = alike[p.number]
+    return (
+        None not in alike.values()
+        and any(facts.leads_through(loss, name, other) for name in mine for other in others)
+        and not any(facts.is_fed_by(q, other) for q in alike.values() for other in others)
+    )
+
+
+def _opposed(facts: Facts, made: str, judge: str, moved: list[tuple[str, ...]]) -> list[Place]:
+    """Return the passes that moved both, and what the judge says of the other's output against another loss of its."""
+    calls = [event for event in facts.record.forwards if event.module() is facts.networks[judge]]
+    fed = [event for event in calls if event.values & facts.numbers[made].keys()]
+    ways: dict[tuple[Place, Place], list[float]] = defaultdict(list)  # by the lines of the pass and of the call
+    both: dict[tuple[Place, Place], None] = {}
+    for event in fed if len(fed) < len(calls) else ():
+        for p, way in ((facts.passes[n], way) for n, way in event.directions.items() if judge in moved[n]):
+            ways[p.place, event.place].append(way)
+            if made in moved[p.number] and facts.leads_through(p, judge, made):
+                both[p.place, event.place] = None
+    up = {lines for lines, found in ways.items() if min(found) > ONE_WAY}
+    down = {lines for lines, found in ways.items() if max(found) < -ONE_WAY}
+    return [lines[0] for lines in both if (lines in up and down) or (lines in down and up)]
+
+
 def owners(facts: Facts) -> Iterator[Finding]:
     """Yield what no optimizer holds, and the gradients that none used."""
-    reached = set().union(*(p.reached for p in facts.passes))
-    used = set().union(*(p.used for p in facts.passes))
-    unknown = any(event.kind == "step" and frozenset() in event.taken for event in facts.events)
+    reached, used = set().union(*(p.reached for p in facts.passes)), set().union(*(p.used for p in facts.passes))
+    taken = [event.taken for event in facts.events if event.kind == "step"]
+    unknown = any(frozenset() in passes for passes in taken)
+    replaced = set().union(*(passes.get(frozenset(), set()) for passes in taken))
     handed = facts.handed | {p.place for p in facts.passes if unknown and not p.detailed}
     excused, left_out = idle_parameters(facts), left_out_networks(facts)
-    replaced = set().union(*(event.taken.get(frozenset(), set()) for event in facts.events if event.kind == "step"))
     swaps = {new: place for new, (place, old) in facts.record.replaced.items() if old & facts.owned}
     for network, ids in facts.numbers.items():
         wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
@@ -33,33 +136,34 @@ def owners(facts: Facts) -> Iterator[Finding]:
             unused = (p.reached & ids.keys()).difference(excused, p.used, replaced if p.hooked else ())
             if unused and not (p.raised or p.place in handed or number in facts.record.ledger.skipped):
                 wasted[p.place][number] = unused
-        ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed, used)  # not stepped by hand, either
+        told: set[int] = set()
         left = set().union(*(numbers for unused in wasted.values() for numbers in unused.values()))
         if lost := (facts.record.held & left) - facts.owned:
             text = f"{facts.count_of(lost, network)} of {{}} are no longer held by the optimizer that stepped on them."
             cure = "See what changes its `param_groups`; a generator there, as `network.parameters()`, is used up once."
             yield finding("ownerless", (network,), text, wasted, cure)
+            told |= lost
+        ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed, used)  # not stepped by hand, either
         if swapped := {n: swaps[n] for n in ownerless & swaps.keys()}:
             count = facts.count_of({*swapped}, network)
             text = f"{count} of {{}} are held by no optimizer; one holds those whose place they took."
             cure = "Make the optimizer after this line, or give it the new ones with `add_param_group()`."
             yield finding("ownerless", (network,), text, [*swapped.values(), *wasted], cure)
             ownerless -= swapped.keys()
-        told: set[int] = set()
         # Without any optimizer, no parameter is expected to have one.
         if ownerless and facts.optimizers and not unknown:
             found = _ownerless(facts, network, ownerless, wasted, left_out=network in left_out)
-            told = ownerless if found.kind == "unfrozen" or network in left_out else told
+            told |= ownerless if found.kind == "unfrozen" or network in left_out else set()
             yield found
         for place, unused in wasted.items():
-            if numbers := set().union(*unused.values()) - told - lost:
+            if numbers := set().union(*unused.values()) - told:
                 count = facts.count_of(numbers, network)
                 text = f"{count} of {{}} got gradients that no optimizer used, {len(unused)}x."
                 if wiped := _wiped(facts, [facts.passes[number] for number in unused], numbers):
-                    text, cure = f"{text} This line clears them, and a step uses the last ones alone.", ACCUMULATE
-                    yield finding("wasted", (network,), text, [wiped, place], cure, doubtful=True)
-                    continue
-                yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
+                    text += " This line clears them, and a step uses the last ones alone."
+                    yield finding("wasted", (network,), text, [wiped, place], ACCUMULATE, doubtful=True)
+                else:
+                    yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
 
 
 def _wiped(facts: Facts, passes: list[Pass], numbers: set[int]) -> Place | None:
@@ -166,18 +270,18 @@ def strays(facts: Facts) -> Iterator[Finding]:
         yield finding("ownerless", (), text, [place, *(p.place for _, p in found)], cure, doubtful=not taken)
 
 
-def _follows(order: list[int], old: int, new: int) -> bool:
-    """Whether an optimizer never steps again once the other one does, more than once."""
-    return old not in order[order.index(new) :] and order.count(new) > 1 if {old, new} <= {*order} else False
-
-
 def shared_networks(facts: Facts) -> Iterator[Finding]:
     """Yield the optimizers that hold two networks, of which another one that steps holds one, too."""
     stepping = {key: facts.networks_of(held) for key, held in facts.accounts_of.items() if key in facts.steps}
     order = [event.optimizer for event in facts.events if event.kind == "step"]
+    succeeds = {  # those of which one never steps again once the other one does, more than once
+        frozenset([old, new])
+        for old, new in permutations({*order}, 2)
+        if old not in order[order.index(new) :] and order.count(new) > 1
+    }
     for key, networks in stepping.items():
-        apart = {o for o in stepping if _follows(order, o, key) or _follows(order, key, o)} | {key}
-        others = set().union(*(facts.accounts_of[other] for other in stepping if other not in apart))
+        beside = (other for other in stepping if other != key and frozenset([other, key]) not in succeeds)
+        others = set().union(*(facts.accounts_of[other] for other in beside))
         shared = [n for n in networks if others & {*facts.accounts_of[key]} & facts.numbers[n].keys()]
         if shared and len(shared) < len(networks):
             got = set().union(*(p.users.get(key, set()) for p in facts.passes))

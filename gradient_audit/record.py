@@ -30,7 +30,9 @@ class Term:
     shares: dict[str, float] = field(default_factory=dict)  # by network: of the sum of the norms of all terms
     against: set[str] = field(default_factory=set)  # networks where it goes against the sum of the others
     at_zero: bool = False  # its value is zero, and its gradient may be because of that
-    still: set[int] | None = None  # parameters to which its gradient is exactly zero, if it was measured
+    # By parameter, if it was measured: the square of its gradient's norm, and the product with that of all terms.
+    measured: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False)
+    weightless: bool = False  # the loss multiplies it by zero
     dead: bool = False
 
     def word(self, network: str) -> str:
@@ -99,18 +101,18 @@ class Pass(Built):
     terms: list[Term] = field(default_factory=list)
     hooked: bool = False  # whether code of the script's ran in it
     unmeasured: str = ""  # why its terms were not measured
-    weightless: set[int] = field(default_factory=set, repr=False)  # terms that the loss multiplies by zero
-    # By parameter: the products of the gradients of the terms that have a graph, with one another.
-    grams: dict[int, list[list[float]]] = field(default_factory=dict, repr=False)
     parts: dict[str, str] = field(default_factory=dict)  # for the table: "used 2 of 4", by network
     outputs: list[tuple[weakref.ref, set[int]]] = field(default_factory=list, repr=False)  # modules, what they lead to
     loose: list[weakref.ref] = field(default_factory=list, repr=False)  # leaves in no network that got a gradient
     cuts: list[tuple] = field(default_factory=list, repr=False)  # behind its loss: (mistake, place)
-    pardoned: list[tuple[Tensor, int]] = field(default_factory=list, repr=False)  # while it runs: see `Measure.pardon`
     added: bool = False  # whether it added to the gradient of such a leaf from which the script had computed
     read: bool = False  # whether the script computed something from the gradients
     copied: bool = False  # likewise, for each element
     functional: bool = False  # whether torch.func called for it
+
+    @property
+    def measured(self) -> bool:
+        return any(term.measured for term in self.terms)
 
     @property
     def used(self) -> set[int]:

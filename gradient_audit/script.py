@@ -2,23 +2,27 @@
 
 import ast
 import asyncio
+import io
 import json
 import linecache
 import os
 import re
 import runpy
 import sys
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import TextIO
 
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit.audit import GradientAudit
 from gradient_audit.graph import parameters_of
-from gradient_audit.mistakes.raised import explain, traceback_of_script
+from gradient_audit.mistakes.raised import HIDDEN, explain, traceback_of_script
+from gradient_audit.page import page, save
 from gradient_audit.places import PACKAGE
 from gradient_audit.watch import Watcher
 
@@ -81,28 +85,41 @@ class StepLimit:
         return f"Stopped after {self.iterations} steps of every optimizer."
 
 
-def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, int], finish: Callable[..., int]) -> int:
-    """Run a script, or a module by its name, under the audit; return what `finish(audit, ending, traceback)` returns.
+def audit_script(options: Namespace) -> int:
+    """Run the script of a command line under the audit, print the report, and return the exit status."""
+    out, errors, process = own_copy(sys.stdout), own_copy(sys.stderr), os.getpid()
 
-    limits: steps of every optimizer, and of one. The traceback is "" if the script raised nothing.
-    """
-    process = os.getpid()
+    def finish(ending: str, trace: str = "") -> int:
+        report = f"{audit}\n\n{ending}" + NOTHING_RAN * (audit.saw_nothing and not audit.failure)
+        if trace:
+            happened = ["What had happened until then:", details] if (details := audit.details) else []
+            report = "\n\n".join([*explain(trace, audit.findings, audit.verdict), ending, *happened])
+        if options.output is not None:  # before the report is printed: its reader may have left
+            html = options.output.suffix == ".html"
+            save(options.output, page(audit, str(options.script), ending) if html else report)
+            report += f"\n\nThe report is in {options.output}"
+        for stream in (sys.stdout, sys.__stdout__):
+            with suppress(Exception):  # closed, or of the script's own kind
+                stream.flush()
+        print(f"\n{report}", file=out)
+        print(f"\n{trace}" * bool(trace), end="", file=errors)
+        return int(bool(trace) or audit.saw_nothing or audit.severity in ("error", *["question"] * options.strict))
 
     def end() -> None:
         status = 0
         if os.getpid() == process:
             audit.__exit__(None, None, None)
-            status = finish(audit, limit.ending, "")
+            status = finish(limit.ending)
             sys.stderr.flush()
         os._exit(status)
 
     os.environ["GRADIENT_AUDIT"] = str(process)  # tells this process, and no other, that it keeps nothing
-    limit = StepLimit(*limits, end)
+    limit = StepLimit(options.iterations, options.limit, end)
     audit = GradientAudit.of_script(limit)
-    trace, raising = "", ""
+    ending = trace = ""
     try:
         with audit:
-            run_as_main(script, arguments)
+            run_as_main(options.script, options.arguments)
     except BaseException as raised:
         if os.getpid() != process:
             raise
@@ -111,8 +128,19 @@ def audit_script(script: Path | str, arguments: list[str], limits: tuple[int, in
             message = ""
             with suppress(Exception):  # of the script's own kind
                 message = " ".join(str(raised).split())
-            raising = f"The script raised {type(raised).__name__}: {message}"
-    return finish(audit, raising or limit.ending, trace) if os.getpid() == process else 0  # a fork has no report
+            hidden = any(HIDDEN in fact for finding in audit.findings for _, fact in finding.facts)
+            ending = f"The {'audit' if hidden else 'script'} raised {type(raised).__name__}: {message}"
+    return finish(ending or limit.ending, trace) if os.getpid() == process else 0  # a fork has no report
+
+
+def own_copy(stream: TextIO) -> TextIO:
+    """Return a stream that a script can neither replace nor close, to the same file; of a test's, that itself."""
+    try:
+        copy = io.FileIO(os.dup(stream.fileno()), "w")
+    except (AttributeError, OSError, ValueError):
+        return stream
+    # The terminal may lack letters.
+    return io.TextIOWrapper(copy, stream.encoding, "backslashreplace", write_through=True)
 
 
 def run_as_main(script: Path | str, arguments: list[str]) -> None:
@@ -149,11 +177,3 @@ def run_cells(notebook: Path) -> None:
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file  # for whoever shows its lines
         if awaiting := eval(compile(source, file, "exec", PYTHON), vars(module)):  # a coroutine if it awaits, else None
             loop.run_until_complete(awaiting)
-
-
-def report_of(audit: GradientAudit, ending: str, trace: str) -> str:
-    """Return the report on a script as Markdown: the answer first."""
-    if not trace:
-        return f"{audit}\n\n{ending}" + NOTHING_RAN * (audit.saw_nothing and not audit.failure)
-    happened = ["What had happened until then:", details] if (details := audit.details) else []
-    return "\n\n".join([*explain(trace, audit.findings, audit.verdict), ending, *happened])

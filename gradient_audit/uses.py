@@ -1,22 +1,31 @@
-"""Steps on gradients that are too old, used twice, missing, NaN or clipped in vain; optimizers that are idle or new."""
+"""What was used too late, twice or by nothing: gradients, optimizers, terms of losses, graphs."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from gradient_audit.facts import Facts, finding
-from gradient_audit.findings import Finding
+from gradient_audit.facts import Facts
+from gradient_audit.findings import Finding, finding, joined
 from gradient_audit.graph import parameters_of
-from gradient_audit.record import HAND, Pass
+from gradient_audit.lineage import BLIND, CALL, NUMBER, PARAMETER, bit, numbers_in
+from gradient_audit.places import Place, expression_place
+from gradient_audit.record import HAND, OTHER, Built, Pass, Term
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
-BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
+LATER = 2  # steps of each optimizer, after which a graph is kept; the loop's own variables hold one for one step
 FAULTS = {
     "stale": "an optimizer of {} stepped again on gradients that it had already used.",
     "twice": "two optimizers stepped on the same gradients of {}.",
     "reused": "a gradient of {} was used by hand, and a step added it to another one.",
 }
+BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
+CONSTANT = "If it is a target, a baseline or a number to print, this is right; if not, see whether `detach()`, "
+CONSTANT += "`no_grad()` or `.item()` cuts it off."
+ZERO = "If a ReLU or a mask holds it back, or it is constant, this is right; if not, see whether a value is taken from "
+ZERO += "itself: a straight-through estimator is `x - q.detach()`."
+FLAT = "If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope, as "
+FLAT += "`round()` and `sign()` have none: a straight-through estimator is `x + (x.round() - x).detach()`."
 
 
 def wrong_steps(facts: Facts) -> Iterator[Finding]:
@@ -44,71 +53,76 @@ def wrong_steps(facts: Facts) -> Iterator[Finding]:
     for p in (p for p in facts.passes if p.added):
         text = "this pass added to the gradient of a plain tensor that had been used by hand."
         yield finding("stale", (), text, [p.place], "Clear it after its use: `x.grad = None`.", doubtful=True)
+
+
+def missing_gradients(facts: Facts) -> Iterator[Finding]:
+    """Yield the networks of which an optimizer stepped on parameters that never had a gradient."""
     sloped = set().union(*(call.reached for call in facts.record.calls if call.kind == "grad"))  # maybe with slope 0
-    raised = any(p.raised for p in facts.passes)
+    forwards, raised = facts.record.forwards, any(p.raised for p in facts.passes)
     for network, ids in facts.numbers.items():
-        missing = {n for n in ids if facts.balances[n].stepped and n not in facts.fed}
+        missing = (ids.keys() & facts.stepped) - facts.fed
         of_it = [s for key, s in facts.steps.items() if missing & {*facts.accounts_of.get(key, ())}]
-        if missing and (not raised or any(s.places.total() > 1 for s in of_it)):
-            count = facts.count_of(missing, network)
-            text = f"{count} of {network} had no gradient whenever their optimizer stepped"
-            places = [place for s in of_it for place in s.places]
-            if inside := [e.place for e in facts.record.forwards if e.checkpointed and e.values & missing]:
-                cure = "Give the checkpoint `use_reentrant=False`: the other kind needs an input that needs a gradient."
-                yield finding("unreached", (network,), f"{text}.", [*inside, *places], cure)
-                continue
-            cut_off = [p for p in facts.passes if missing & p.values - p.reached - sloped]
-            places += [place for p in cut_off[-1:] for mistake, place in p.cuts if mistake == "detached-fakes"]
-            cut = bool(cut_off)
-            dropped = (event for event in facts.record.forwards if event.scalar and not (event.in_loss or event.needed))
-            cut |= any(missing & event.values for event in dropped)
-            if cut or missing == {n for n in ids if facts.balances[n].stepped}:
-                yield finding("unreached", (network,), f"{text}.", places)
-                continue
+        if not missing or (raised and all(s.places.total() == 1 for s in of_it)):
+            continue
+        text = f"{facts.count_of(missing, network)} of {network} had no gradient whenever their optimizer stepped"
+        inside = [event.place for event in forwards if event.checkpointed and event.values & missing]
+        cut_off = [p for p in facts.passes if missing & p.values - p.reached - sloped]
+        places = [*inside, *(place for s in of_it for place in s.places)]
+        places += [place for p in cut_off[-1:] for mistake, place in p.cuts if mistake == "detached-fakes"]
+        cut = any(missing & e.values for e in forwards if e.scalar and not (e.in_loss or e.needed)) or bool(cut_off)
+        cure, doubtful = "", not (inside or cut or missing == ids.keys() & facts.stepped)
+        if inside:
+            cure = "Give the checkpoint `use_reentrant=False`: the other kind needs an input that needs a gradient."
+        elif doubtful:
             cleared = any(missing & p.reached for p in facts.passes)
-            why = "it was cleared between `backward()` and `step()`" if cleared else "no loss leads to them"
+            text += ": it was cleared between `backward()` and `step()`" if cleared else ": no loss leads to them"
             cure = "If they are held still, or not in use, on purpose, this is right."
-            yield finding("unreached", (network,), f"{text}: {why}.", places, cure, doubtful=True)
+        yield finding("unreached", (network,), f"{text}.", places, cure, doubtful=doubtful)
 
 
-def idle(facts: Facts) -> dict[int, tuple[set[int], list[Pass], list[Pass]]]:
-    """Return the optimizers that never stepped, with their parameters, the passes that reached and that left them."""
-    found, most = {}, _most_steps(facts)
+def still_layers(facts: Facts) -> Iterator[Finding]:
+    """Yield the first layers of a network whose gradient was exactly zero at every step, unless a weight was zero."""
+    steps = [  # each with what it used, and what of that was zero
+        (event.place, set().union(*event.taken.values()), event.still)
+        for event in facts.events
+        if event.kind == "step" and event.still is not None
+    ]
+    weightless = set().union(*(term.reached for p in facts.passes for term in p.terms if term.weightless))
+    for network, ids in facts.numbers.items():
+        of_it = [(place, used, zero) for place, used, zero in steps if used & ids.keys()]
+        stepped = [number for number in ids if any(number in used for _, used, _ in of_it)]
+        still = {number for number in stepped if all(number in zero for _, used, zero in of_it if number in used)}
+        if len(of_it) > 1 and still and still == {*stepped[: len(still)]} and not still & weightless:
+            text = f"{facts.count_of(still, network)} of {{}} had a gradient of exactly zero at every step."
+            yield finding("unreached", (network,), text, [place for place, *_ in of_it], FLAT, doubtful=True)
+
+
+def idle(facts: Facts) -> Iterator[tuple[int, set[int], list[Pass], list[Pass]]]:
+    """Yield the optimizers that never stepped, with their parameters, the passes that reached and that left them."""
     by_hand = facts.steps[HAND].fed if HAND in facts.steps else set()
     for key in facts.optimizers.keys() - facts.steps.keys():
         numbers = {*facts.accounts_of[key]} - facts.stepped - by_hand
         passes = [p for p in facts.passes if p.reached & numbers and not p.raised]
+        left = (p for p in passes if p.reached <= numbers)
         dropped = [
-            p
-            for p in passes
-            if p.reached <= numbers
-            and all(p.number not in facts.balances[k].passes for k in p.reached & facts.balances.keys())
+            p for p in left if not any(p.number in facts.balances[n].passes for n in p.reached & facts.balances.keys())
         ]
-        if facts.networks_of(numbers) and passes and (most >= IDLE_AFTER or (most > 1 and dropped)):
-            found[key] = numbers, passes, dropped
-    return found
+        if facts.networks_of(numbers) and passes and facts.most_steps >= (2 if dropped else IDLE_AFTER):
+            yield key, numbers, passes, dropped
 
 
 def idle_parameters(facts: Facts) -> set[int]:
     """Return the parameters of idle optimizers: what is dead or wasted because of that is told there."""
-    return set().union(*(numbers for numbers, *_ in idle(facts).values()))
-
-
-def _most_steps(facts: Facts) -> int:
-    return max((steps.places.total() for steps in facts.steps.values()), default=0)
+    return set().union(*(numbers for _, numbers, *_ in idle(facts)))
 
 
 def idle_optimizers(facts: Facts) -> Iterator[Finding]:
-    """Yield the optimizers that never stepped though their parameters got gradients."""
-    for key, (numbers, passes, dropped) in idle(facts).items():
+    """Yield the optimizers that never stepped though their parameters got gradients, and those made anew."""
+    for key, numbers, passes, dropped in idle(facts):
         later = not facts.ended and len(dropped) < IDLE_AFTER  # it may be that of a second stage
         text = f"the optimizer of {{}} ({type(facts.optimizers[key]).__name__}) never stepped; another did "
-        text += f"{_most_steps(facts)}x."
+        text += f"{facts.most_steps}x."
         yield finding("idle", facts.networks_of(numbers), text, [p.place for p in dropped or passes], doubtful=later)
-
-
-def renewed_optimizers(facts: Facts) -> Iterator[Finding]:
-    """Yield the optimizers that are made anew while they train, whose state is lost."""
     for number, times in facts.record.renewed.items():
         optimizer = facts.optimizers[number]
         if times > 1 and any(optimizer.state.values()):
@@ -126,13 +140,175 @@ def edited_gradients(facts: Facts) -> Iterator[Finding]:
             yield finding("clipped", (), text, [place], "Change them between `backward()` and `step()`.", doubtful=True)
         elif not clip and facts.steps:
             yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
-    for place in dict.fromkeys(facts.record.unscaled):
+    for place in facts.record.unscaled:
         text = "gradients were divided by the scale of GradScaler, and their loss was not multiplied by it."
         yield finding("scaled", (), text, [place], "`scaler.scale(loss).backward()`.")
     steps = [event for event in facts.events if event.kind == "step" and event.nan]
     lost = [p for p in facts.passes if p.nan]
     if steps or lost:
-        numbers = set().union(*(event.nan for event in steps))
         text = "a step used gradients of {} that are NaN." if steps else "the loss of a backward pass is NaN."
         places = [*filter(None, [facts.record.nan]), (steps or lost)[0].place]
-        yield finding("nan", facts.networks_of(numbers), text, places, doubtful=not steps)
+        networks = facts.networks_of(set().union(*(event.nan for event in steps)))
+        yield finding("nan", networks, text, places, doubtful=not steps)
+
+
+def dead_passes(facts: Facts) -> Iterator[Finding]:
+    """Yield the passes that reached nothing that is trained."""
+    for p in facts.passes if facts.optimizers or facts.networks else ():  # else nothing was to be trained
+        loose = {id(ref()) for ref in p.loose}
+        # A gradient of a plain tensor may be read, as FGSM reads that of images.
+        serves = p.reached or loose & facts.held or (p.loose and p.place in facts.read)
+        if p.detailed and not (p.raised or serves):
+            cut = [place for mistake, place in p.cuts if mistake == "loss-rebuilt" and p.loose][-1:]
+            cure = "Join losses with `torch.stack()`, without `.item()` and `requires_grad=True`." if cut else ""
+            text, mistake = "a backward pass reached no parameter of any network.", "loss-made-leaf" if cut else ""
+            yield finding("dead", (), text, [*cut, p.place], cure, mistake=mistake)
+
+
+def dead_rows(facts: Facts) -> Iterator[tuple[list[tuple[Pass, Term]], bool]]:
+    """Yield the terms that were dead in all passes of their line, each with its passes, and whether that is proved."""
+    used = set().union(*(p.used for p in facts.passes))
+    moved = sum(bit(kind, number) for number in used for kind in (PARAMETER, NUMBER))
+    for pairs in facts.rows:
+        constants = {term.value for _, term in pairs}
+        if None not in constants:  # one that changes, and comes from what is trained, was cut off
+            proved = any(_is_cut_loss(facts, p, term, changes=len(constants) > 1) for p, term in pairs)
+            if (proved or len(constants) > 1) and any(term.sources & moved for _, term in pairs):
+                yield pairs, proved
+        elif constants == {None} and _moves_nothing(facts, pairs):
+            yield pairs, True
+
+
+def _is_cut_loss(facts: Facts, p: Pass, term: Term, *, changes: bool) -> bool:
+    """Whether a constant is a loss cut off: a penalty without `create_graph`, or one that changes, under no_grad()."""
+    calls = (facts.record.calls[number] for number in numbers_in(CALL, term.sources))
+    blind = p.used & {*numbers_in(BLIND, term.sources)}
+    return (changes and bool(blind)) or any(call.kind == "grad" and not call.create_graph for call in calls)
+
+
+def _moves_nothing(facts: Facts, pairs: list[tuple[Pass, Term]]) -> bool:
+    """Whether a term with a graph reaches nothing that a step used, in passes of which one was used."""
+    alive = idle_parameters(facts) | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside.keys()
+    goes_on = any(term.node in q.nodes for p, term in pairs for q in facts.passes if q is not p)
+    # In another pass of the same sum, for another network's step, it may move that one.
+    last, term = pairs[-1]
+    turns = [q for q in facts.passes if term.reached & q.used and not last.used & q.used]
+    goes_on |= any([(t.name, t.reached) for t in q.terms] == [(t.name, t.reached) for t in last.terms] for q in turns)
+    return any(p.users for p, _ in pairs) and not (goes_on or any(t.reached & (alive | p.used) for p, t in pairs))
+
+
+def left_out_networks(facts: Facts) -> set[str]:
+    """Return the networks that no optimizer holds, and to which alone a dead term leads: that is told of them."""
+    led_to = {name for pairs, _ in dead_rows(facts) for name in facts.networks_of(pairs[0][1].reached)}
+    held = facts.owned | facts.fed
+    return {name for name in led_to if facts.optimizers and not facts.numbers[name].keys() & held}
+
+
+def dead_terms(facts: Facts) -> Iterator[Finding]:
+    """Yield the terms that move nothing, or with a gradient of exactly zero; not those of networks left out."""
+    left_out, told = left_out_networks(facts), []
+    for pairs, proved in dead_rows(facts):
+        p, term = pairs[0]
+        if not {*facts.networks_of(term.reached)} & left_out:
+            networks = tuple(name for name in facts.numbers if p.cells[name] == "used")
+            told.append((p, term, networks, "contributes no gradient to any parameter that is updated.", proved))
+    for pairs in facts.rows:
+        moving = [(p, term, p.used & term.reached) for p, term in pairs if term.measured and not term.at_zero]
+        moving = [(p, term, moved) for p, term, moved in moving if moved]
+        zero = (t.measured.get(n, (1, 1))[0] == 0 and not t.weightless for _, t, moved in moving for n in moved)
+        if len(moving) > 1 and all(zero):
+            p, term, moved = moving[0]
+            text = "gives {} a gradient of exactly zero, each time that it was measured."
+            told.append((p, term, facts.networks_of(moved), text, False))
+    for p, term, networks, text, proved in told:
+        name = "a term of the sum" if term.value is not None else f"`{term.name}`"
+        name += f" from {term.place.where}" if term.place else ""
+        cure = "" if proved else ZERO if term.measured else CONSTANT
+        places = [p.place, *[term.place] * bool(term.place)]
+        yield finding("dead", networks, f"{name} {text}", places, cure, doubtful=not proved)
+
+
+def unused_graphs(facts: Facts) -> Iterator[Finding]:
+    """Yield the lines whose graphs were built and dropped; of a function that is needed elsewhere, its caller."""
+    built = [
+        (names, event)
+        for event in facts.events
+        if isinstance(event, Built)
+        and (names := tuple(name for name, cell in event.cells.items() if cell in ("here", "read")))
+    ]
+    needed = {(names, caller) for names, event in built if event.needed for caller in event.callers}
+    lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], Built]]] = defaultdict(list)
+    for names, event in built:
+        useless = [caller for caller in event.callers if (names, caller) not in needed]
+        tried = any(code.co_name == "__init__" for code, *_ in event.callers)  # to see the shapes
+        in_part = any(part.needed for part in getattr(event, "parts", ()))  # that of features which a hook has taken
+        if event.gone and useless and not (tried or in_part):
+            place = event.place if useless[0] == event.callers[0] else expression_place(*useless[0])
+            lines[place, event.kind].append((names, event))
+    for (place, kind), pairs in lines.items():
+        times = Counter(name for names, _ in pairs for name in names)
+        what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
+        names = [name for name in facts.numbers if name in times]
+        text = f"{what} {joined(names)} built a graph that no backward pass came through, {max(times.values())}x."
+        # Where the value went on into a loss, as fakes for D do, a number on the way is no loss.
+        fed = any(facts.is_fed_by(p, name) for p in facts.passes for name in names)
+        lost = kind == "grad" or (not fed and any(event.scalar and not event.in_loss for _, event in pairs))
+        yield finding("unused" if lost else "graph", names, text, [place])
+    for place, times in facts.record.dropped.items():
+        text = f"what this call returns, a number for each sample, is used nowhere, {times}x; another call's is a loss."
+        yield finding("unused", (), text, [place])
+    if facts.record.grown:
+        text = "parameters were written to with a graph, which grows with each write and holds its memory."
+        cure = "Write to them under `torch.no_grad()`."
+        yield finding("graph", (), text, facts.record.grown, cure)
+
+
+def kept_graphs(facts: Facts) -> Iterator[Finding]:
+    """Yield the lines whose graphs live on after two more steps of each optimizer, or one where the audit ends then."""
+    steps: Counter[int] = Counter(dict.fromkeys(facts.steps, 0))  # after an event, by optimizer
+    lines: dict[tuple[Place, str], list[tuple[int, Built]]] = defaultdict(list)  # the newest event first
+    for event in reversed(facts.events):
+        if event.kind == "step":
+            steps[event.optimizer] += 1
+        elif event.kind in ("forward", "backward"):
+            lines[event.place, event.kind].append((min(steps.values(), default=0), event))
+    for (place, kind), events in lines.items():
+        newest, oldest = events[0][0], events[-1][0]
+        least = newest + (1 if oldest < min(steps.values(), default=0) else LATER)
+        old = [event for age, event in events if age >= least and event.graph and not event.gone]
+        if kind == "forward":  # that of a loss is told with its loss
+            old = [event for event in old if event.in_loss is None or event.in_loss.gone]
+        if old:
+            networks = [name for name, cell in old[0].cells.items() if cell != "-"]
+            text = f"a graph that this line built is still alive after later steps, {len(old)}x."
+            passes = [event if isinstance(event, Pass) else event.in_loss for event in old]
+            keepers = [expression_place(*p.keeper) for p in passes if p and p.keeper][-1:]
+            if keepers:
+                text = f"a graph of {place.where} goes on through this line, and is still alive after later steps."
+            yield finding("kept", networks, text, [*keepers, place])
+
+
+def retained_graphs(facts: Facts) -> Iterator[Finding]:
+    """Yield the passes that kept their graphs for another one, which did not come; and networks frozen too late."""
+    calls = facts.record.calls
+    lines: dict[Place, list[bool]] = defaultdict(list)
+    for number, p in enumerate(calls, 1):
+        if p.keeps and not p.create_graph:
+            lines[p.place].append(any(p.nodes & later.nodes for later in calls[number:]))
+    whole = facts.ended and facts.passes and facts.passes[-1].detailed
+    for place, needed in lines.items():
+        if not any(needed) and (whole or len(needed) > 1):
+            yield finding("retained", (), "`retain_graph` kept a graph that no later pass came through.", [place])
+    for frozen, name in ((p, name) for p in facts.passes for name in facts.networks_of(p.late)):
+        text = "{} was frozen after its forward pass: this pass computed its gradients and dropped them."
+        yield finding("late", (name,), text, [frozen.place])
+
+
+def unaveraged_networks(facts: Facts) -> Iterator[Finding]:
+    """Yield the networks in DistributedDataParallel that got gradients without its forward pass."""
+    called = {id(event.module()) for event in facts.record.forwards if event.module}
+    for network, module in facts.networks.items():
+        passes = [p for p in facts.passes if p.detailed and p.reached & facts.numbers[network].keys()]
+        if isinstance(module, nn.parallel.DistributedDataParallel) and passes and id(module) not in called:
+            text = f"{network} got gradients without a forward pass of its own, so nothing averages them."
+            yield finding("unaveraged", (network,), text, [p.place for p in passes])

@@ -1,6 +1,5 @@
 """Watching: hooks on backward passes, parameters and optimizer steps, which fill a `Record` and change no number."""
 
-import functools
 import gc
 import inspect
 import os
@@ -14,16 +13,14 @@ from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import increment_version
-from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.accounts import Accounts
-from gradient_audit.budget import MOST_PASSES, Activity, Budget
-from gradient_audit.edits import note_clipping, note_freezing, note_scaling, note_unscaling, record_step
-from gradient_audit.graph import has_nan, is_zero, leaves_of, nodes_between, nodes_of, parameters_of, tensors_in
+from gradient_audit.budget import MOST_PASSES, Activity
+from gradient_audit.graph import has_nan, is_zero, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
-from gradient_audit.measure import Measure, set_version
+from gradient_audit.measure import Measure
 from gradient_audit.mistakes.raised import trace_error
 from gradient_audit.networks import Networks
 from gradient_audit.operations import Details
@@ -40,14 +37,12 @@ class Watcher:
 
     def __init__(self, networks: Networks, limit: Limit | None = None):
         self.networks, self.limit = networks, limit
-        self.record, self.activity, self.budget = Record(), Activity(), Budget()
+        self.record, self.activity = Record(), Activity()
         self.lineage = Lineage(self.record.accounts)
-        self.accounts = Accounts(self.record, networks, self.activity, self.budget, self.lineage)
-        self.details = Details(self.record, self.activity, self.lineage, self.accounts.open_all)
+        self.accounts = Accounts(self)
+        self.details = Details(self)
         self.measure = Measure(self.activity)
-        self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
-        self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.hooks = ExitStack()  # removes them
 
     def start(self) -> None:
@@ -62,28 +57,26 @@ class Watcher:
     def add_hooks(self) -> None:
         self.networks.start(self)
         self.hooks.push(self.accounts.hooks)
-        for module in self.networks.modules():
+        for module in list(self.networks.known):
             self.accounts.expect(module)
         if self.networks.named is None:
-            self.accounts.watch_construction()
+            watch_calls(self.hooks, nn.Parameter, "__new__", self.accounts.note_parameter, of_result=True)
         else:
             self.accounts.search_optimizers()
         self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
         watch_calls(self.hooks, Optimizer, "__init__", self.accounts.note_construction)
         for name in ("clip_grad_norm_", "clip_grad_value_"):
-            watch_calls(self.hooks, nn.utils, name, functools.partial(note_clipping, self))
-        watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", functools.partial(note_unscaling, self))
-        watch_calls(self.hooks, torch.amp.GradScaler, "scale", functools.partial(note_scaling, self))
-        watch_calls(self.hooks, nn.Module, "requires_grad_", functools.partial(note_freezing, self))
+            watch_calls(self.hooks, nn.utils, name, self.accounts.note_clipping)
+        watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", self.accounts.note_unscaling)
+        watch_calls(self.hooks, torch.amp.GradScaler, "scale", self.accounts.note_scaling)
+        watch_calls(self.hooks, nn.Module, "requires_grad_", self.accounts.note_freezing)
         self.measure.start(self.hooks)
         # The details' hooks and modes would change what is compiled.
         watch_calls(self.hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
         self.hooks.callback(register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)).remove)
         self.hooks.callback(register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)).remove)
-        self.hooks.callback(registration.register_module_parameter_registration_hook(self.accounts.expect).remove)
-        self.hooks.callback(registration.register_module_module_registration_hook(self.accounts.expect).remove)
-        modules = (part for module in self.networks.modules() for part in module.modules())
+        modules = (part for module in self.networks.known for part in module.modules())
         if any(hasattr(m, "_orig_mod") or m._compiled_call_impl for m in modules):
             self.details.stop(for_good=True)
         self.details.start()
@@ -93,6 +86,7 @@ class Watcher:
         self.details.stop(for_good=True)
         self.details.node_hooks.close()
         self.hooks.close()
+        self.networks.recorder = self.networks.record = None  # they hold the optimizers
 
     def complete_record(self) -> None:
         self.details.stop(for_good=True)
@@ -150,7 +144,9 @@ class Watcher:
         losses = tensors_in(tensors)
         roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         self.accounts.look_at_all()
-        leaves = leaves_of(roots) + [tensor for tensor in losses if tensor.is_leaf] if self.activity.detailed else []
+        nodes = [*nodes_of(roots)] if self.activity.detailed else []
+        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+        leaves += [tensor for tensor in losses if tensor.is_leaf and self.activity.detailed]
         for leaf in (leaf for leaf in leaves if leaf in self.record.made):  # a parameter beside all networks
             self.accounts.open(leaf)
         event = Pass("backward", current_place(), create_graph=create_graph, number=len(self.record.passes))
@@ -161,16 +157,15 @@ class Watcher:
             accounts = self.record.accounts_of(leaf for leaf in leaves if leaf.requires_grad)
             parameters = {a.number: leaf for a, leaf in accounts if inputs is None or a.number in event.named}
             given = grad_tensors if isinstance(grad_tensors, list | tuple) else [grad_tensors] * len(losses)
-            event.pardoned = self.measure.pardon(losses, given, self.lineage.raised())
-            event.hooked = self.measure.is_hooked([*nodes_of(roots)])
-            self.measure.terms(event, losses, [way for _, way in terms if way], parameters, given)
+            ways = [(term, way) for term, way in terms if way]
+            self.measure.begin(event, nodes, (losses, given), ways, parameters, self.lineage.writes)
             event.late = self.record.numbers_of(x for x in leaves if inputs is None and not x.requires_grad)
-            nodes = nodes_of(roots) if inputs is None else nodes_between(roots, tensors_in(inputs))
-            self.note_graph(event, nodes, retain_graph)
+            between = nodes if inputs is None else nodes_between(roots, tensors_in(inputs))
+            self.note_graph(event, between, retain_graph)
             self.lineage.passed |= dict.fromkeys(event.nodes, event)
             if not self.activity.closures:  # LBFGS keeps the first loss until its step ends
                 self.details.follow_graph(event, losses)
-            self.details.follow_loss(event, roots)
+            self.details.follow_loss(event, nodes)
             event.nan = has_nan(losses)
             loose = [leaf for leaf in leaves if id(leaf) not in self.record.accounts]
             event.loose = [weakref.ref(leaf) for leaf in loose]
@@ -194,18 +189,16 @@ class Watcher:
     @guarded
     def end_pass(self, event: Pass, *_: object, **__: object) -> None:
         reached = [account for account in self.record.accounts.values() if account.number in event.reached]
-        event.reached, zeros, dropped = self.shared(frozenset(event.reached)), {}, set()
+        event.reached, zeros, dropped = self.accounts.shared(frozenset(event.reached)), {}, set()
         for account in reached:
             if (grad := getattr(account.parameter(), "grad", None)) is None:  # a hook has used and cleared it already
                 dropped.add(account.number)
                 continue
             account.grad, account.version = weakref.ref(grad), grad._version
-            zeros[account.number] = self.budget.reads_values and is_zero(grad)
+            zeros[account.number] = self.activity.reads_values and is_zero(grad)
         ledger = self.record.ledger
         ledger.add(event.number, zeros, dropped)
-        for tensor, version in event.pardoned:
-            set_version(tensor, version)
-        event.pardoned = []
+        self.measure.restore()
         for account in reached if self.activity.detailed else ():
             passes, grad = ledger.balances[account.number].passes, getattr(account.parameter(), "grad", None)
             if grad is not None:
@@ -218,18 +211,14 @@ class Watcher:
         for leaf in event.loose:
             self.lineage.memory_of(leaf().grad).sources = bit(CALL, len(self.record.calls) - 1)
         self.networks.hold({id(account.parameter()) for account in reached})
-        self.budget.spent += not self.activity.closures
-        self.stop_details()
+        self.activity.spent += not self.activity.closures
+        if self.activity.is_spent():
+            self.details.stop()
 
     def watch_again(self, place: Place) -> None:
         """Watch in detail what follows, if the line has run no pass and no step before."""
-        if self.budget.is_new(place):
+        if self.activity.is_new(place):
             self.details.start()
-
-    def stop_details(self) -> None:
-        """End the details after enough passes, but not in a closure, whose step is still to be seen."""
-        if not self.activity.closures and self.budget.is_spent():
-            self.details.stop()
 
     @guarded
     def begin_grad(self, outputs, inputs, retain_graph=None, create_graph=False, **_) -> tuple[Pass, list] | None:
@@ -276,9 +265,9 @@ class Watcher:
         self.pauses.enter_context(self.details.paused())
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if not callable(closure):
-            record_step(self, optimizer)
+            self.accounts.record_step(optimizer)
             return None
-        self.budget.spent += 1
+        self.activity.spent += 1
 
         def watched_closure():
             steps, self.activity.steps = self.activity.steps, 0
@@ -290,7 +279,7 @@ class Watcher:
                 self.pauses.enter_context(self.details.paused())
                 self.activity.steps = steps
                 self.activity.closures -= 1
-            record_step(self, optimizer)
+            self.accounts.record_step(optimizer)
             return loss
 
         given = {key: watched_closure if value is closure else value for key, value in kwargs.items()}
@@ -316,7 +305,8 @@ class Watcher:
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.activity.steps:
             self.pauses.close()
-            self.stop_details()
+            if self.activity.is_spent():
+                self.details.stop()
 
 
 def _end_in_child() -> None:

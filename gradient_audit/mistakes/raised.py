@@ -230,7 +230,7 @@ def trace_freed(event: Pass, roots: list, losses: list, record: Record, lineage:
 
 
 def lost_graph(event: Pass, forwards: list[Forward], cuts: dict, frozen: set[int], facts: Facts) -> Iterator[Finding]:
-    """Yield the finding about an error "does not require grad and does not have a grad_fn", if a cause was seen.
+    """Yield the finding about an error "does not require grad and does not have a grad_fn".
 
     forwards: that the loss was computed by. cuts: see `_cuts`. frozen: the parameters that are, now.
     """
@@ -243,7 +243,7 @@ def lost_graph(event: Pass, forwards: list[Forward], cuts: dict, frozen: set[int
         numbers = {n for ids in facts.numbers.values() if ids.keys() <= frozen & facts.owned for n in ids}
     told, why, cure = {"wanted by": [event.place]}, "", ""
     if numbers and (not forwards or forwards[-1] in without):  # the network next to the loss
-        mistake, names = "all-frozen", joined(facts.networks_of(numbers))
+        mistake, names = "all-frozen", joined(facts.networks_of(numbers)) or "the network"
         told |= {"cut off by": cuts.get(DETACHED, blind), "used by": [forward.place for forward in without]}
         told["frozen by"] = [facts.record.frozen.get(number) for number in sorted(numbers)]
         why = f"no parameter of {names} required a gradient, and nothing before {names} has a graph"
@@ -254,7 +254,7 @@ def lost_graph(event: Pass, forwards: list[Forward], cuts: dict, frozen: set[int
         mistake = [*cuts][-1]
         told["cut off by"] = cuts[mistake]
     else:
-        return
+        mistake, why, cure = "no-graph", "nothing behind it needs a gradient", "Call `requires_grad_(True)` before it."
     yield _finding("dead", (), "a backward pass was called on a loss without a graph.", told, mistake, why, cure)
 
 

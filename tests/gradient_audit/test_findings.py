@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from audited import D_ONLY, audit_of, batch, cells, found, line_of, make_networks, textbook_detach
+from audited import D_ONLY, audit_of, cells, found, line_of, make_networks, textbook_detach
 from torch import nn
 
 from gradient_audit import GradientAudit, GradientFlowError
-from gradient_audit.judge import QUESTIONS, judge
+from gradient_audit.judge import RULES, judge
 from gradient_audit.uses import IDLE_AFTER
 
 pytestmark = pytest.mark.usefixtures("few_objects")
@@ -23,7 +23,7 @@ def test_the_report_of_the_textbook_form_which_wastes_the_gradients_of_d():
     assert "left over" not in finding.cure
     assert "left over" in audit_of(textbook_detach, steps=1).findings[0].cure  # no zero_grad() comes any more
 
-    assert str(audit).startswith("Nothing wrong. 1 waste: ")
+    assert str(audit).startswith("Nothing wrong. 1 wasted computation: ")
     assert audit._repr_markdown_() == str(audit)  # what display(audit) shows in a notebook
 
 
@@ -65,8 +65,8 @@ def test_the_judgement_changes_nothing_that_it_judges_and_its_rules_have_no_orde
 
     def judged(record, networks, *, ended):
         before = repr(record)
-        for rules in (QUESTIONS, QUESTIONS[::-1]):
-            monkeypatch.setattr("gradient_audit.judge.QUESTIONS", rules)
+        for rules in (RULES, RULES[::-1]):
+            monkeypatch.setattr("gradient_audit.judge.RULES", rules)
             judgements.append(judge(record, networks, ended=ended))
         assert repr(record) == before
         return judgements[0]
@@ -76,17 +76,6 @@ def test_the_judgement_changes_nothing_that_it_judges_and_its_rules_have_no_orde
     (found, *rest), (found_again, *rest_again) = judgements
     assert found
     assert ({*found}, rest) == ({*found_again}, rest_again)
-
-
-def test_a_frozen_first_layer_that_the_optimizer_holds_is_ordinary_fine_tuning():
-    generator, _ = make_networks()
-    generator[0].requires_grad_(False)
-    optimizer = torch.optim.SGD(generator.parameters(), lr=0.1)
-    with GradientAudit(generator=generator) as audit:
-        generator(batch()[1]).sum().backward()
-        optimizer.step()
-    assert cells(audit) == [("used",)]  # the cell of a network in part used
-    assert not audit.findings
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [(IDLE_AFTER - 1, {"wasted"}), (IDLE_AFTER, {"idle"})])
@@ -104,7 +93,7 @@ def test_an_optimizer_is_idle_once_another_has_stepped_six_times_on_their_common
 # Terms of a loss.
 
 
-@pytest.mark.parametrize(("count", "kinds"), [(31, {"dead"}), (32, set()), (40, set())])
+@pytest.mark.parametrize(("count", "kinds"), [(31, {"dead"}), (32, set())])
 def test_a_loss_of_31_terms_is_split_and_of_a_longer_one_nothing_is_said_rather_than_half(count, kinds):
     def step(generator, discriminator, optimizer_g, optimizer_d, real, z):
         optimizer_g.zero_grad()

@@ -91,6 +91,18 @@ def test_terms_that_pull_the_other_way_are_told_and_a_weight_of_zero_is_no_fault
     ]
 
 
+def test_a_term_that_comes_in_the_fifth_step_is_measured_beside_those_that_were_measured_before():
+    network = Weight(1.0)
+    with GradientAudit(network=network) as audit:
+        for step in range(5):
+            out = network(torch.ones(1))
+            loss = out.sum() + 3 * out.sum()
+            loss = loss + 4 * out.sum() if step == 4 else loss
+            loss.backward()
+    words = [[term.word("network") for term in p.terms] for p in audit.passes if p.measured]
+    assert words == [["wasted 25%", "wasted 75%"]] * 2 + [["wasted 12%", "wasted 38%", "wasted 50%"]]
+
+
 class Counted(torch.autograd.Function):
     calls = 0
 
@@ -104,36 +116,23 @@ class Counted(torch.autograd.Function):
         return gradient
 
 
-def tensor_hook(x, count):
-    x.register_hook(count)
-    return x
-
-
-def node_hook(x, count):
-    x.grad_fn.register_hook(count)
-    return x
-
-
-def node_prehook(x, count):
-    x.grad_fn.register_prehook(count)
-    return x
-
-
-def retained(x, count):
-    x.retain_grad()
-    return x
-
-
 def saved(x, count):
     with torch.autograd.graph.saved_tensors_hooks(lambda y: y, lambda y: count() or y):
         return x.exp()
 
 
-def custom(x, count):
-    return Counted.apply(x)
+# What the script puts on a tensor; it counts what runs.
+FORMS = {
+    "a hook on a tensor": lambda x, count: x.register_hook(count) and x,
+    "a hook on a node": lambda x, count: x.grad_fn.register_hook(count) and x,
+    "a hook before a node": lambda x, count: x.grad_fn.register_prehook(count) and x,
+    "a gradient that is kept": lambda x, count: x.retain_grad() or x,
+    "hooks on saved tensors": saved,
+    "a function": lambda x, count: Counted.apply(x),
+}
 
 
-@pytest.mark.parametrize("form", [tensor_hook, node_hook, node_prehook, retained, saved, custom])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_where_the_script_could_notice_it_nothing_is_measured_and_a_word_says_so(form):
     counts = []
     for audited in (False, True):
@@ -146,7 +145,7 @@ def test_where_the_script_could_notice_it_nothing_is_measured_and_a_word_says_so
                 (out.sum() + out.square().sum()).backward()
         counts.append((len(calls), Counted.calls, network.weight.grad.tolist()))
     assert counts[0] == counts[1]
-    assert not any(p.grams for p in audit.passes)
+    assert not any(p.measured for p in audit.passes)
     assert "were not measured: " in audit.table
 
 

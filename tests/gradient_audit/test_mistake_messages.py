@@ -47,7 +47,9 @@ def test_the_mistakes_that_a_text_or_a_finding_names_exist(mistake):
     assert mistake.messages or not mistake.not_run
 
 
-def test_the_page_has_every_kind_of_finding_with_its_severity():
+def test_every_kind_of_finding_is_held_up_by_an_exhibit_and_on_the_page_with_its_severity():
+    exhibits = (path.read_text() for path in (ROOT / "tests/gradient_audit/museum").glob("*/*.py"))
+    assert {kind for text in exhibits for kind in re.findall(r"^# expects: \w+ (\S+)", text, re.M)} >= KINDS.keys()
     assert re.findall(r"^\| `(\S+)` \| (error|question|waste)", PAGE, re.M) == [(n, k[0]) for n, k in KINDS.items()]
 
 

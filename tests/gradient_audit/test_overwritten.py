@@ -73,20 +73,6 @@ def test_a_step_of_d_between_two_passes_is_named_also_where_pytorch_alone_is_sil
     assert finding.cure.startswith("Compute the forward pass again after the step")
 
 
-def weight_clamped(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    verdict = discriminator(generator(z))
-    with torch.no_grad():
-        discriminator[2].weight.clamp_(-0.01, 0.01)
-    verdict.mean().backward()
-
-
-def test_a_weight_changed_by_hand_is_named_with_the_line_that_changed_it():
-    finding, facts = blamed(weight_clamped, *parts_of())
-    assert finding.lines[0] == line_of(weight_clamped, "clamp_")
-    assert facts["tensor"] == "`discriminator.2.weight`"
-    assert "clamp_" in finding.cure
-
-
 def test_where_several_tensors_fit_all_are_named():
     """Two layers of one shape: the message could speak of either."""
     generator, _, optimizer_g, _ = parts_of()
