@@ -3,7 +3,6 @@
 import json
 import re
 
-import pytest
 from helpers import call
 from matplotlib.figure import Figure
 
@@ -32,22 +31,6 @@ def test_a_bar_is_as_long_as_what_is_needed_and_its_red_end_as_what_is_wasted():
     assert bars == [(0, 3), (3, 2), (0, 2), (2, 0)]
     assert times == [(0, 2), (0, 2)]
     assert len({bar.get_facecolor() for bar in figure.axes[0].patches}) == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("quality", '{"options": {"target": null}, "runs": {"detach": [[{"fid": 3, "seconds": 4}]]}}', "--target"),
-        ("cost", '{"options": {"what": "audit"}, "rows": {"no audit": {"ms": [1]}}}', "needed"),
-        ("cost", "{", "line 1"),
-    ],
-)
-def test_figures_that_cannot_be_drawn_are_refused_by_their_file(name, text, said, tmp_path, refusal):
-    (tmp_path / f"{name}.json").write_text(text)
-    line = refusal("plot_results", "--folder", tmp_path)
-    assert f"{name}.json" in line
-    assert said in line
-    assert not [*tmp_path.glob("*.svg")]
 
 
 def words(picture):

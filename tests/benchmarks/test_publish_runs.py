@@ -1,16 +1,13 @@
 """A published run shows what the run showed, but for the samples of step 0, and replaces nothing else."""
 
-import os
 import re
 import shutil
-import tempfile
 
 import pytest
 from helpers import ROOT, call, contents, path_of
-from processes import forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from scripts.benchmarks import gallery, publish_runs
+from scripts.benchmarks import publish_runs
 
 
 @pytest.fixture(scope="module")
@@ -39,27 +36,6 @@ def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_fir
     assert set(contents(tmp_path / "published")) == {"events.out.tfevents.0"}
 
 
-@pytest.mark.tools
-def test_the_users_files_stay_and_what_was_published_is_replaced(sampled, tmp_path):
-    """As a process: in `runs`, with a run of the same script in it."""
-    published = tmp_path / "runs" / "gan_detach"
-    users = published / "20260101-120000" / "checkpoint.pt"
-    users.parent.mkdir(parents=True)
-    users.write_text("precious")
-    publish_runs.publish(sampled, published, path_of("gan_detach"), "mistake", "none")
-    (published / "samples.png").touch()
-    before = contents(published)
-    arguments = ["--scripts", "gan_detach", "--output", ".", "--steps", 2]
-    done = forked(publish_runs.__file__, *arguments, folder=tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
-    after = contents(published)
-    assert before.keys() == after.keys()
-    assert {name for name in before if before[name] != after[name]} == {"events.out.tfevents.0", "samples.png"}
-    events = after["events.out.tfevents.0"]
-    assert b"python scripts/gan_detach.py --runs-dir runs --steps 2" in events
-    assert not [path for path in (publish_runs.ROOT, tempfile.gettempdir()) if os.fsencode(path) in events]
-
-
 def test_the_hash_of_a_published_run_where_it_has_one_is_that_of_the_source_without_docstrings():
     source_hash, source = publish_runs.source_hash, path_of("gan_detach").read_text()
     assert source_hash(source) == source_hash(source.replace("One update of", "Update").replace("# under", "# with"))
@@ -67,11 +43,3 @@ def test_the_hash_of_a_published_run_where_it_has_one_is_that_of_the_source_with
     for events in (ROOT / "runs").glob("reference*/*/events*"):
         hashes = re.findall(rb"[0-9a-f]{64}", events.read_bytes())
         assert {*hashes} <= {source_hash(path_of(events.parent.name).read_text()).encode()}, f"publish {events} again"
-
-
-@pytest.mark.parametrize("script", ["publish_runs", "gallery"])
-def test_a_folder_that_cannot_be_made_is_refused_before_the_training(script, tmp_path, monkeypatch, refusal):
-    for module in (publish_runs, gallery):
-        monkeypatch.setattr(module, "run_script", None)
-    (tmp_path / "file").touch()
-    assert "file" in refusal(script, "--output", tmp_path / "file")

@@ -11,7 +11,6 @@ from PIL import Image
 
 from common import image_files
 from common.data import batch_order, batches, load_images, seed_for
-from common.errors import BadInput
 from common.image_files import StreamedImages
 
 COUNT = 80
@@ -93,10 +92,3 @@ def test_a_slice_of_a_tensor_and_of_a_stream_is_used_alike(folder, monkeypatch):
     assert len(streamed[:-3]) == COUNT - 3
     assert next(batches(streamed[:-3], 5, 0)).equal(next(batches(whole[:-3], 5, 0)))
     assert streamed[torch.tensor([4, 0, 2])].equal(whole[[4, 0, 2]])
-
-
-@pytest.mark.parametrize("image", [torch.zeros(3, 8, 8), torch.zeros(1, 8, 8, dtype=torch.uint8)])
-def test_a_stream_of_ones_own_that_reads_other_than_it_says_is_refused_at_its_first_batch(image):
-    images = StreamedImages(["a", "b"], (3, 8, 8), lambda _: image)
-    with pytest.raises(BadInput, match=r"a stream's images are uint8 \[3, 8, 8\], not torch"):
-        next(batches(images, 2, seed=0))
