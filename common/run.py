@@ -211,6 +211,7 @@ class Run(AbstractContextManager):
         if self.step:
             self.save()  # with the new --steps, so that they are kept even if this process is killed
         elif self.ranks.is_main:
+            self.board.add_text("what to look at", f"docs/curves.md says it for {self.script}.py.")
             for name, picture in self.pictures.items():
                 if isinstance(picture, Tensor):
                     self.board.add_image(name, grid(to_uint8(picture), self.columns), 0)

@@ -124,7 +124,7 @@ def main(options: PublishOptions) -> None:
         with tempfile.TemporaryDirectory() as temporary:
             path = ROOT / "scripts" / f"{script}.py"
             run = run_script(path, arguments, temporary)
-            publish(run, folder, path, "what to look at", LOOK_AT[script])
+            publish(run, folder, path, "a healthy run", LOOK_AT[script])
             grids = sample_grids(run)
             if script == "gan_conditional":
                 [*grids.values()][-1].save(folder / "samples.png")

@@ -192,7 +192,7 @@ go_on = partial(call, "gan_detach", "--resume")
 
 
 REFUSED = {
-    "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=0.003; leave it out",
+    "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=0.005; leave it out",
     "gan_detach --resume {run} --betas 0.5 0.9": "the run {run} has --betas=(0.0, 0.9); leave it out",
     "gan_detach --resume {run}/nowhere": "{run}/nowhere/checkpoint.pt: not found; name the folder of a run",
     "gan_detach --resume {run}/samples": "samples/checkpoint.pt: not found",
@@ -212,7 +212,7 @@ def test_what_cannot_be_resumed_and_contradictions_are_refused_by_name(arguments
 
 def test_a_finished_run_is_left_as_it_is_and_says_so_also_where_the_options_are_those_that_it_has(copied, outcome):
     before = contents(copied)
-    _, printed, _ = outcome("gan_detach", *f"--resume {copied} --lr 0.003 --model mlp --steps 3 --betas 0 0.9".split())
+    _, printed, _ = outcome("gan_detach", *f"--resume {copied} --lr 0.005 --model mlp --steps 3 --betas 0 0.9".split())
     assert printed.startswith("Done: 3 steps.")
     assert contents(copied) == before
 
