@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 from common.data import batches, load_images
 from common.losses import at_least_float32
 from common.optimizers import fused_adam, linear_decay
-from common.options import BatchSize, Count, GanOptions, Weight
+from common.options import BatchSize, Count, GanOptions, Rate, Weight
 from common.penalties import interpolation_penalty
 from common.per_sample import require_per_sample
 from common.run import Run, launch_run
@@ -42,6 +42,7 @@ class Options(GanOptions):
     """Options of this script."""
 
     batch_size: BatchSize = 32
+    lr: Rate = 3e-3  # Adam's learning rate, up to half of the steps; then it falls linearly to zero.
     steps: Count = 5000  # Steps to train, each one update of D.
     penalty_weight: Weight = 10.0  # Weight of the penalty; none with 0.
     critic_steps: Count = 5  # Steps of D from one step of G to the next.
