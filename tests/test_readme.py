@@ -16,7 +16,7 @@ SOURCES = [path for folder in ("scripts", "common") for path in sorted((ROOT / f
 each = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 INDEX = re.findall(r"^\| (.+?) \| ((?:`[\w-]+`(?:, )?)+) \|$", (ROOT / "docs" / "mistakes.md").read_text(), re.M)
 COMMANDS = re.findall(r"^python (scripts/\S+\.py)((?: [^\n]*)?)$", "\n".join(p.read_text() for p in PAGES), re.M)
-QUESTION = re.compile(r"^### (\d+)\. [^\n]*\n(.*?)^```\n(.*?)^```$", re.M | re.S)
+QUESTION = re.compile(r"^### (\d+)\. [^\n]*\n(.*?)^```\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.M | re.S)
 ENGLISH, CHINESE = (QUESTION.findall((ROOT / "docs" / f"questions{of}.md").read_text()) for of in ("", ".zh"))
 KINDS = re.compile(r"^python (?:- <<'END'\n(.*?)^END|-m gradient_audit (.*?)|scripts/.*?)\n", re.M | re.S)
 FIGURE = re.compile(r"(?<![\w.])\d+(?:\.\d+%?|%|(?= (?:seconds|MiB|GFLOPs|秒)))(?!\w)")
@@ -100,7 +100,7 @@ def test_options_of_the_commands_are_in_the_help(script, capsys):
 
 
 def test_both_pages_of_questions_have_the_same_commands_and_figures_and_begin_with_a_list_of_all():
-    english, chinese = ([(n, figures(text), commands) for n, text, commands in page] for page in (ENGLISH, CHINESE))
+    english, chinese = ([(n, figures(text), *rest) for n, text, *rest in page] for page in (ENGLISH, CHINESE))
     assert english == chinese
     for page in ("questions.md", "questions.zh.md"):
         numbered = re.findall(r"^(?:### )?(\d+\. )\[?(.*?)(?:\]\(#.*)?$", (ROOT / "docs" / page).read_text(), re.M)
@@ -109,8 +109,8 @@ def test_both_pages_of_questions_have_the_same_commands_and_figures_and_begin_wi
     assert [number for number, *_ in ENGLISH] == [str(number) for number in range(1, len(ENGLISH) + 1)]
 
 
-@pytest.mark.parametrize(("number", "text", "commands"), ENGLISH, ids=[question[0] for question in ENGLISH])
-def test_the_commands_of_a_question_print_the_figures_of_its_answer(number, text, commands, monkeypatch, capsys):
+@pytest.mark.parametrize(("text", "commands", "output"), [q[1:] for q in ENGLISH], ids=[q[0] for q in ENGLISH])
+def test_the_commands_of_a_question_print_the_figures_of_its_answer(text, commands, output, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert KINDS.sub("", commands) == ""
     for code, arguments in KINDS.findall(commands):
@@ -120,6 +120,7 @@ def test_the_commands_of_a_question_print_the_figures_of_its_answer(number, text
     if "gradient_walkthrough" in commands:
         call("gradient_walkthrough")
     printed = capsys.readouterr().out
+    assert output in printed
     for paragraph in text.split("\n\n"):
         assert not missing(paragraph, rows(paragraph) or printed)
 
