@@ -65,6 +65,8 @@ def page(audit: GradientAudit, script: str = "a training loop", ending: str = ""
 
 def picture(audit: GradientAudit, events: list[Event]) -> Iterable[str]:
     """Yield the rows of one training step: networks as columns, time downwards, a mark for each event."""
+    passes = [(event.place, event.terms) for event in audit.events if getattr(event, "measured", False)]
+    measured = {(place, len(terms)): terms for place, terms in passes}  # the last ones: later passes have no shares
     for event in events:
         raised, create_graph = getattr(event, "raised", False), getattr(event, "create_graph", False)
         place, cells = event.place, event.cells
@@ -79,7 +81,8 @@ def picture(audit: GradientAudit, events: list[Event]) -> Iterable[str]:
             cells = cells | dict.fromkeys(wrong or cells, "wrong")
         words = WORDS.get(event.kind, f"{event.kind} pass") + ", create_graph" * create_graph + ", raised" * raised
         yield row("raised" if raised else event.kind, place, words, event.kind, cells, wrong)
-        for term in getattr(event, "terms", ()):
+        terms = getattr(event, "terms", ())
+        for term in measured.get((event.place, len(terms)), terms):
             words, wrong = "term of the loss" + ", dead" * term.dead, {*term.cells} if term.dead else set()
             yield row("term", term.place or event.place, words, event.kind, term.cells, wrong, term)
 

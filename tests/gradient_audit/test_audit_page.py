@@ -79,6 +79,12 @@ def test_the_picture_has_a_row_for_each_event_of_one_step_and_a_mark_in_each_net
     assert "Nothing wrong" in reader.text
 
 
+def test_terms_have_the_bars_of_the_last_measured_pass_of_their_line_where_later_ones_are_not_measured():
+    tags = read(audit_of(textbook_detach, steps=5)).tags
+    bars = [float(bar["value"]) for tag, bar in tags if tag == "meter" and "title" in bar]  # the legend's has none
+    assert (len(bars), sum(bars)) == (2, pytest.approx(1, abs=0.001))  # of D's loss, with three digits each
+
+
 def test_every_finding_and_the_source_of_an_error_are_shown():
     audit = audit_of(two_calls_on_a_line, steps=1)
     reader = read(audit)
