@@ -14,7 +14,7 @@ from torch import nn
 CONV_SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 
 
-def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: bool = False) -> tuple[nn.Module, nn.Module]:
+def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 0) -> tuple[nn.Module, nn.Module]:
     """Return the fully connected networks of the simple GAN, for images (C, H, W); D's weights are never normalised."""
     pixels = prod(image_shape)
     up = [nn.Linear(z_dim, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
@@ -24,14 +24,12 @@ def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: bool = False) 
     return nn.Sequential(*up), nn.Sequential(*down)
 
 
-def conv(
-    image_shape: tuple[int, int, int], z_dim: int, normalise: bool = True, width: int = 16
-) -> tuple[nn.Module, nn.Module]:
-    """Return a convolutional generator and discriminator for images (C, S, S), S one of CONV_SIZES; else ValueError.
+def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, width: int = 16) -> tuple:
+    """Return a convolutional generator and discriminator of images (C, S, S), S one of CONV_SIZES; else ValueError.
 
     Departures from DCGAN (Radford et al., 2016):
     - no batch normalisation, which mixes samples: group normalisation in G (Wu and He, 2018), none in D;
-    - D's weights have a fixed norm, unless `normalise` is False: `Normalised`;
+    - D's weights have a norm that is fixed by `normalise`, unless that is 0: `Normalised`;
     - G maps the noise first (Karras et al., 2019), in a layer that learns slowly as its weights are large;
     - above 32 pixels G upsamples before a convolution: a transposed one leaves a lattice (Odena et al., 2016);
     - D begins with squares of 2x2 pixels as channels, and G for small images ends with them (Shi et al., 2016);
@@ -49,7 +47,7 @@ def conv(
     down += [nn.Flatten(), nn.Linear(wide * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]  # (64), then the logit, (1)
     for layer in down if normalise else ():
         if hasattr(layer, "weight"):
-            nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(), unsafe=True)
+            nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(normalise), unsafe=True)
 
     up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
     nn.init.orthogonal_(up[0].weight, gain=3.5)
@@ -69,15 +67,17 @@ def conv(
 
 
 class Normalised(nn.Module):
-    """Gives a weight, as a matrix with a row for each output, singular values with a root mean square of 1.
+    """Weight normalisation (Salimans and Kingma, 2016) with one norm for the layer, which does not learn."""
 
-    That is weight normalisation (Salimans and Kingma, 2016) with one norm for the layer, which does not learn. The
-    largest singular value, which Miyato et al. (2018) set to 1, takes many products to compute.
-    """
+    def __init__(self, root_mean_square: float = 1):
+        # of the singular values of the weight, as a matrix with a row for each output
+        super().__init__()
+        self.root_mean_square = root_mean_square
 
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
         """Return the normalised weight, of the same shape."""
-        return weight * (min(weight.flatten(1).shape) ** 0.5 / torch.linalg.vector_norm(weight))
+        norm = self.root_mean_square * min(weight.flatten(1).shape) ** 0.5
+        return weight * (norm / torch.linalg.vector_norm(weight))
 
 
 MODELS = {"conv": conv, "wide": partial(conv, width=32), "mlp": mlp}

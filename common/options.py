@@ -50,7 +50,7 @@ class NetworkOptions(Options):
     model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional; the same with twice the channels; fully connected.
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
 
-    def make_networks(self, image_shape: tuple[int, int, int], **settings: bool) -> tuple[nn.Module, nn.Module]:
+    def make_networks(self, image_shape: tuple[int, int, int], **settings: float) -> tuple[nn.Module, nn.Module]:
         """Return the generator and the discriminator of `--model` for images (C, H, W), with settings of its own."""
         with as_bad_input("--image-size", ValueError):
             return MODELS[self.model](tuple(image_shape), self.z_dim, **settings)

@@ -92,7 +92,7 @@ def check(discriminator, real, logits):
 def main(options: SimultaneousOptions, run: Run) -> None:
     """Train both networks in this update order."""
     images = load_images(options.dataset, options.image_size).to(run.device)
-    networks = options.make_networks(images.shape[1:])
+    networks = options.make_networks(images.shape[1:], normalise=0.8)
     generator, discriminator = (network.to(run.device) for network in networks)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
