@@ -91,7 +91,7 @@ MISTAKES = (
     Mistake(
         "sigmoid-twice",
         "D ends with a sigmoid, and its loss takes logits",
-        "D's loss is flat at 0.69 and both probabilities are 0.5, from the first steps on; the samples stay grey noise",
+        "D's loss is flat at 0.81 and both probabilities at 0.73, from the first steps on; the samples stay a pattern",
         "end D with its last linear layer; the loss applies the sigmoid itself",
         {
             REAL: "real_logits, fake_logits = discriminator(real).sigmoid(), discriminator(fake.detach()).sigmoid()",
@@ -119,7 +119,7 @@ MISTAKES = (
     Mistake(
         "no-zero-grad",
         "zero_grad() is never called",
-        "all curves swing; in the end D's loss is above 2 and D(G(z)) near 0.8; the samples are blots, much alike",
+        "D's loss falls to 0 and G's rises without end, as D(G(z)) is 0; the samples are one black and white pattern",
         "call zero_grad() before each backward pass, or at the start of the step",
         {D_ZERO: "", "    optimizer_g.zero_grad()\n": ""},
     ),
@@ -147,14 +147,14 @@ MISTAKES = (
     Mistake(
         "d-too-fast",
         "D's learning rate is 20 times the default",
-        "D's loss is flat at 0.69 for 400 steps; the FID is nearly twice that of `healthy`",
+        "D's loss is 0.69 or more for 300 steps; the FID is nearly twice that of `healthy`",
         "lower `--lr-d`; D's rate is G's by default",
         arguments=("--lr-d", f"{20 * RATE:g}"),
     ),
     Mistake(
         "g-too-fast",
         "G's learning rate is 20 times the default",
-        "G's loss is near 1 for 300 steps and ends as that of `healthy`; the FID is 1.6 times as high",
+        "G's loss is above 1 for 500 steps, then near that of `healthy`; the FID is 2.8 times as high",
         "lower `--lr`; judge the samples, not the losses",
         arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE:g}"),
     ),
