@@ -137,7 +137,7 @@ def test_an_audited_training_script_leaves_nothing(script, tmp_path):
     name, *options = f"{script} --steps 5 --dataset images --image-size 28 --batch-size 4".split()
     done = forked(RUN_AUDIT, ROOT / "scripts" / name, *options, folder=tmp_path, TMPDIR=str(tmp_path / "scratch"))
     assert "Stopped after 3 steps of every optimizer." in done.stdout
-    assert "| generator | discriminator |" in done.stdout  # as main calls them
+    assert re.search(r"\| generator +\| discriminator +\|", done.stdout)  # as main calls them
     assert done.returncode == 0
     assert not [*tmp_path.glob("runs"), *tmp_path.glob("scratch/tmp*")]
 
