@@ -41,8 +41,6 @@ def test_a_folder_is_streamed_when_it_is_over_the_limit(folder, monkeypatch):
     assert isinstance(loaded, torch.Tensor)
     assert isinstance(streamed, StreamedImages)
     assert streamed.shape == loaded.shape == (COUNT, 3, 16, 16)
-    assert len(streamed) == COUNT
-    assert streamed.to(torch.device("cpu")) is streamed
 
 
 @pytest.mark.parametrize("first_step", [0, 1, 7])
