@@ -169,13 +169,14 @@ def dead_rows(facts: Facts) -> Iterator[tuple[list[tuple[Pass, Term]], bool]]:
     """Yield the terms that were dead in all passes of their line, each with its passes, and whether that is proved."""
     used = set().union(*(p.used for p in facts.passes))
     moved = sum(bit(kind, number) for number in used for kind in (PARAMETER, NUMBER))
+    held_still = idle_parameters(facts)
     for pairs in facts.rows:
         constants = {term.value for _, term in pairs}
         if None not in constants:  # one that changes, and comes from what is trained, was cut off
             proved = any(_is_cut_loss(facts, p, term, changes=len(constants) > 1) for p, term in pairs)
             if (proved or len(constants) > 1) and any(term.sources & moved for _, term in pairs):
                 yield pairs, proved
-        elif constants == {None} and _moves_nothing(facts, pairs):
+        elif constants == {None} and _moves_nothing(facts, pairs, held_still):
             yield pairs, True
 
 
@@ -186,9 +187,9 @@ def _is_cut_loss(facts: Facts, p: Pass, term: Term, *, changes: bool) -> bool:
     return (changes and bool(blind)) or any(call.kind == "grad" and not call.create_graph for call in calls)
 
 
-def _moves_nothing(facts: Facts, pairs: list[tuple[Pass, Term]]) -> bool:
+def _moves_nothing(facts: Facts, pairs: list[tuple[Pass, Term]], held_still: set[int]) -> bool:
     """Whether a term with a graph reaches nothing that a step used, in passes of which one was used."""
-    alive = idle_parameters(facts) | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside.keys()
+    alive = held_still | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside.keys()
     goes_on = any(term.node in q.nodes for p, term in pairs for q in facts.passes if q is not p)
     # In another pass of the same sum, for another network's step, it may move that one.
     last, term = pairs[-1]
