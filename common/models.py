@@ -11,6 +11,7 @@ from math import prod
 import torch
 from torch import nn
 
+STYLE = 128  # length of the vector that a generator makes of the noise
 CONV_SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 
 
@@ -30,9 +31,10 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
     Departures from DCGAN (Radford et al., 2016):
     - no batch normalisation, which mixes samples: group normalisation in G (Wu and He, 2018), none in D;
     - D's weights have a norm that is fixed by `normalise`, unless that is 0: `Normalised`;
-    - G maps the noise first (Karras et al., 2019), in a layer that learns slowly as its weights are large;
-    - above 32 pixels G upsamples before a convolution: a transposed one leaves a lattice (Odena et al., 2016);
-    - D begins with squares of 2x2 pixels as channels, and G for small images ends with them (Shi et al., 2016);
+    - G maps the noise to a style first, in a layer that learns slowly as its weights are large: `Generator`;
+    - in colour or above 32 pixels G upsamples before a convolution, as a transposed one leaves a lattice (Odena et al.,
+      2016), and the style scales and shifts its features: `Styled`;
+    - D begins with squares of 2x2 pixels as channels, and G for small grey images ends with them (Shi et al., 2016);
     - D ends with a hidden linear layer.
     """
     channels, height, size = image_shape
@@ -49,21 +51,54 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
         if hasattr(layer, "weight"):
             nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(normalise), unsafe=True)
 
-    up = [nn.Linear(z_dim, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]  # (128)
-    nn.init.orthogonal_(up[0].weight, gain=3.5)
-    up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
+    mapping = nn.Linear(z_dim, STYLE, bias=False)
+    nn.init.orthogonal_(mapping.weight, gain=3.5)
+    up = [nn.Linear(STYLE, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
-    large = size > 32
-    for wide, narrow in pairwise([last, *reversed(widths[:-1]), *[width // 2] * large]):  # ..., (width, S/2, S/2), ...
-        if large:  # 1x1 first: fewer channels to upsample
-            upsample = nn.Upsample(scale_factor=2, mode="bilinear")
-            up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
-        else:
-            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
-        up += [nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
-    shuffle = 1 if large else 2
+    is_plain = channels == 1 and size <= 32  # then G is cheaper, and no worse
+    widths_g = [last, *reversed(widths[:-1]), *([] if is_plain else [width // 2])]
+    for wide, narrow in pairwise(widths_g):  # ..., (width, S/2, S/2) and, unless plain, (width / 2, S, S)
+        if is_plain:
+            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1), nn.GroupNorm(narrow // 8, narrow)]
+        else:  # 1x1 first: fewer channels to upsample
+            up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow)]
+        up += [nn.ReLU()]
+    shuffle = 2 if is_plain else 1
     up += [nn.Conv2d(narrow, shuffle**2 * channels, 3, padding=1), nn.PixelShuffle(shuffle), nn.Tanh()]  # (C, S, S)
-    return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
+    networks = Generator(mapping, nn.Sequential(*up)), nn.Sequential(*down)
+    return tuple(network.to(memory_format=torch.channels_last) for network in networks)
+
+
+class Generator(nn.Module):
+    """Layers that get the noise as a style, (N, STYLE), on which each `Styled` among them depends, too."""
+
+    def __init__(self, mapping: nn.Linear, layers: nn.Sequential):
+        super().__init__()
+        self.mapping, self.layers = mapping, layers
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        """Return images (N, C, S, S), given noise (N, z_dim)."""
+        features = style = nn.functional.layer_norm(self.mapping(z), [STYLE]).tanh()
+        for layer in self.layers:
+            features = layer(features, style) if isinstance(layer, Styled) else layer(features)
+        return features
+
+
+class Styled(nn.GroupNorm):
+    """Group normalisation; then the style scales and shifts each channel: alone, it takes an image's colour from it.
+
+    Karras et al., "A Style-Based Generator Architecture for Generative Adversarial Networks" (2019).
+    """
+
+    def __init__(self, channels: int):
+        super().__init__(channels // 8, channels, affine=False)
+        self.change = nn.Linear(STYLE, 2 * channels)
+
+    def forward(self, features: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
+        """Return features (N, channels, H, W), given such features and styles (N, STYLE)."""
+        scale, shift = self.change(style)[:, :, None, None].chunk(2, dim=1)
+        return torch.addcmul(shift, super().forward(features), 1 + scale)
 
 
 class Normalised(nn.Module):
@@ -76,7 +111,7 @@ class Normalised(nn.Module):
 
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
         """Return the normalised weight, of the same shape."""
-        norm = self.root_mean_square * min(weight.flatten(1).shape) ** 0.5
+        norm = self.root_mean_square * min(len(weight), weight[0].numel()) ** 0.5
         return weight * (norm / torch.linalg.vector_norm(weight))
 
 

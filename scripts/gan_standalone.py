@@ -36,7 +36,7 @@ from tqdm import tqdm
 ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are its own: write yours into the list
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-Z_DIM = 64  # length of the noise vector
+Z_DIM, STYLE = 64, 128  # lengths of the noise vector, and of the style that G makes of it
 LR, BETAS = 5e-3, (0.0, 0.9)  # of Adam; the rate falls to zero from half of the steps on
 SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 EMA = 0.995  # decay per step of the averaged G that samples are from
@@ -67,8 +67,36 @@ class Normalised(nn.Module):
 
     def forward(self, weight):
         """Return the normalised weight."""
-        rank = min(weight.flatten(1).shape)
+        rank = min(len(weight), weight[0].numel())
         return weight * (rank**0.5 / torch.linalg.vector_norm(weight))
+
+
+class Styled(nn.GroupNorm):
+    """Group normalisation; then the style scales and shifts each channel: alone, it takes an image's colour from it."""
+
+    def __init__(self, channels):
+        super().__init__(channels // 8, channels, affine=False)  # of each sample by itself, not of the batch
+        self.change = nn.Linear(STYLE, 2 * channels)
+
+    def forward(self, features, style):
+        """Return features (N, channels, H, W), given such features and styles (N, STYLE)."""
+        scale, shift = self.change(style)[:, :, None, None].chunk(2, dim=1)
+        return torch.addcmul(shift, super().forward(features), 1 + scale)
+
+
+class Generator(nn.Module):
+    """Layers that get the noise as a style, on which each `Styled` among them depends, too."""
+
+    def __init__(self, mapping, layers):
+        super().__init__()
+        self.mapping, self.layers = mapping, layers
+
+    def forward(self, z):
+        """Return images (N, C, S, S) in [-1, 1], given noise (N, Z_DIM)."""
+        features = style = nn.functional.layer_norm(self.mapping(z), [STYLE]).tanh()
+        for layer in self.layers:
+            features = layer(features, style) if isinstance(layer, Styled) else layer(features)
+        return features
 
 
 def networks(image_shape):
@@ -83,21 +111,23 @@ def networks(image_shape):
     for layer in [layer for layer in down if hasattr(layer, "weight")]:
         nn.utils.parametrize.register_parametrization(layer, "weight", Normalised())
 
-    up = [nn.Linear(Z_DIM, 128, bias=False), nn.LayerNorm(128, elementwise_affine=False), nn.Tanh()]
-    nn.init.orthogonal_(up[0].weight, gain=3.5)
-    up += [nn.Linear(128, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
-    up += [nn.GroupNorm(last // 8, last), nn.ReLU()]  # normalises each sample by itself, unlike batch normalisation
-    large = image_shape[2] > 32  # there, transposed convolutions leave a lattice
-    for wide, narrow in pairwise([last, *reversed(widths[:-1]), *[8] * large]):  # twice the size each time
-        if large:
-            upsample = nn.Upsample(scale_factor=2, mode="bilinear")
-            up += [nn.Conv2d(wide, narrow, 1), upsample, nn.Conv2d(narrow, narrow, 3, padding=1)]
+    mapping = nn.Linear(Z_DIM, STYLE, bias=False)
+    nn.init.orthogonal_(mapping.weight, gain=3.5)
+    up = [nn.Linear(STYLE, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
+    up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
+    is_plain = channels == 1 and image_shape[2] <= 32  # else, transposed convolutions leave a lattice
+    widths_g = [last, *reversed(widths[:-1]), *([] if is_plain else [8])]
+    for wide, narrow in pairwise(widths_g):  # twice the size each time
+        if is_plain:
+            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1), nn.GroupNorm(narrow // 8, narrow)]
         else:
-            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
-        up += [nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
-    shuffle = 1 if large else 2  # small images are made as squares of 2x2 pixels, first as channels
+            up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow)]
+        up += [nn.ReLU()]
+    shuffle = 2 if is_plain else 1  # plain images are made as squares of 2x2 pixels, first as channels
     up += [nn.Conv2d(narrow, shuffle**2 * channels, 3, padding=1), nn.PixelShuffle(shuffle), nn.Tanh()]
-    return tuple(nn.Sequential(*layers).to(memory_format=torch.channels_last) for layers in (up, down))
+    pair = Generator(mapping, nn.Sequential(*up)), nn.Sequential(*down)
+    return tuple(network.to(memory_format=torch.channels_last) for network in pair)
 
 
 def load_images(dataset, size):
