@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from common.data import TORCHVISION, Images, load_images, load_mnist5k, load_torchvision, resized
+from common.data import TORCHVISION, load_images, load_mnist5k, load_torchvision, resized
 from common.errors import BadInput, as_bad_input
 from common.image_files import image_paths, load_files
 from common.models import MODELS, Normalised
@@ -18,17 +18,13 @@ from common.models import MODELS, Normalised
 class LabeledImages:
     """Images, each with its class: one data set, whose batches are pairs."""
 
-    images: Images  # N of them, as `load_images` returns
+    images: Tensor  # N of them, as `load_images` returns
     labels: Tensor  # int64 (N,), indices into `classes`
     classes: tuple[str, ...]
 
     def __post_init__(self):
         if len(self.images) != len(self.labels):
             raise BadInput(f"{len(self.images)} images have {len(self.labels)} labels; give each image one label")
-
-    def to(self, device: torch.device) -> "LabeledImages":
-        """Return the data set on `device`."""
-        return LabeledImages(self.images.to(device), self.labels.to(device), self.classes)
 
 
 def load_labeled_images(dataset: str, image_size: int | None = None, held_out: bool = False) -> LabeledImages:

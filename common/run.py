@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class Run(AbstractContextManager):
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
         self.folder: Path | None = None  # that of the run, once its loop has begun
         self.in_step = self.is_due = self.is_over = False  # in main's loop; with a step logged, not written; after it
-        self.opened = ExitStack()  # what ends with the run: files, threads, the lock on its folder
+        self.opened = ExitStack()  # what ends with the run: files, hooks, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
         if self.device.type == "cuda":
@@ -87,11 +87,11 @@ class Run(AbstractContextManager):
     def steps(self, *data, state: dict, pictures: dict, columns: int = 8) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
-        data: as `batches` takes them, on the run's device; LabeledImages give (step, real, labels). Each process gets
-        its rows of a batch. state: by name, what a checkpoint holds: all that a step changes and that has `state_dict`
-        or `get_state`. pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every
-        --sample-every steps, `columns` to a row. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with
-        status 128 plus their number. Raises BadInput where the run cannot start, Stopped where it cannot continue.
+        data: as `batches` takes them; LabeledImages give (step, real, labels). Each process gets its rows of a batch.
+        state: by name, what a checkpoint holds: all that a step changes and that has `state_dict` or `get_state`.
+        pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every --sample-every steps,
+        `columns` to a row. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with status 128 plus their
+        number. Raises BadInput where the run cannot start, Stopped where it cannot continue.
         """
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
@@ -111,8 +111,8 @@ class Run(AbstractContextManager):
                 self.open_board()
             streams = []
             for number, images in enumerate(data):
-                where = options.batch_size, seed_for(options.seed, number), self.step, self.ranks.rows
-                streams.append(self.opened.enter_context(closing(batches(images, *where))))  # ends threads that read
+                seed = seed_for(options.seed, number)
+                streams.append(batches(images, options.batch_size, seed, self.step, self.ranks.rows, self.device))
             for step in range(self.step + 1, options.steps + 1):
                 self.seed_step(len(data), step)
                 reals = [next(stream) for stream in streams]

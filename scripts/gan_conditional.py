@@ -63,7 +63,7 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels,
 
 def main(options: GanOptions, run: Run) -> None:
     """Train both networks in this update order."""
-    data = load_labeled_images(options.dataset, options.image_size).to(run.device)
+    data = load_labeled_images(options.dataset, options.image_size)
     networks = conditional(options.model, tuple(data.images.shape[1:]), options.z_dim, len(data.classes))
     generator, discriminator = (network.to(run.device) for network in networks)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)

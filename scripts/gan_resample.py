@@ -61,7 +61,7 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, z_g=
 
 def main(options: GanOptions, run: Run) -> None:
     """Train both networks in this update order."""
-    images = load_images(options.dataset, options.image_size).to(run.device)
+    images = load_images(options.dataset, options.image_size)
     networks = options.make_networks(images.shape[1:])
     generator, discriminator = (network.to(run.device) for network in networks)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)

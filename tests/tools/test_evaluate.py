@@ -13,7 +13,7 @@ from helpers import call, change, load, make_images, points_of
 from processes import ended, fork, wait_until
 from torch_fidelity import feature_extractor_inceptionv3
 
-from common import data, image_files
+from common import data
 from common.checkpoint import lock
 from common.conditional import LabeledImages
 from common.data import load_mnist5k, to_float
@@ -208,9 +208,7 @@ def shades(run, tmp_path):
     return tmp_path / "shades"
 
 
-@pytest.mark.parametrize("limit", [2**30, 0], ids=["in memory", "streamed"])
-def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(limit, run, shades, monkeypatch):
-    monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
+def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(run, shades, monkeypatch):
     monkeypatch.setattr(classifier, "load_labeled_images", None)  # the images are loaded already
     first = evaluated(run)
     assert (first["features"], first["held_out"]) == ("classes", 6)
