@@ -14,7 +14,7 @@ from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
 from common.errors import BadInput, as_bad_input
-from common.image_files import image_paths, load_files
+from common.image_files import Fit, image_paths, load_files, training_paths
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
@@ -23,16 +23,18 @@ DATASETS = ("mnist5k", "stacked-digits", *TORCHVISION)  # by name; any other val
 ON_DEVICE = 2**32  # bytes of images that are copied to the device; of more, each batch is
 
 
-def load_images(dataset: str, image_size: int | None = None) -> Tensor:
+def load_images(dataset: str, image_size: int | None = None, fit: Fit = "crop", hold_out: bool = True) -> Tensor:
     """Return the training images of `dataset`, in DATASETS or a folder, square, uint8 (N, C, H, W) with C 1 or 3.
 
     image_size: pixels a side; None keeps a data set's own size, and takes 64 for a folder.
+    hold_out: whether to leave out what `training_paths` leaves out of a folder.
     """
     loaders = {name: partial(load_torchvision, name) for name in TORCHVISION}
     loaders |= {"mnist5k": load_mnist5k, "stacked-digits": load_stacked_digits}
     if dataset in loaders:
         return resized(loaders[dataset]()[0], image_size)
-    return load_files(image_paths(dataset), image_size or 64)
+    paths = image_paths(dataset)
+    return load_files(training_paths(paths) if hold_out else paths, image_size or 64, fit=fit)
 
 
 def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Two domains of images: unpaired, for CycleGAN, or in pairs."""
+"""Two domains of images: unpaired, for CycleGAN."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from common.data import ON_DEVICE, load_images, load_mnist5k, resized
 from common.errors import BadInput
-from common.image_files import image_paths, load_files, map_images
+from common.image_files import image_paths, load_files
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def load_domains(dataset: str, image_size: int | None = None) -> Domains:
 
 def make_domains(dataset: str, image_size: int | None) -> Domains:
     """Return every other image of a data set as domain A, the outlines of the rest as B; every tenth one is a test."""
-    images = load_images(dataset, image_size)
+    images = load_images(dataset, image_size, hold_out=False)
     if len(images) < 3:
         raise BadInput(f"--dataset {dataset}: two domains take three images or more, one of them to test on; add some")
     if dataset == "mnist5k":
@@ -57,20 +57,6 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
         held_out, images = images[:10_000:10], images[torch.arange(len(images)) % 10 > 0]  # 1,000 measure the error
     truth = outlines(held_out)
     return Domains(images[0::2], outlines(images[1::2]), held_out, truth, truth, augmented=False)
-
-
-def load_pairs(a: str | Path, b: str | Path, image_size: int = 64) -> Tensor:
-    """Return the images of two folders, paired by their paths in them: uint8 (N, Ca + Cb, image_size, image_size)."""
-    found = {}, {}
-    for folder, files in zip((a, b), found, strict=True):
-        for path in image_paths(Path(folder)):
-            name = Path(path).relative_to(folder).with_suffix("")
-            if files.setdefault(name, path) != path:
-                raise BadInput(f"{path}: {files[name]} has the same name but for the suffix; rename or remove one")
-    if alone := sorted(found[0].keys() ^ found[1].keys()):
-        raise BadInput(f"{(found[0] | found[1])[alone[0]]}: no image of this name in the other folder; add it there")
-    parts = [load_files([files[name] for name in sorted(files)], image_size) for files in found]
-    return map_images(map(torch.cat, zip(*parts, strict=True)))
 
 
 def outlines(images: Tensor) -> Tensor:

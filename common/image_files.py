@@ -4,11 +4,13 @@ import io
 import os
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,18 +23,19 @@ from tqdm import tqdm
 
 from common.errors import BadInput, as_bad_input
 
+Fit = Literal["crop", "white", "black"]
 KINDS = ".apng .avif .bmp .dib .gif .ico .jfif .jp2 .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tga .tif .tiff .webp"
 IMAGE_SUFFIXES = tuple(suffix for suffix in KINDS.split() if suffix in Image.registered_extensions())  # by this Pillow
 OTHERS = f"{KINDS} .arw .cr2 .cr3 .dng .eps .exr .hdr .heic .heif .icns .j2k .jpx .jxl .mpo .nef .psd .raw .svg".split()
 
 
-def load_files(paths: list[str], image_size: int, mode: str | None = None) -> Tensor:
-    """Return image files, cropped to squares, as uint8 (N, C, image_size, image_size); the rest as `read_image`."""
+def load_files(paths: list[str], image_size: int, mode: str | None = None, fit: Fit = "crop") -> Tensor:
+    """Return image files as uint8 squares (N, C, image_size, image_size); the rest as `read_image`."""
     usual_modes = set()
     for path in tqdm(paths, "checking images", leave=False, delay=1, disable=None):
         with opened(path) as (_, usual_mode):
             usual_modes.add(usual_mode)
-    read = partial(read_image, image_size=image_size, mode=mode or max(usual_modes))
+    read = partial(read_image, image_size=image_size, mode=mode or max(usual_modes), fit=fit)
     with ThreadPoolExecutor() as threads:  # which helps, as Pillow works without Python's lock
         images = threads.map(read, paths)
         return map_images(tqdm(images, "reading images", len(paths), leave=False, delay=1, disable=None))
@@ -74,10 +77,18 @@ def image_paths(folder: str | Path) -> list[str]:
     return paths
 
 
-def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
+def training_paths(paths: list[str]) -> list[str]:
+    """Return the paths without a tenth, held out by their names without the suffix; all, if they are fewer than 500."""
+    names = {path: Path(path).stem.encode(errors="surrogateescape") for path in paths}
+    others = [path for path, name in names.items() if zlib.crc32(name) % 10]
+    return others if len(paths) >= 500 and len(others) > len(paths) / 2 else paths  # not if all have one name
+
+
+def read_image(path: str | Path, image_size: int | None, mode: str | None = None, fit: Fit = "crop") -> Tensor:
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
-    image_size: of the middle square; None keeps (H, W). mode: `L` or `RGB`; None takes `L` if all are greyscale.
+    image_size: of the square; None keeps (H, W). mode: `L` or `RGB`; None takes `L` if all are greyscale. fit: the
+    middle square, or the whole image on a square of that colour.
     """
     with opened(path) as (file, usual_mode):
         image = ImageOps.exif_transpose(file)
@@ -89,7 +100,8 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
         image = image.convert(mode or usual_mode)
         if image_size:
-            image = ImageOps.fit(image, (image_size, image_size))
+            size = image_size, image_size
+            image = ImageOps.fit(image, size) if fit == "crop" else ImageOps.pad(image, size, color=fit)
         return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 
 

@@ -27,7 +27,7 @@ from common import checkpoint
 from common.data import batches, check_data, seed_for, to_uint8
 from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line, one_line
 from common.image_files import grid, png
-from common.options import RunOptions, parse, parse_resumed
+from common.options import RunOptions, parse, parse_resumed, typed
 from common.ranks import Ranks, connect
 
 TAGS = {"d_loss": "loss/discriminator", "g_loss": "loss/generator"}
@@ -56,7 +56,9 @@ class Run(AbstractContextManager):
         self.step = stored["step"] if stored else 0  # the last one that was logged
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
         self.folder: Path | None = None  # that of the run, once its loop has begun
-        self.in_step = self.is_due = self.is_over = False  # in main's loop; with a step logged, not written; after it
+        self.in_step = 0  # the step that main's loop is in, or 0
+        self.is_due = self.is_over = False  # with a step logged, not written; after the loop
+        self.chosen = ""  # options that main has left to the data, as one types them
         self.opened = ExitStack()  # what ends with the run: files, hooks, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
@@ -78,6 +80,18 @@ class Run(AbstractContextManager):
             raise RuntimeError("run.noise is noise of a step: call it in the loop over run.steps")
         z = torch.randn(self.ranks.count, count, z_dim, generator=self.generator)[self.ranks.rank]
         return z.to(self.device, non_blocking=True)
+
+    def uniform(self, count: int) -> Tensor:
+        """Return uniform numbers of a step for this process's rows, (rows, count), the same ones at every call."""
+        generator = torch.Generator().manual_seed(seed_for(self.options.seed, 0, self.in_step, 0))
+        numbers = torch.rand(self.options.batch_size, count, generator=generator)
+        return self.ranks.local_rows(numbers).to(self.device, non_blocking=True)
+
+    def settle(self, options: RunOptions) -> RunOptions:
+        """Return options in which main has decided by the data what was left to them; the run tells and stores it."""
+        chosen = (typed(name, value) for name, value in vars(options).items() if value != getattr(self.options, name))
+        self.options, self.chosen = options, " ".join(chosen)
+        return options
 
     def precision(self) -> torch.autocast:
         """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""
@@ -116,11 +130,11 @@ class Run(AbstractContextManager):
             for step in range(self.step + 1, options.steps + 1):
                 self.seed_step(len(data), step)
                 reals = [next(stream) for stream in streams]
-                self.in_step = True
+                self.in_step = step
                 try:
                     yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
                 finally:
-                    self.in_step = False
+                    self.in_step = 0
                 self.step = step
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % options.log_every == 0:
@@ -202,6 +216,8 @@ class Run(AbstractContextManager):
         self.opened.callback(self.show, self.bar.close)
         self.point = self.step, time.perf_counter()  # the last one of the curves
         if self.ranks.is_main:
+            if self.chosen:
+                print(f"Chosen by the data, {self.header['data_shapes']}: {self.chosen}. Name another to have that.")
             for number, path in enumerate(sorted(self.folder.glob("events.out.tfevents.*"))):  # which are read by name
                 path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
             self.board = self.opened.enter_context(SummaryWriter(self.folder, purge_step=self.step + 1))

@@ -21,7 +21,7 @@ from common import data
 from common.errors import BadInput
 from common.run import Run
 
-MLP = {"model": "mlp", "image_size": 8}
+MLP = {"model": "mlp", "image_size": 8, "augment": "on", "mirror": True}
 SCRIPTS = dict.fromkeys([*GANS, "gan_conditional"], MLP) | {
     "gan_one_stage": {"model": "conv"},
     "gan_wgan_gp": MLP | {"critic_steps": 2},

@@ -136,7 +136,7 @@ def kill_and_resume(script, arguments, folder, draws):
         assert process.exitcode == KILLED, (folder / "log").read_text()
 
 
-CASES = {script: (script, f"{MLP} --steps 16") for script in [*GANS, "gan_conditional"]} | {
+CASES = {script: (script, f"{MLP} --steps 16 --augment on --mirror") for script in [*GANS, "gan_conditional"]} | {
     "cyclegan": ("cyclegan", f"{CYCLEGAN} --steps 12"),
     "conv": ("gan_detach", f"{DCGAN} --steps 9"),
     "bf16": ("gan_detach", f"{MLP} --precision bf16 --steps 12"),
