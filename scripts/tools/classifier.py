@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torchvision.transforms.v2.functional import resize
 from tqdm import tqdm
 
-from common.checkpoint import as_bytes, load_state, state_of, write_whole
+from common.checkpoint import as_bytes, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import TORCHVISION, load_mnist5k, to_float
 from common.errors import as_bad_input
@@ -20,7 +20,6 @@ from common.errors import as_bad_input
 BATCH_SIZE = 50
 STEPS = {"digits": 800, "classes": 2400}  # some fifteen seconds on one core, and some 45
 EPOCHS, FEWEST_STEPS = 80, 400  # of a data set of fewer images, whose classifier takes fewer steps
-KEEP_EVERY = 200  # steps, which are all that an interrupted training loses
 LARGEST = 32  # pixels a side at which images are judged
 CONFIDENT = 0.9
 
@@ -72,18 +71,18 @@ def digit_classifier() -> Classifier:
 
 
 def class_classifier(dataset: str, data: LabeledImages, folder: Path) -> Classifier:
-    """Return the classifier of a data set, as kept in `folder`, or trained and kept there, also half trained.
+    """Return the classifier of a data set, as stored in `folder`, or trained and stored there.
 
     It is judged on every tenth image of `data`, which are those of a folder, or on torchvision's test images.
     """
-    path = folder / f"classifier-{fingerprint(data)}.pt"
+    path, shape = folder / f"classifier-{fingerprint(data)}.pt", input_shape(data.images)
     with FileLock(folder / ".classifier.lock"):  # another evaluation that needs it waits for this one
-        with as_bad_input(f"{path}: is no classifier; delete it"):
-            kept, shape = torch.load(path, weights_only=True) if path.exists() else {}, input_shape(data.images)
-            if "accuracy" in kept:
+        if path.exists():
+            with as_bad_input(f"{path}: is no classifier; delete it"):
+                stored = torch.load(path, weights_only=True)
                 network = make_network(*shape, len(data.classes))
-                network.load_state_dict(kept["network"])
-                return Classifier(network.eval(), shape, data.classes, kept["accuracy"], kept["held_out"])
+                network.load_state_dict(stored["network"])
+                return Classifier(network.eval(), shape, data.classes, stored["accuracy"], stored["held_out"])
         if dataset in TORCHVISION:
             size = data.images.shape[-1]
             train, held_out = (load_labeled_images(dataset, size, held_out=part) for part in (False, True))
@@ -92,9 +91,9 @@ def class_classifier(dataset: str, data: LabeledImages, folder: Path) -> Classif
             parts = numbers[numbers % 10 > 0], numbers[::10]
             train, held_out = (replace(data, images=data.images[rows], labels=data.labels[rows]) for rows in parts)
         steps = min(STEPS["classes"], max(FEWEST_STEPS, EPOCHS * len(train.labels) // BATCH_SIZE))
-        made = train_classifier(train, held_out, steps, path, kept)
-        kept = {"network": made.network.state_dict(), "accuracy": made.accuracy, "held_out": made.held_out}
-        write_whole(path, as_bytes(kept))
+        made = train_classifier(train, held_out, steps)
+        content = {"network": made.network.state_dict(), "accuracy": made.accuracy, "held_out": made.held_out}
+        write_whole(path, as_bytes(content))
         return made
 
 
@@ -121,30 +120,16 @@ def make_network(channels: int, size: int, classes: int) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(128, classes))
 
 
-def train_classifier(
-    train: LabeledImages, held_out: LabeledImages, steps: int, path: Path | None = None, kept: dict | None = None
-) -> Classifier:
-    """Return a classifier trained for so many steps; its seed is fixed, and the global generator stays as it was.
-
-    path: where the training is kept every KEEP_EVERY steps. kept: what it held, if the training was interrupted.
-    """
+def train_classifier(train: LabeledImages, held_out: LabeledImages, steps: int) -> Classifier:
+    """Return a classifier trained for so many steps; its seed is fixed, and the global generator stays as it was."""
     shape = input_shape(train.images)
     with torch.random.fork_rng(devices=[]), torch.enable_grad():  # the caller may be inside no_grad()
         torch.manual_seed(0)
         network = make_network(*shape, len(train.classes))
         optimizer = torch.optim.Adam(network.parameters())
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=steps)
-        state = {"network": network, "optimizer": optimizer, "schedule": schedule, "draws": torch.default_generator}
-        first, order = 0, torch.empty(0, dtype=torch.int64)
-        if kept:
-            with as_bad_input(f"{path}: is no training of a classifier; delete it"):
-                first, order = kept["step"], kept["order"]
-                for name, part in state.items():
-                    load_state(part, kept[name])
-        for step in tqdm(range(first, steps), "training the classifier", leave=False, delay=1, disable=None):
-            if path and step > first and step % KEEP_EVERY == 0:
-                parts = {name: state_of(part) for name, part in state.items()}
-                write_whole(path, as_bytes(parts | {"step": step, "order": order}))
+        order = torch.empty(0, dtype=torch.int64)
+        for _ in tqdm(range(steps), "training the classifier", leave=False, delay=1, disable=None):
             if len(order) < 2:  # batch normalisation takes two images or more
                 order = torch.randperm(len(train.labels))
             batch, order = order[:BATCH_SIZE], order[BATCH_SIZE:]
