@@ -1,15 +1,13 @@
-"""The files of a run: its folder and the lock on it, files written whole, checkpoints, which are not trusted."""
+"""The files of a run: its folder, files written whole, checkpoints, which are not trusted."""
 
 import io
 import os
 import zipfile
-from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from torch import nn
 from torch.optim import Adam, AdamW
 from torch.optim.swa_utils import AveragedModel
@@ -17,23 +15,13 @@ from torch.optim.swa_utils import AveragedModel
 from common.errors import BadInput, as_bad_input
 
 
-def make_run_folder(parent: Path, name: str | None, opened: ExitStack) -> Path:
-    """Make, lock and return a folder that is named after the time, to the microsecond, and `name`."""
+def make_run_folder(parent: Path, name: str | None) -> Path:
+    """Make and return a folder that is named after the time, to the microsecond, and `name`."""
     folder = parent / (f"{datetime.now():%Y%m%d-%H%M%S-%f}" + (f"-{name}" if name else ""))
     with as_bad_input(f"--runs-dir: {folder} cannot be made; choose another", (OSError, UnicodeError)):
         str(folder).encode()  # TensorBoard writes to no other path
         folder.mkdir(parents=True)
-    lock(folder, opened)
     return folder
-
-
-def lock(folder: Path, opened: ExitStack) -> None:
-    """Lock a run's folder, if that can be, until `opened` or the process ends; raises BadInput if it is locked."""
-    with suppress(OSError):
-        try:  # a soft lock would outlive a killed process
-            opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
-        except Timeout as error:
-            raise BadInput(f"{folder}: another process is training this run; wait for it, or end it first") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -57,13 +45,11 @@ def as_bytes(state: Any) -> bytes:
     return file.getvalue()
 
 
-def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any]:
-    """Return what `Run.save` wrote into `run`, a folder, which `opened` locks first, or the file; executes nothing."""
+def load_checkpoint(run: Path) -> dict[str, Any]:
+    """Return what `Run.save` wrote into `run`, a folder, or the file; executes nothing."""
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
-    if opened:
-        lock(path.parent, opened)
     with as_bad_input(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():  # torch.load does not look at the checksums
             raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")

@@ -28,7 +28,7 @@ from common.data import batches, check_data, seed_for, to_uint8
 from common.errors import BadInput, Stopped, as_bad_input, error_in_a_line, one_line
 from common.image_files import grid, png
 from common.options import RunOptions, parse, parse_resumed, typed
-from common.ranks import Ranks, connect
+from common.ranks import Ranks
 
 TAGS = {"d_loss": "loss/discriminator", "g_loss": "loss/generator"}
 TAGS |= {"d_real": "probability/real", "d_fake": "probability/fake"}
@@ -36,12 +36,13 @@ TAGS |= {"d_real": "probability/real", "d_fake": "probability/fake"}
 
 def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -> None:
     """Call `main` with the options of the command line and a run of `script`, a path; an error ends it in a line."""
-    with error_in_a_line(), ExitStack() as opened:
+    with error_in_a_line():
         options, stored = parse(main, kind), None
         if options.resume:
-            stored = checkpoint.load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
+            stored = checkpoint.load_checkpoint(options.resume / "checkpoint.pt")
             options = parse_resumed(main, kind, Path(script).stem, stored)
-        main(options, opened.enter_context(Run(script, options, stored)))
+        with Run(script, options, stored) as run:
+            main(options, run)
     if dist.is_initialized():
         dist.destroy_process_group()
 
@@ -59,7 +60,7 @@ class Run(AbstractContextManager):
         self.in_step = 0  # the step that main's loop is in, or 0
         self.is_due = self.is_over = False  # with a step logged, not written; after the loop
         self.chosen = ""  # options that main has left to the data, as one types them
-        self.opened = ExitStack()  # what ends with the run: files, hooks, the lock on its folder
+        self.opened = ExitStack()  # what ends with the run: files, hooks
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
         if self.device.type == "cuda":
@@ -172,13 +173,13 @@ class Run(AbstractContextManager):
                 raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
 
     def enter_folder(self) -> Path:
-        """Return the run's folder: that to resume, or a new one, locked; a temporary one for gradient_audit."""
+        """Return the run's folder: that to resume, or a new one; a temporary one for gradient_audit."""
         options, folder = self.options, self.options.resume
         if os.environ.get("GRADIENT_AUDIT") == str(os.getpid()):  # which ends the run after a few steps
             print("This run keeps nothing: gradient_audit has started it.")
             folder = Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
         elif self.ranks.is_main and not folder:
-            folder = checkpoint.make_run_folder(options.runs_dir / self.script, options.name, self.opened)
+            folder = checkpoint.make_run_folder(options.runs_dir / self.script, options.name)
         return self.ranks.gather(folder)[0]
 
     def load_state(self, stored: dict) -> None:

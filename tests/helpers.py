@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
@@ -61,9 +61,8 @@ def train(module, options):
 def open_run(folder, resume=None, **options):
     """Yield a run that needs nothing but `RunOptions`, in `folder` or continued."""
     options = {"batch_size": 4, "steps": 3, "device": "cpu", "runs_dir": folder, "resume": resume} | options
-    with ExitStack() as opened:
-        stored = load_checkpoint(resume, opened) if resume else None
-        yield opened.enter_context(Run("script.py", RunOptions(**options), stored))
+    with Run("script.py", RunOptions(**options), load_checkpoint(resume) if resume else None) as run:
+        yield run
 
 
 def steps_of(folder, *data, state=None, pictures=None, **options):

@@ -132,7 +132,7 @@ class RandomFeatures(nn.Module):
         parts = []
         for weight in self.weights:
             images = F.conv2d(images, weight.to(images), stride=2, padding=1).relu()
-            parts += [images.mean((2, 3)), images.std((2, 3))]
+            parts += [images.mean((2, 3)), images.std((2, 3), correction=0)]
         return torch.cat(parts, dim=1)
 
 
