@@ -31,8 +31,6 @@ def load_labeled_images(
     dataset: str, image_size: int | None = None, fit: Fit = "crop", hold_out: bool = True, held_out: bool = False
 ) -> LabeledImages:
     """Return what `load_images` does, or torchvision's test images, with the class of each: in a folder, its folder."""
-    if dataset == "stacked-digits":
-        raise BadInput(f"--dataset {dataset}: has no class labels; name another data set, or a folder of folders")
     if dataset in TORCHVISION:
         images, labels, classes = load_torchvision(dataset, held_out)
         return LabeledImages(resized(images, image_size), labels, classes)

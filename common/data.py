@@ -19,7 +19,7 @@ from common.image_files import Fit, image_paths, load_files, training_paths
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
-DATASETS = ("mnist5k", "stacked-digits", *TORCHVISION)  # by name; any other value is the path of a folder
+DATASETS = ("mnist5k", *TORCHVISION)  # by name; any other value is the path of a folder
 ON_DEVICE = 2**32  # bytes of images that are copied to the device; of more, each batch is
 
 
@@ -29,8 +29,7 @@ def load_images(dataset: str, image_size: int | None = None, fit: Fit = "crop", 
     image_size: pixels a side; None keeps a data set's own size, and takes 64 for a folder.
     hold_out: whether to leave out what `training_paths` leaves out of a folder.
     """
-    loaders = {name: partial(load_torchvision, name) for name in TORCHVISION}
-    loaders |= {"mnist5k": load_mnist5k, "stacked-digits": load_stacked_digits}
+    loaders = {name: partial(load_torchvision, name) for name in TORCHVISION} | {"mnist5k": load_mnist5k}
     if dataset in loaders:
         return resized(loaders[dataset]()[0], image_size)
     paths = image_paths(dataset)
@@ -63,14 +62,6 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
     labels = torch.arange(10).repeat_interleave(5)[:, None].expand(50, 100)
     columns = slice(80, 100) if held_out else slice(0, 80)
     return tiles[:, columns].reshape(-1, 1, 28, 28), labels[:, columns].reshape(-1)
-
-
-def load_stacked_digits(count: int = 60_000, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Return images, uint8 (count, 3, 28, 28), of three digits in red, green and blue, and the labels (count, 3)."""
-    digits, labels = load_mnist5k()
-    # A function of seed and index; the 1,000 modes are equally probable. Srivastava et al., "VEEGAN" (2017).
-    drawn = torch.from_numpy(np.random.default_rng(seed).integers(len(digits), size=(count, 3)))
-    return digits[:, 0][drawn], labels[drawn]
 
 
 def check_data(data: Any) -> Tensor:

@@ -49,7 +49,7 @@ class Options:
 class NetworkOptions(Options):
     """What to train on, and what."""
 
-    dataset: str = "mnist5k"  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
+    dataset: str = "mnist5k"  # mnist5k, mnist, fashion-mnist, cifar10, or a folder of images.
     image_size: Pixels | None = None  # Pixels a side, of the middle square. None: the data set's own, 64 for a folder.
     model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional; the same with twice the channels; fully connected.
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.

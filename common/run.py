@@ -193,8 +193,6 @@ class Run(AbstractContextManager):
         for name, owner in self.state.items():
             with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 checkpoint.load_state(owner, stored[name])
-        if self.ranks.is_main and stored["options"]["steps"] < self.options.steps:
-            print("With more --steps, a learning rate that falls towards the last step rises again.")
 
     def require_state(self, optimizer: Optimizer, *_: object) -> None:
         """Raise BadInput if an optimizer that steps in the loop, or a weight that it holds, is in no checkpoint."""
@@ -346,15 +344,12 @@ def pick_device(name: str | None) -> torch.device:
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:
     """Return where a run comes from: command line, without the script's folder, commit, versions and device."""
-    path, root, commit = script.resolve(), Path(__file__).resolve().parents[1], "none"
-    run = partial(subprocess.run, cwd=path.parent, capture_output=True, text=True, check=True)
+    commit, git = "none", ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
-        commit = run(["git", "describe", "--always", "--dirty", "--abbrev=12"]).stdout.strip()
-        if not run(["git", "ls-files", path.name]).stdout:
-            commit += f", without {path.name}"
+        options = {"cwd": script.resolve().parent, "capture_output": True, "text": True, "check": True}
+        commit = subprocess.run(git, **options).stdout.strip()
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
-    shown = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
-    command = shlex.join(["python", shown, *sys.argv[1:]])
+    command = shlex.join(["python", script.name, *sys.argv[1:]])
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
 
 

@@ -3,8 +3,7 @@
 FID and KID are distances between features of the samples and of real images, 0 is best (Heusel et al. 2017, Binkowski
 et al. 2018). Precision is the share of samples that lie among the real images, recall the share of real images that lie
 among the samples (Kynkaanniemi et al. 2019). The features are those of a classifier of the data's classes, which also
-says how many samples it is sure of, and the share of each class; of stacked digits it counts the 1,000 modes, and gives
-the reverse KL divergence to those of the data, in place of the distances. Data without classes take those of a small
+says how many samples it is sure of, and the share of each class. Data without classes take those of a small
 network of random weights, the same everywhere. If the networks take a class, each sample has that of a real image;
 beside the recall of each class stands the share of samples that the classifier takes for the class asked for.
 `lattice` and `lattice of 4` are the shares of the images' power at periods of two and of four pixels, those of the
@@ -49,13 +48,11 @@ from common.options import Range, Seed, launch
 from common.run import pick_device
 from scripts.tools.classifier import class_classifier, digit_classifier
 from scripts.tools.finished_run import GeneratorOptions, class_names, generate, has_float_data, make_generator
-from scripts.tools.modes import measure_modes
 from scripts.tools.output import table
 
 COUNT = 5000
-STACKED_COUNT = 26_000  # as in Srivastava et al. (2017) and after
 HELD_OUT = ("fashion-mnist", "cifar10")  # compared with their test images
-DIGIT_DATASETS = ("mnist5k", "mnist", "stacked-digits")
+DIGIT_DATASETS = ("mnist5k", "mnist")
 NEIGHBOURS = 3  # nearest neighbours, for precision and recall
 LEAST = 2 * (NEIGHBOURS + 1)  # real images: the floor needs two sets of them
 settings_of = itemgetter("features", "count", "weights", "checkpoint", "seed", "step")  # of an entry
@@ -66,13 +63,13 @@ class Options(GeneratorOptions):
     """Options of the evaluation."""
 
     count: Annotated[int, Range(1, 10**7)] | None = None
-    """Number of samples, and of real images to compare them with. None takes 5,000, 26,000 of stacked digits, or fewer:
-    those held out, or half of all, as the floor needs as many other real images."""
+    """Number of samples, and of real images to compare them with. None takes 5,000, or fewer: those
+    held out, or half of all, as the floor needs as many other real images."""
     features: str | None = None
     """What computes features: digits, a classifier of them; classes, one of the data's, trained in a minute and kept;
     random, a network of random weights; inception (some 90 MB, downloaded once); or the file of a network of yours,
-    written by torch.jit.save, floats (N, 3, H, W) in [-1, 1] to (N, F). None is digits for mnist5k, mnist and
-    stacked-digits, else classes if there are any, else random."""
+    written by torch.jit.save, floats (N, 3, H, W) in [-1, 1] to (N, F). None is digits for mnist5k and
+    mnist, else classes if there are any, else random."""
     weights: Literal["average", "last"] = "average"
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
     seed: Seed = 0
@@ -257,9 +254,8 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     options = replace(options, features=options.features or by_itself)
     if options.features == "classes" and not data.classes:
         raise BadInput(f"--features classes: {dataset} has no classes; take random")
-    counts_modes = dataset == "stacked-digits" and options.features == "digits"
     most = unseen.sum().item() or len(data.images) // 2
-    count = options.count or min(STACKED_COUNT if counts_modes else COUNT, most)
+    count = options.count or min(COUNT, most)
     require_count(count, most, len(data.images))
     judge = None
     if options.features == "digits":
@@ -276,14 +272,12 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
         rows, other_rows = (order[part][:count] for part in (unseen[order], ~unseen[order]))
     real, others = data.images[rows], data.images[other_rows]
     labels, other_labels = (data.labels[rows], data.labels[other_rows]) if names else (None, None)
-    real_features = None if counts_modes else extract_features(real)
+    real_features = extract_features(real)
     samples = generate(generator, device, z, *([labels] if names else []))
     if only_fid:
         return {"fid": measure_fid(extract_features(samples), real_features), "step": checkpoint["step"]}
 
     def measure(images: Tensor, of_class: Tensor | None) -> dict[str, float]:
-        if counts_modes:
-            return measure_modes(images) | {"lattice": measure_lattice(images)}
         features = extract_features(images)
         figures = measure_distances(features, real_features, options.seed) | measure_overlap(features, real_features)
         figures |= {"lattice": measure_lattice(images), "lattice_of_4": measure_lattice(images, 4)}
@@ -325,7 +319,7 @@ def report(entry: dict) -> str:
         title += f" (the classifier's accuracy is {accuracy:.1%} on {entry['held_out']:,} held-out images)"
     rows = []
     for name, value in entry["samples"].items():
-        styles = {"fid": ".3f", "kid": ".5f", "modes": ",.0f", "reverse_kl": ".3f"}
+        styles = {"fid": ".3f", "kid": ".5f"}
         style = ".2%" if name.startswith("lattice") else styles.get(name, ".1%")
         floor = entry["floor"].get(name)  # a class may have too few images on one side
         rows.append([name.replace("_", " "), f"{value:{style}}", "" if floor is None else f"{floor:{style}}"])

@@ -43,8 +43,8 @@ def test_own_networks_are_trained_and_evaluated_and_what_cannot_train_them_says_
     (tmp_path / "own.py").write_text(
         "from torch import nn\n"
         "def make(shape, z_dim):\n"
-        "    layers = nn.Flatten(), nn.Linear(2352, 5), nn.BatchNorm1d(5), nn.Linear(5, 1)\n"
-        "    return nn.Sequential(nn.Linear(z_dim, 2352), nn.Unflatten(1, shape)), nn.Sequential(*layers)\n"
+        "    layers = nn.Flatten(), nn.Linear(784, 5), nn.BatchNorm1d(5), nn.Linear(5, 1)\n"
+        "    return nn.Sequential(nn.Linear(z_dim, 784), nn.Unflatten(1, shape)), nn.Sequential(*layers)\n"
     )
     short = ["--orders", "detach", "one_stage", "--seconds", 2, "--seeds", 1, "--device", "cpu", "--runs-dir", tmp_path]
     call("compare_modes", *short, "--networks", f"{tmp_path / 'own.py'}:make")

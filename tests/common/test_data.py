@@ -13,7 +13,7 @@ from PIL import Image
 
 from common import data
 from common.conditional import load_labeled_images
-from common.data import batch_order, batches, load_images, load_mnist5k, load_stacked_digits, to_float, to_uint8
+from common.data import batch_order, batches, load_images, load_mnist5k, to_float, to_uint8
 
 
 def test_mnist5k_is_whole_balanced_and_split_without_overlap():
@@ -37,17 +37,6 @@ def test_the_label_of_a_shipped_picture_is_the_digit_that_one_sees():
     images, labels = load_mnist5k()
     sums = [hashlib.md5(image.numpy().tobytes()).hexdigest()[:8] for image in images]
     assert [labels[sums.index(seen)].item() for seen in SEEN.split()] == list(range(10))
-
-
-def test_stacked_digits_are_three_digits_each_whatever_the_number_of_images():
-    images, labels = load_stacked_digits(500)
-    assert images.shape == (500, 3, 28, 28)
-    digits = {image.numpy().tobytes(): label.item() for image, label in zip(*load_mnist5k(), strict=True)}
-    for image, label in zip(images, labels, strict=True):
-        assert [digits[channel.numpy().tobytes()] for channel in image] == label.tolist()
-    more, _ = load_stacked_digits(501)
-    assert more[:500].equal(images)
-    assert not load_stacked_digits(500, seed=1)[0].equal(images)
 
 
 def test_every_pixel_value_survives_the_way_to_float_and_back():

@@ -55,7 +55,6 @@ def test_images_without_labels_are_refused_by_the_script_that_needs_them(folder,
     Image.new("L", (9, 9)).save(folder / "stray.png")
     command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder / "runs", "--dataset"]
     assert f"error: --dataset {folder}: stray.png has no class" in refusal(*command, folder)
-    assert "--dataset stacked-digits: has no class labels" in refusal(*command, "stacked-digits")
     with pytest.raises(BadInput, match="4 images have 3 labels"):
         LabeledImages(PAIR.images, PAIR.labels[:3], PAIR.classes)
 

@@ -6,7 +6,6 @@ import os
 import pty
 import resource
 import signal
-import subprocess
 import threading
 import time
 from contextlib import nullcontext
@@ -22,7 +21,7 @@ from processes import ended, fork, wait_until
 
 from common.errors import BadInput
 from common.options import RunOptions
-from common.run import Run, origin
+from common.run import Run
 from scripts import gan_detach
 
 TWO_STEPS = "--batch-size 2 --image-size 8 --steps 2 --log-every 1 --sample-every 1 --checkpoint-every 1"
@@ -377,13 +376,3 @@ def test_the_bar_is_a_few_lines_where_there_is_no_terminal(tmp_path, capsys):
     for (step,) in steps_of(tmp_path, steps=2000):
         assert step
     assert capsys.readouterr().err.count("script:") == 2  # another one every ten seconds
-
-
-def test_the_commit_says_that_it_lacks_the_script(tmp_path):
-    git = ["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@b"]
-    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
-        subprocess.run([*git, *command], check=True)
-    (tmp_path / "script.py").touch()
-    assert origin(tmp_path / "script.py", "cpu")["commit"].endswith(", without script.py")
-    subprocess.run([*git, "add", "script.py"], check=True)
-    assert origin(tmp_path / "script.py", "cpu")["commit"].endswith("-dirty")
