@@ -44,8 +44,7 @@ def change_colours(images: Tensor, draws: Tensor) -> Tensor:
     brightness, saturation, contrast = brightness - 0.5, 2 * saturation, contrast + 0.5
     grey = images.mean(1, keepdim=True)
     mean = grey.mean((2, 3), keepdim=True)
-    # With x = saturation * (images - grey) + grey + brightness, whose mean is mean + brightness, in a single pass:
-    # contrast * (x - mean - brightness) + mean + brightness.
+    # contrast * (saturated - mean) + mean + brightness, of saturated = saturation * (images - grey) + grey, in one pass
     rest = contrast * (1 - saturation) * grey + (1 - contrast) * mean + brightness
     return torch.addcmul(rest, images, contrast * saturation)
 

@@ -80,7 +80,7 @@ class ImagePool:
     """
 
     def __init__(self, size: int = 50, ranks: Any = None, generator: torch.Generator | None = None):
-        # ranks: its `all_rows` and `local_rows` gather the fakes of all processes and return this one's; None is this
+        # ranks: its `gather` and `local_rows` collect the fakes of all processes and return this one's; None is this
         # process alone. generator: of random numbers on the CPU, the same on all ranks; None is torch's own.
         self.size, self.ranks, self.generator = size, ranks, generator
         self.images: list[Tensor] = []
@@ -91,7 +91,7 @@ class ImagePool:
         While the pool is not full, a fake is added and returned. After that, with probability 0.5, it replaces a random
         image of the pool, which is returned in its place. Random numbers of the CPU: nothing waits for the GPU.
         """
-        fakes = self.ranks.all_rows(fakes) if self.ranks else fakes
+        fakes = torch.cat(self.ranks.gather(fakes)) if self.ranks else fakes
         swaps = torch.rand(len(fakes), generator=self.generator) < 0.5
         places = torch.randint(self.size, (len(fakes),), generator=self.generator)
         images = []

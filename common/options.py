@@ -25,7 +25,12 @@ Rate = Annotated[float, Range(1e-12, 10**6)]
 Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
 AUGMENT_BELOW = 20_000  # images in colour; grey ones train without, however few
-BEFORE = {"augment": "off", "hold_out": False}  # what runs did before they had the option
+BEFORE = {
+    "augment": "off",
+    "mirror": False,
+    "hold_out": False,
+    "fit": "crop",
+}  # what runs did before they had the option
 
 
 @dataclass(frozen=True)
@@ -150,8 +155,9 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
-    fixed = before.keys() & {*BEFORE, *checkpoint["options"]} - free  # another that the script has got since is free
-    for name in sorted(fixed):
+    for name in sorted(
+        {*BEFORE, *checkpoint["options"]} & before.keys() - free
+    ):  # one that is newer may have any value
         is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
         if given[name] != before[name] and not is_moved:
             raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")

@@ -2,6 +2,7 @@
 
 import hashlib
 from itertools import islice
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from PIL import Image
 from common import data
 from common.conditional import load_labeled_images
 from common.data import batch_order, batches, load_images, load_mnist5k, to_float, to_uint8
+from common.image_files import training_paths
 
 
 def test_mnist5k_is_whole_balanced_and_split_without_overlap():
@@ -102,11 +104,30 @@ def test_a_folder_is_searched_recursively_in_the_order_of_its_paths(tmp_path):
     assert load_images(str(tmp_path)).shape == (3, 3, 64, 64)
 
 
-def test_images_are_cropped_from_the_centre_and_turned_upright(tmp_path):
+def test_a_tenth_of_a_folder_is_held_out_by_name_wherever_it_lies_unless_it_is_small():
+    paths = [f"here/{number}.png" for number in range(1000)]
+    rest = training_paths(paths)
+    assert 870 < len(rest) < 930
+    assert [Path(path).stem for path in training_paths([f"a/b/{number}.jpg" for number in range(1000)])] == [
+        Path(path).stem for path in rest
+    ]
+    assert training_paths(paths[:600]) == [path for path in rest if path in paths[:600]]
+    for few in (
+        paths[:499],
+        [f"{number}/0.png" for number in range(1000)],
+        [f"{number}/1.png" for number in range(1000)],
+    ):
+        assert training_paths(few) == few
+
+
+def test_images_are_cropped_from_the_centre_or_padded_and_turned_upright(tmp_path):
     image = Image.new("L", (60, 20), 0)
     image.paste(255, (20, 0, 40, 20))
     image.save(tmp_path / "wide.png")
     assert load_images(str(tmp_path), 20).float().mean() == 255
+    for fit, edge in (("black", 0), ("white", 255)):  # 7 of 20 rows are the image's
+        (pixels,) = load_images(str(tmp_path), 20, fit)[:, 0, :, 10].tolist()
+        assert pixels == [edge] * 6 + [255] * 7 + [edge] * 7
     (tmp_path / "wide.png").unlink()
 
     image = Image.new("RGB", (20, 20))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import GANS, SMALL, call, change, contents, load, make_images, points_of
+from PIL import Image
 from processes import fork
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -259,6 +260,23 @@ def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved
     line = refusal("gan_detach", "--resume", run, "--steps", 6, "--dataset", "mnist5k")
     assert f"--dataset=mnist5k: the run {run} has --dataset={tmp_path / 'moved'}; leave it out" in line
     assert load(run)["step"] == 5
+
+
+def test_what_the_images_decide_is_told_stored_and_never_changed_and_older_runs_are_as_they_were(
+    finished, tmp_path, outcome, refusal
+):
+    assert load(finished)["options"]["augment"] == "off"  # of grey images
+    (tmp_path / "images").mkdir()
+    for number in range(6):
+        Image.new("RGB", (9, 9), (number, 9, 0)).save(tmp_path / "images" / f"{number}.png")
+    command = ["gan_detach", *SMALL, "--dataset", tmp_path / "images", "--runs-dir", tmp_path / "runs", "--steps", 2]
+    assert "Chosen by the data, [[6, 3, 8, 8]]: --augment=on. Name another" in outcome(*command)[1]
+    (run,) = (tmp_path / "runs").glob("gan_detach/*")
+    for given, stored in (("off", "on"), ("on", "off")):
+        assert f"the run {run} has --augment={stored}" in refusal("gan_detach", "--resume", run, "--augment", given)
+        go_on(run, "--steps", 3 if stored == "on" else 4)
+        assert load(run)["options"]["augment"] == stored
+        change(run, lambda c: [c["options"].pop(name) for name in ("augment", "mirror", "hold_out", "fit")])
 
 
 def test_a_run_of_a_machine_with_another_device_goes_on_here(copied, refusal):

@@ -7,13 +7,15 @@ from unittest import mock
 
 import pytest
 import torch
-from helpers import change, load, make_images, points_of
+from helpers import SMALL, call, change, load, make_images, points_of
+from PIL import Image
 from torch_fidelity import feature_extractor_inceptionv3
 
 from common import data
 from common.conditional import LabeledImages
 from common.data import load_mnist5k, to_float
 from common.errors import BadInput
+from common.image_files import image_paths, training_paths
 from scripts.tools import classifier, evaluate
 from scripts.tools.classifier import class_classifier, digit_classifier
 from scripts.tools.evaluate import Options, measure_distances, measure_overlap
@@ -194,6 +196,32 @@ def test_inception_gets_three_channels_and_offline_the_reader_is_told_what_to_do
     assert "classifier_accuracy" not in found
 
 
+def test_a_folder_is_judged_by_what_its_run_has_not_seen_with_features_of_random_or_own_weights(tmp_path, monkeypatch):
+    images = torch.randint(256, (500, 8, 8, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    (tmp_path / "images").mkdir()
+    for number, image in enumerate(images.numpy()):
+        Image.fromarray(image).save(tmp_path / "images" / f"{number:03}.png")
+    call("gan_detach", *SMALL, "--steps", 1, "--dataset", tmp_path / "images", "--runs-dir", tmp_path / "runs")
+    (run,) = (tmp_path / "runs").glob("gan_detach/*")
+    paths = image_paths(tmp_path / "images")
+    held_out = [number for number, path in enumerate(paths) if path not in training_paths(paths)]
+    assert load(run)["data_shapes"] == [[500 - len(held_out), 3, 8, 8]]
+    monkeypatch.setattr(evaluate, "generate", lambda *_: images[held_out].permute(0, 3, 1, 2))
+    found = evaluated(run)
+    assert (found["real"], found["features"], found["count"]) == ("held-out", "random", len(held_out))
+    assert abs(found["samples"]["fid"]) < 1e-4 < 0.01 < found["floor"]["fid"]  # the floor is of images trained on
+    assert (found["samples"]["recall"], found["samples"]["colours"]) == (1, 1)
+
+    network = torch.jit.trace(torch.nn.Flatten(), torch.zeros(2, 3, 8, 8))
+    network.save(tmp_path / "flat.pt")
+    assert evaluated(run, features=str(tmp_path / "flat.pt"))["features"] == "flat.pt"
+    with pytest.raises(BadInput, match=r"--features no\.pt: neither digits, classes, random or inception, nor by"):
+        evaluate.main(Options(run, features="no.pt"))
+    change(run, lambda checkpoint: checkpoint.update(data_shapes=[[500, 3, 8, 8]]))  # as before there was a share
+    monkeypatch.setattr(evaluate, "generate", lambda *_: images[:20].permute(0, 3, 1, 2))
+    assert evaluated(run, count=20)["real"] == "training"
+
+
 @pytest.fixture
 def shades(run, tmp_path):
     """The folder that `run` was trained on: 19 images of each of three classes, of which 51 train the classifier."""
@@ -254,6 +282,8 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
     halves = torch.tensor([0, 255], dtype=torch.uint8).repeat_interleave(4).expand(8, 8)
     for image, share in ((columns, 1), (columns.T, 1), (checks, 1), (halves, 0)):
         assert evaluate.measure_lattice(image.expand(2, 3, 8, 8)) == pytest.approx(share, abs=1e-6)
+    wide = torch.tensor([0, 0, 255, 255], dtype=torch.uint8).repeat(2).expand(2, 3, 8, 8)
+    assert [evaluate.measure_lattice(wide, period) for period in (2, 4)] == pytest.approx([0, 1], abs=1e-6)
     waves = columns[None, None] // 2 + halves[None, None] // 2  # a wave of two pixels beside one of eight
     expected = 128**2 / 4 / ((columns // 2 + halves // 2).float().var(correction=0).item())
     assert evaluate.measure_lattice(waves) == pytest.approx(expected, rel=0.02)
