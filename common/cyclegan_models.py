@@ -1,6 +1,7 @@
-"""CycleGAN's networks, in which no layer looks across the batch, and its pool of past fakes.
+"""CycleGAN's networks, in which no layer looks across the batch, its losses, and its pool of past fakes.
 
-Zhu et al., "Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017), appendix 7.2.
+Zhu et al., "Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017), appendix 7.2. The
+losses are those of Mao et al., "Least Squares Generative Adversarial Networks" (2017): 1 for real and 0 for fake.
 """
 
 from itertools import pairwise
@@ -69,6 +70,17 @@ def narrow_normal(module: nn.Module) -> None:
     if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
         nn.init.normal_(module.weight, 0.0, 0.02)
         nn.init.zeros_(module.bias)
+
+
+def least_squares_discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
+    """Mean of the two halves, `((D(x) - 1)^2 + D(G(z))^2) / 2`; logits of any shape in, a 0-d tensor out."""
+    dtype = torch.promote_types(real_logits.dtype, torch.float32)  # squares of 16 bits are coarse
+    return ((real_logits.to(dtype) - 1).square().mean() + fake_logits.to(dtype).square().mean()) / 2
+
+
+def least_squares_generator_loss(fake_logits: Tensor) -> Tensor:
+    """`(D(G(z)) - 1)^2`; logits of any shape in, a 0-d tensor out."""
+    return (fake_logits.to(torch.promote_types(fake_logits.dtype, torch.float32)) - 1).square().mean()
 
 
 class ImagePool:

@@ -31,11 +31,15 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
-from common.cyclegan_models import ImagePool, cyclegan_networks
+from common.cyclegan_models import (
+    ImagePool,
+    cyclegan_networks,
+    least_squares_discriminator_loss,
+    least_squares_generator_loss,
+)
 from common.data import batches, to_float
 from common.domains import crop_and_flip, load_domains
 from common.errors import as_bad_input
-from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.optimizers import fused_adam, linear_decay
 from common.options import BatchSize, Count, Decay, Options, Pixels, Range, Rate, RunOptions, Weight
 from common.run import Run, launch_run
