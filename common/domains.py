@@ -1,14 +1,13 @@
 """Two domains of images: unpaired, for CycleGAN."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common.data import ON_DEVICE, load_images, load_mnist5k, resized
+from common.data import load_images, load_mnist5k, resized
 from common.errors import BadInput
 from common.image_files import image_paths, load_files
 
@@ -23,11 +22,6 @@ class Domains:
     test_b: Tensor  # the same of domain B
     truth: Tensor | None  # the correct translation of each image of `test_a`, or None if it is unknown
     augmented: bool  # whether batches of `a` and `b` are to be cropped to the size to train at, and flipped at random
-
-    def to(self, device: torch.device) -> "Domains":
-        """Return the domains with what is small on `device`."""
-        small = {name: part for name, part in vars(self).items() if getattr(part, "nbytes", np.inf) <= ON_DEVICE}
-        return replace(self, **{name: part.to(device) for name, part in small.items()})
 
 
 def load_domains(dataset: str, image_size: int | None = None) -> Domains:

@@ -136,7 +136,7 @@ def main(options: CycleGANOptions, run: Run) -> None:
     """Train all four networks."""
     decay_from = options.steps // 2 if options.decay_from is None else options.decay_from
     rate = linear_decay(options.steps, decay_from)
-    domains = load_domains(options.dataset, options.image_size).to(run.device)
+    domains = load_domains(options.dataset, options.image_size)
     networks = options.make_networks(domains.test_a.shape[1:])
     a_to_b, b_to_a, discriminator_a, discriminator_b = (network.to(run.device) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
@@ -183,18 +183,18 @@ def main(options: CycleGANOptions, run: Run) -> None:
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
         if domains.truth is not None and (step % options.sample_every == 0 or step == options.steps):
-            results["translation/error"] = translation_error(average_ab, domains.test_a, domains.truth)
+            results["translation/error"] = translation_error(average_ab, domains.test_a, domains.truth, run.device)
         run.log(step, results)
 
 
 @torch.no_grad()
-def translation_error(translate, images, truth):
+def translation_error(translate, images, truth, device="cpu"):
     """Return the mean absolute error of `translate`, in brightness from 0 to 1, as a 0-d tensor.
 
     images, truth: uint8 (N, C, H, W).
     """
-    translated = torch.cat([translate(to_float(part)) for part in images.split(100)])
-    return (translated - to_float(truth)).abs().mean() / 2
+    translated = torch.cat([translate(to_float(part.to(device))) for part in images.split(100)])
+    return (translated - to_float(truth.to(device))).abs().mean() / 2
 
 
 if __name__ == "__main__":
