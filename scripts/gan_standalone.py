@@ -160,7 +160,7 @@ def main():
     options, checkpoint = parse()
     torch.manual_seed(options.seed)
     with exit_on_error(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
-        images = load_images(options.dataset, options.image_size, options.fit, options.hold_out).to(DEVICE)
+        images = load_images(options.dataset, options.image_size).to(DEVICE)
     generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
     optimizer_g = torch.optim.Adam(generator.parameters(), LR_G, BETAS)
     optimizer_d = torch.optim.Adam(discriminator.parameters(), LR_D, BETAS)
