@@ -25,12 +25,7 @@ Rate = Annotated[float, Range(1e-12, 10**6)]
 Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
 AUGMENT_BELOW = 20_000  # images in colour; grey ones train without, however few
-BEFORE = {
-    "augment": "off",
-    "mirror": False,
-    "hold_out": False,
-    "fit": "crop",
-}  # what runs did before they had the option
+BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # what runs without the option did
 
 
 @dataclass(frozen=True)
@@ -155,9 +150,8 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
-    for name in sorted(
-        {*BEFORE, *checkpoint["options"]} & before.keys() - free
-    ):  # one that is newer may have any value
+    stored = {*BEFORE, *checkpoint["options"]} & before.keys()  # an option that is newer may have any value
+    for name in sorted(stored - free):
         is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
         if given[name] != before[name] and not is_moved:
             raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")
