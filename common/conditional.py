@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from common.data import TORCHVISION, Images, load_images, load_mnist5k, load_torchvision, resized
+from common.data import TORCHVISION, load_images, load_mnist5k, load_torchvision, resized
 from common.errors import BadInput, as_bad_input
-from common.image_files import image_paths, load_files
+from common.image_files import Fit, image_paths, load_files, training_paths
 from common.models import MODELS, Normalised
 
 
@@ -18,7 +18,7 @@ from common.models import MODELS, Normalised
 class LabeledImages:
     """Images, each with its class: one data set, whose batches are pairs."""
 
-    images: Images  # N of them, as `load_images` returns
+    images: Tensor  # N of them, as `load_images` returns
     labels: Tensor  # int64 (N,), indices into `classes`
     classes: tuple[str, ...]
 
@@ -26,28 +26,25 @@ class LabeledImages:
         if len(self.images) != len(self.labels):
             raise BadInput(f"{len(self.images)} images have {len(self.labels)} labels; give each image one label")
 
-    def to(self, device: torch.device) -> "LabeledImages":
-        """Return the data set on `device`."""
-        return LabeledImages(self.images.to(device), self.labels.to(device), self.classes)
 
-
-def load_labeled_images(dataset: str, image_size: int | None = None, held_out: bool = False) -> LabeledImages:
+def load_labeled_images(
+    dataset: str, image_size: int | None = None, fit: Fit = "crop", hold_out: bool = True, held_out: bool = False
+) -> LabeledImages:
     """Return what `load_images` does, or torchvision's test images, with the class of each: in a folder, its folder."""
-    if dataset == "stacked-digits":
-        raise BadInput(f"--dataset {dataset}: has no class labels; name another data set, or a folder of folders")
     if dataset in TORCHVISION:
         images, labels, classes = load_torchvision(dataset, held_out)
         return LabeledImages(resized(images, image_size), labels, classes)
     if dataset == "mnist5k":
         return LabeledImages(load_images(dataset, image_size), load_mnist5k()[1], tuple("0123456789"))
     paths = image_paths(dataset)  # once: a file that is added now is in neither images nor labels
+    paths = training_paths(paths) if hold_out else paths
     places = [Path(path).relative_to(dataset).parts for path in paths]
     if stray := [place[0] for place in places if len(place) < 2]:
         raise BadInput(f"--dataset {dataset}: {stray[0]} has no class; labels take a folder of images for each class")
     names = [place[0].encode(errors="surrogateescape").decode(errors="backslashreplace") for place in places]  # as text
     classes = sorted({*names})
     labels = torch.tensor([classes.index(name) for name in names])
-    return LabeledImages(load_files(paths, image_size or 64), labels, tuple(classes))
+    return LabeledImages(load_files(paths, image_size or 64, fit=fit), labels, tuple(classes))
 
 
 class ConditionalGenerator(nn.Module):

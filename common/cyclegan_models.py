@@ -1,6 +1,7 @@
-"""CycleGAN's networks, in which no layer looks across the batch, and its pool of past fakes.
+"""CycleGAN's networks, in which no layer looks across the batch, its losses, and its pool of past fakes.
 
-Zhu et al., "Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017), appendix 7.2.
+Zhu et al., "Unpaired Image-to-Image Translation using Cycle-Consistent Adversarial Networks" (2017), appendix 7.2. The
+losses are those of Mao et al., "Least Squares Generative Adversarial Networks" (2017): 1 for real and 0 for fake.
 """
 
 from itertools import pairwise
@@ -71,6 +72,17 @@ def narrow_normal(module: nn.Module) -> None:
         nn.init.zeros_(module.bias)
 
 
+def least_squares_discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
+    """Mean of the two halves, `((D(x) - 1)^2 + D(G(z))^2) / 2`; logits of any shape in, a 0-d tensor out."""
+    dtype = torch.promote_types(real_logits.dtype, torch.float32)  # squares of 16 bits are coarse
+    return ((real_logits.to(dtype) - 1).square().mean() + fake_logits.to(dtype).square().mean()) / 2
+
+
+def least_squares_generator_loss(fake_logits: Tensor) -> Tensor:
+    """`(D(G(z)) - 1)^2`; logits of any shape in, a 0-d tensor out."""
+    return (fake_logits.to(torch.promote_types(fake_logits.dtype, torch.float32)) - 1).square().mean()
+
+
 class ImagePool:
     """At most `size` past fakes, so that a discriminator also learns from older ones than those of the step.
 
@@ -80,7 +92,7 @@ class ImagePool:
     """
 
     def __init__(self, size: int = 50, ranks: Any = None, generator: torch.Generator | None = None):
-        # ranks: its `all_rows` and `local_rows` gather the fakes of all processes and return this one's; None is this
+        # ranks: its `gather` and `local_rows` collect the fakes of all processes and return this one's; None is this
         # process alone. generator: of random numbers on the CPU, the same on all ranks; None is torch's own.
         self.size, self.ranks, self.generator = size, ranks, generator
         self.images: list[Tensor] = []
@@ -91,7 +103,7 @@ class ImagePool:
         While the pool is not full, a fake is added and returned. After that, with probability 0.5, it replaces a random
         image of the pool, which is returned in its place. Random numbers of the CPU: nothing waits for the GPU.
         """
-        fakes = self.ranks.all_rows(fakes) if self.ranks else fakes
+        fakes = torch.cat(self.ranks.gather(fakes)) if self.ranks else fakes
         swaps = torch.rand(len(fakes), generator=self.generator) < 0.5
         places = torch.randint(self.size, (len(fakes),), generator=self.generator)
         images = []

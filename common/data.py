@@ -14,25 +14,26 @@ from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
 from common.errors import BadInput, as_bad_input
-from common.image_files import StreamedImages, image_paths, load_files
+from common.image_files import Fit, image_paths, load_files, training_paths
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
-DATASETS = ("mnist5k", "stacked-digits", *TORCHVISION)  # by name; any other value is the path of a folder
-Images = Tensor | StreamedImages  # uint8 (N, C, H, W)
+DATASETS = ("mnist5k", *TORCHVISION)  # by name; any other value is the path of a folder
+ON_DEVICE = 2**32  # bytes of images that are copied to the device; of more, each batch is
 
 
-def load_images(dataset: str, image_size: int | None = None) -> Images:
+def load_images(dataset: str, image_size: int | None = None, fit: Fit = "crop", hold_out: bool = True) -> Tensor:
     """Return the training images of `dataset`, in DATASETS or a folder, square, uint8 (N, C, H, W) with C 1 or 3.
 
-    image_size: pixels a side; None keeps a data set's own size, and takes 64 for a folder. A big folder is streamed.
+    image_size: pixels a side; None keeps a data set's own size, and takes 64 for a folder.
+    hold_out: whether to leave out what `training_paths` leaves out of a folder.
     """
-    loaders = {name: partial(load_torchvision, name) for name in TORCHVISION}
-    loaders |= {"mnist5k": load_mnist5k, "stacked-digits": load_stacked_digits}
+    loaders = {name: partial(load_torchvision, name) for name in TORCHVISION} | {"mnist5k": load_mnist5k}
     if dataset in loaders:
         return resized(loaders[dataset]()[0], image_size)
-    return load_files(image_paths(dataset), image_size or 64)
+    paths = image_paths(dataset)
+    return load_files(training_paths(paths) if hold_out else paths, image_size or 64, fit=fit)
 
 
 def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:
@@ -63,19 +64,11 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
     return tiles[:, columns].reshape(-1, 1, 28, 28), labels[:, columns].reshape(-1)
 
 
-def load_stacked_digits(count: int = 60_000, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Return images, uint8 (count, 3, 28, 28), of three digits in red, green and blue, and the labels (count, 3)."""
-    digits, labels = load_mnist5k()
-    # A function of seed and index; the 1,000 modes are equally probable. Srivastava et al., "VEEGAN" (2017).
-    drawn = torch.from_numpy(np.random.default_rng(seed).integers(len(digits), size=(count, 3)))
-    return digits[:, 0][drawn], labels[drawn]
-
-
-def check_data(data: Any) -> Images:
+def check_data(data: Any) -> Tensor:
     """Return the samples in what `batches` takes, without labels; raises BadInput where they are of another type."""
     samples = getattr(data, "images", data)
-    if not isinstance(samples, Tensor | StreamedImages):
-        raise BadInput(f"data are a tensor, LabeledImages or StreamedImages, not a {type(samples).__name__}")
+    if not isinstance(samples, Tensor):
+        raise BadInput(f"data are a tensor or LabeledImages, not a {type(samples).__name__}")
     are_images = samples.dtype == torch.uint8 and len(samples.shape) == 4
     are_numbers = samples.dtype == torch.float32 and len(samples.shape) > 0 and samples.isfinite().all()
     if not samples.shape.numel() or not (are_images or are_numbers):
@@ -94,21 +87,20 @@ def to_uint8(images: Tensor) -> Tensor:
     return images.add(1).mul(127.5).round().clamp(0, 255).byte()
 
 
-def batches(data: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator:
-    """Yield each step's batch, floats on the data's device, without end; of LabeledImages, with its labels.
+def batches(
+    data: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None), device: Any = None
+) -> Iterator:
+    """Yield each step's batch, floats, without end; of LabeledImages, with its labels.
 
-    data: a tensor (N, ...) or a stream; uint8 is scaled to [-1, 1]. rows: the slice of every batch; no other is read.
+    data: a tensor (N, ...), or LabeledImages; uint8 is scaled to [-1, 1]. rows: the slice of every batch. device: where
+    the batches are, and the data too, if they take no more than ON_DEVICE bytes; None leaves them where they are.
     """
-    images, labels = getattr(data, "images", data), getattr(data, "labels", None)
-    order = partial(batch_order, len(images), batch_size, seed, first_step, rows)
-    found = selected(images, order()) if isinstance(images, Tensor) else images.batches(order())
-    reals = (to_float(batch) if batch.dtype == torch.uint8 else batch for batch in found)
-    yield from reals if labels is None else zip(reals, selected(labels, order()), strict=True)
-
-
-def selected(values: Tensor, order: Iterator[Tensor]) -> Iterator[Tensor]:
-    """Yield the rows of `values` (N, ...) at each tensor of indices in `order`, which are on the CPU."""
-    return (values.index_select(0, indices.to(values.device, non_blocking=True)) for indices in order)
+    parts = [data.images, data.labels] if hasattr(data, "labels") else [data]
+    parts = [part.to(device) if part.nbytes <= ON_DEVICE else part for part in parts]
+    for indices in batch_order(len(parts[0]), batch_size, seed, first_step, rows):
+        batch = [part.index_select(0, indices.to(part.device, non_blocking=True)).to(device) for part in parts]
+        batch[0] = to_float(batch[0]) if batch[0].dtype == torch.uint8 else batch[0]
+        yield batch[0] if len(batch) == 1 else tuple(batch)
 
 
 def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None)) -> Iterator:

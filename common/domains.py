@@ -1,31 +1,27 @@
 """Two domains of images: unpaired, for CycleGAN, or in pairs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common.data import Images, load_images, load_mnist5k, resized
+from common.data import load_images, load_mnist5k, resized
 from common.errors import BadInput
-from common.image_files import StreamedImages, image_paths, load_files
+from common.image_files import image_paths, load_files, map_images
 
 
 @dataclass(frozen=True)
 class Domains:
     """The training and test images of a CycleGAN: uint8 (N, C, H, W), each with its own N."""
 
-    a: Images  # training images of domain A, of the size to crop from
-    b: Images  # the same of domain B
-    test_a: Images  # test images of domain A, of the size to train at; the training images if there are no others
-    test_b: Images  # the same of domain B
+    a: Tensor  # training images of domain A, of the size to crop from
+    b: Tensor  # the same of domain B
+    test_a: Tensor  # test images of domain A, of the size to train at; the training images if there are no others
+    test_b: Tensor  # the same of domain B
     truth: Tensor | None  # the correct translation of each image of `test_a`, or None if it is unknown
     augmented: bool  # whether batches of `a` and `b` are to be cropped to the size to train at, and flipped at random
-
-    def to(self, device: torch.device) -> "Domains":
-        """Return the domains on `device`."""
-        return replace(self, **{name: part.to(device) for name, part in vars(self).items() if hasattr(part, "to")})
 
 
 def load_domains(dataset: str, image_size: int | None = None) -> Domains:
@@ -46,9 +42,7 @@ def load_domains(dataset: str, image_size: int | None = None) -> Domains:
 
 def make_domains(dataset: str, image_size: int | None) -> Domains:
     """Return every other image of a data set as domain A, the outlines of the rest as B; every tenth one is a test."""
-    images = load_images(dataset, image_size)
-    if isinstance(images, StreamedImages):
-        raise BadInput(f"--dataset {dataset}: too big to make two domains of; make folders trainA and trainB in it")
+    images = load_images(dataset, image_size, hold_out=False)
     if len(images) < 3:
         raise BadInput(f"--dataset {dataset}: two domains take three images or more, one of them to test on; add some")
     if dataset == "mnist5k":
@@ -59,7 +53,7 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
     return Domains(images[0::2], outlines(images[1::2]), held_out, truth, truth, augmented=False)
 
 
-def load_pairs(a: str | Path, b: str | Path, image_size: int = 64) -> Images:
+def load_pairs(a: str | Path, b: str | Path, image_size: int = 64) -> Tensor:
     """Return the images of two folders, paired by their paths in them: uint8 (N, Ca + Cb, image_size, image_size)."""
     found = {}, {}
     for folder, files in zip((a, b), found, strict=True):
@@ -69,11 +63,8 @@ def load_pairs(a: str | Path, b: str | Path, image_size: int = 64) -> Images:
                 raise BadInput(f"{path}: {files[name]} has the same name but for the suffix; rename or remove one")
     if alone := sorted(found[0].keys() ^ found[1].keys()):
         raise BadInput(f"{(found[0] | found[1])[alone[0]]}: no image of this name in the other folder; add it there")
-    parts = [load_files([files[name] for name in sorted(files)], image_size) for files in found]
-    if all(isinstance(part, Tensor) for part in parts):
-        return torch.cat(parts, dim=1)
-    rows, shape = torch.arange(len(found[0]))[:, None], [sum(part.shape[1] for part in parts), *parts[0].shape[2:]]
-    return StreamedImages(rows, shape, lambda row: torch.cat([part[row] for part in parts], dim=1)[0])
+    parts = zip(*(load_files([files[name] for name in sorted(files)], image_size) for files in found), strict=True)
+    return map_images(torch.cat(pair) for pair in parts)
 
 
 def outlines(images: Tensor) -> Tensor:

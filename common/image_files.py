@@ -1,15 +1,16 @@
-"""Image files: found in a folder, read as uint8 tensors, or streamed where they do not fit into memory; and written."""
+"""Image files: found in a folder, read into one uint8 tensor that may be bigger than memory; and written."""
 
 import io
 import os
 import sys
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -22,67 +23,38 @@ from tqdm import tqdm
 
 from common.errors import BadInput, as_bad_input
 
+Fit = Literal["crop", "white", "black"]
 KINDS = ".apng .avif .bmp .dib .gif .ico .jfif .jp2 .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tga .tif .tiff .webp"
 IMAGE_SUFFIXES = tuple(suffix for suffix in KINDS.split() if suffix in Image.registered_extensions())  # by this Pillow
 OTHERS = f"{KINDS} .arw .cr2 .cr3 .dng .eps .exr .hdr .heic .heif .icns .j2k .jpx .jxl .mpo .nef .psd .raw .svg".split()
-MEMORY_LIMIT = 64 * 2**20  # bytes of pixels; a bigger folder is streamed
-THREADS, BATCHES_AHEAD = 4, 8  # memory use depends on these, the batch size and the image size alone
 
 
-class StreamedImages:
-    """Images that stay in their files, with the part of the interface of a uint8 tensor (N, C, H, W) that we use."""
-
-    dtype, device = torch.uint8, torch.device("cpu")
-
-    def __init__(self, paths: Sequence, shape: tuple[int, int, int], read: Callable[..., Tensor]):
-        # shape: (C, H, W) of every image. read: returns the image of a path, uint8 of this shape, or raises BadInput.
-        self.paths, self.read, self.shape = paths, read, torch.Size([len(paths), *shape])
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, rows: slice | Tensor) -> "StreamedImages | Tensor":
-        """Return fewer images of the stream for a slice, the images themselves, in memory, for a tensor of indices."""
-        if isinstance(rows, slice):
-            return StreamedImages(self.paths[rows], self.shape[1:], self.read).to(self.device)
-        return torch.cat(list(self.batches(iter(rows.split(64)))))
-
-    def to(self, device: torch.device) -> "StreamedImages":
-        """Set the device of the batches; returns itself."""
-        self.device = device
-        return self
-
-    def batches(self, order: Iterator[Tensor]) -> Iterator[Tensor]:
-        """Yield uint8 (n, C, H, W) for each n indices in `order`, read ahead by threads; raises BadInput in turn."""
-        yield self.read_batch(next(order)).to(self.device)  # a single batch, for a picture, needs no threads
-        threads = ThreadPoolExecutor(THREADS)  # they suffice: Pillow works without Python's lock
-        arriving = (threads.submit(self.read_batch, indices) for indices in order)
-        ahead = deque(islice(arriving, BATCHES_AHEAD))
-        try:
-            while ahead:
-                yield ahead.popleft().result().to(self.device, non_blocking=True)
-                ahead.extend(islice(arriving, 1))
-        finally:
-            threads.shutdown(cancel_futures=True)
-
-    def read_batch(self, indices: Tensor) -> Tensor:
-        """Return the images of these indices, in pinned memory if they go to a GPU; raises BadInput."""
-        images = torch.stack([self.read(self.paths[index]) for index in indices.tolist()])
-        if images.dtype != self.dtype or images.shape[1:] != self.shape[1:]:
-            raise BadInput(f"a stream's images are uint8 {[*self.shape[1:]]}, not {images.dtype} {[*images.shape[1:]]}")
-        return images.pin_memory() if self.device.type == "cuda" else images
-
-
-def load_files(paths: list[str], image_size: int, mode: str | None = None) -> Tensor | StreamedImages:
-    """Return image files, cropped to squares, as uint8 (N, C, image_size, image_size), or a stream; as `read_image`."""
+def load_files(paths: list[str], image_size: int, mode: str | None = None, fit: Fit = "crop") -> Tensor:
+    """Return image files as uint8 squares (N, C, image_size, image_size); the rest as `read_image`."""
     usual_modes = set()
     for path in tqdm(paths, "checking images", leave=False, delay=1, disable=None):
         with opened(path) as (_, usual_mode):
             usual_modes.add(usual_mode)
-    mode = mode or max(usual_modes)
-    read = partial(read_image, image_size=image_size, mode=mode)
-    images = StreamedImages(paths, (1 if mode == "L" else 3, image_size, image_size), read)
-    return images[torch.arange(len(paths))] if images.shape.numel() <= MEMORY_LIMIT else images
+    read = partial(read_image, image_size=image_size, mode=mode or max(usual_modes), fit=fit)
+    with ThreadPoolExecutor() as threads:  # which helps, as Pillow works without Python's lock
+        images = threads.map(read, paths)
+        return map_images(tqdm(images, "reading images", len(paths), leave=False, delay=1, disable=None))
+
+
+def map_images(images: Iterable[Tensor]) -> Tensor:
+    """Return images, each uint8 (C, H, W), as one tensor (N, C, H, W), mapped from a temporary file without a name.
+
+    So it may be bigger than memory, and the file ends with the tensor. Raises BadInput where the disk has no space.
+    """
+    folder = tempfile.gettempdir()
+    with (
+        as_bad_input(f"{folder}: cannot hold the pixels; set TMPDIR to another", OSError),
+        tempfile.TemporaryFile() as file,
+    ):
+        for image in images:
+            file.write(image.contiguous().numpy())  # raises where there is no space, in which a mapping would crash
+        file.flush()
+        return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *image.shape)
 
 
 def image_paths(folder: str | Path) -> list[str]:
@@ -105,10 +77,18 @@ def image_paths(folder: str | Path) -> list[str]:
     return paths
 
 
-def read_image(path: str | Path, image_size: int | None, mode: str | None = None) -> Tensor:
+def training_paths(paths: list[str]) -> list[str]:
+    """Return the paths without a tenth, held out by their names without the suffix; all, if they are fewer than 500."""
+    names = {path: Path(path).stem.encode(errors="surrogateescape") for path in paths}
+    others = [path for path, name in names.items() if zlib.crc32(name) % 10]
+    return others if len(paths) >= 500 and len(others) > len(paths) / 2 else paths  # not if all have one name
+
+
+def read_image(path: str | Path, image_size: int | None, mode: str | None = None, fit: Fit = "crop") -> Tensor:
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
-    image_size: of the middle square; None keeps (H, W). mode: `L` or `RGB`; None takes `L` if all are greyscale.
+    image_size: of the square; None keeps (H, W). mode: `L` or `RGB`; None takes `L` if all are greyscale. fit: the
+    middle square, or the whole image on a square of that colour.
     """
     with opened(path) as (file, usual_mode):
         image = ImageOps.exif_transpose(file)
@@ -120,7 +100,8 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
         image = image.convert(mode or usual_mode)
         if image_size:
-            image = ImageOps.fit(image, (image_size, image_size))
+            size = image_size, image_size
+            image = ImageOps.fit(image, size) if fit == "crop" else ImageOps.pad(image, size, color=fit)
         return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 
 

@@ -1,7 +1,6 @@
 """GAN losses on logits of any shape; there are no label tensors, which could have the wrong shape.
 
-Cross-entropy: Goodfellow et al., "Generative Adversarial Networks" (2014), section 3. Least squares: Mao et al., "Least
-Squares Generative Adversarial Networks" (2017), with CycleGAN's targets, 1 for real and 0 for fake.
+Cross-entropy: Goodfellow et al., "Generative Adversarial Networks" (2014), section 3.
 """
 
 import torch
@@ -19,17 +18,6 @@ def discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
 def generator_loss(fake_logits: Tensor) -> Tensor:
     """`BCE(D(G(z)), 1)`, the non-saturating form; logits of any shape in, a 0-d tensor out."""
     return -F.logsigmoid(at_least_float32(fake_logits)).mean()
-
-
-def least_squares_discriminator_loss(real_logits: Tensor, fake_logits: Tensor) -> Tensor:
-    """Mean of the two halves, `((D(x) - 1)^2 + D(G(z))^2) / 2`; logits of any shape in, a 0-d tensor out."""
-    real_logits, fake_logits = at_least_float32(real_logits), at_least_float32(fake_logits)
-    return ((real_logits - 1).square().mean() + fake_logits.square().mean()) / 2
-
-
-def least_squares_generator_loss(fake_logits: Tensor) -> Tensor:
-    """`(D(G(z)) - 1)^2`; logits of any shape in, a 0-d tensor out."""
-    return (at_least_float32(fake_logits) - 1).square().mean()
 
 
 def at_least_float32(logits: Tensor) -> Tensor:

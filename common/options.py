@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import tyro
-from torch import nn
+from torch import Tensor, nn
 from typeguard import check_type
 
+from common.augment import Augmented
 from common.data import DATASETS
 from common.errors import BadInput, as_bad_input, error_in_a_line
+from common.image_files import Fit
 from common.models import MODELS
+from common.ranks import connect
 
 Range = namedtuple("Range", ["low", "high"])  # of a number, both included, as in `Annotated[int, Range(1, 100)]`
 Count = Annotated[int, Range(1, 10**9)]
@@ -22,6 +25,8 @@ Seed = Annotated[int, Range(0, 2**63 - 1)]
 Rate = Annotated[float, Range(1e-12, 10**6)]
 Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
+AUGMENT_BELOW = 20_000  # images in colour; grey ones train without, however few
+BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # what runs without the option did
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Options:
 class NetworkOptions(Options):
     """What to train on, and what."""
 
-    dataset: str = "mnist5k"  # mnist5k, stacked-digits, mnist, fashion-mnist, cifar10, or a folder of images.
+    dataset: str = "mnist5k"  # mnist5k, mnist, fashion-mnist, cifar10, or a folder of images.
     image_size: Pixels | None = None  # Pixels a side, of the middle square. None: the data set's own, 64 for a folder.
     model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional; the same with twice the channels; fully connected.
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
@@ -89,6 +94,22 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
     lr_d: Rate | None = None  # The same, for D. None: as for G.
     betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
     ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
+    fit: Fit = "crop"  # Images that are not square: cut to their middle, or padded on white or black.
+    hold_out: bool = True  # Whether a tenth of a folder of 500 images or more is kept for evaluate.py, by their names.
+    augment: Literal["auto", "on", "off"] = "auto"
+    """Whether D sees images with changes of colour, shifted and with a square cut out, real and fake ones alike. auto:
+    if they are in colour and fewer than 20,000."""
+    mirror: bool = False  # Whether D sees every other image mirrored, real and fake ones alike.
+
+    def augmented(self, discriminator: nn.Module, images: Tensor, draw: Callable[[int], Tensor]) -> nn.Module:
+        """Return a discriminator of `images` as steps call it: behind augmentation, if any. draw: `run.uniform`."""
+        augment = self.augment
+        if augment == "auto":
+            augment = "on" if images.shape[1] == 3 and len(images) < AUGMENT_BELOW else "off"
+            if not self.resume and connect()[0] == 0:  # once, and by one process
+                print(f"--augment auto: {augment} for images {[*images.shape]}; name on or off to choose")
+        is_on = augment == "on"
+        return Augmented(discriminator, draw, is_on, self.mirror) if is_on or self.mirror else discriminator
 
 
 @dataclass(frozen=True)
@@ -102,7 +123,8 @@ class SimultaneousOptions(GanOptions):
 
 def stored_options(checkpoint: dict, kind: type[RunOptions]) -> RunOptions:
     """Return the options in a checkpoint; raises BadInput for one that `kind` lacks, or that is out of its range."""
-    kinds, values = get_type_hints(kind), dict(checkpoint["options"])
+    kinds = get_type_hints(kind)
+    values = {name: value for name, value in BEFORE.items() if name in kinds} | checkpoint["options"]
     for name, value in checkpoint["options"].items():
         if name not in kinds:
             raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
@@ -130,7 +152,8 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
-    for name in sorted(checkpoint["options"].keys() - free):  # one that the script has got since may have any value
+    stored = {*BEFORE, *checkpoint["options"]} & before.keys()  # an option that is newer may have any value
+    for name in sorted(stored - free):
         is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
         if given[name] != before[name] and not is_moved:
             raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")

@@ -26,13 +26,6 @@ class Ranks:
         """Return this rank's rows of a tensor for the global batch, (batch_size, ...)."""
         return batch if self.count == 1 else batch[self.rows]
 
-    def all_rows(self, rows: Tensor) -> Tensor:
-        """Return the rows of all ranks, (batch_size, ...), detached; inverts `local_rows`."""
-        parts = [torch.empty_like(rows) for _ in range(self.count)]
-        if self.count > 1:
-            collective(dist.all_gather, parts, rows.contiguous())
-        return torch.cat(parts) if self.count > 1 else rows
-
     def average_gradients(self, optimizer: Optimizer, *_: object) -> None:
         """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook, one all-reduce."""
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
@@ -49,9 +42,12 @@ class Ranks:
         return values
 
     def gather(self, value: object) -> list:
-        """Return the `value` of every rank."""
+        """Return the `value` of every rank; tensors are of one shape, and stay on each rank's device."""
         values = [value] * self.count
-        if self.count > 1:
+        if self.count > 1 and isinstance(value, Tensor):
+            values = [torch.empty_like(value) for _ in values]
+            collective(dist.all_gather, values, value.contiguous())
+        elif self.count > 1:
             collective(dist.all_gather_object, values, value)
         return values
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -56,8 +56,9 @@ class Run(AbstractContextManager):
         self.step = stored["step"] if stored else 0  # the last one that was logged
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
         self.folder: Path | None = None  # that of the run, once its loop has begun
-        self.in_step = self.is_due = self.is_over = False  # in main's loop; with a step logged, not written; after it
-        self.opened = ExitStack()  # what ends with the run: files, threads, the lock on its folder
+        self.in_step = 0  # the step that main's loop is in, or 0
+        self.is_due = self.is_over = False  # with a step logged, not written; after the loop
+        self.opened = ExitStack()  # what ends with the run: files, hooks, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
         if self.device.type == "cuda":
@@ -79,6 +80,12 @@ class Run(AbstractContextManager):
         z = torch.randn(self.ranks.count, count, z_dim, generator=self.generator)[self.ranks.rank]
         return z.to(self.device, non_blocking=True)
 
+    def uniform(self, count: int) -> Tensor:
+        """Return uniform numbers of a step for this process's rows, (rows, count), the same ones at every call."""
+        generator = torch.Generator().manual_seed(seed_for(self.options.seed, 0, self.in_step, 0))
+        numbers = torch.rand(self.options.batch_size, count, generator=generator)
+        return self.ranks.local_rows(numbers).to(self.device, non_blocking=True)
+
     def precision(self) -> torch.autocast:
         """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""
         enabled = self.options.precision == "bf16"  # without a cache: a step changes weights between forward passes
@@ -87,11 +94,11 @@ class Run(AbstractContextManager):
     def steps(self, *data, state: dict, pictures: dict, columns: int = 8) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
-        data: as `batches` takes them, on the run's device; LabeledImages give (step, real, labels). Each process gets
-        its rows of a batch. state: by name, what a checkpoint holds: all that a step changes and that has `state_dict`
-        or `get_state`. pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every
-        --sample-every steps, `columns` to a row. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with
-        status 128 plus their number. Raises BadInput where the run cannot start, Stopped where it cannot continue.
+        data: as `batches` takes them; LabeledImages give (step, real, labels). Each process gets its rows of a batch.
+        state: by name, what a checkpoint holds: all that a step changes and that has `state_dict` or `get_state`.
+        pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every --sample-every steps,
+        `columns` to a row. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with status 128 plus their
+        number. Raises BadInput where the run cannot start, Stopped where it cannot continue.
         """
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
@@ -111,16 +118,16 @@ class Run(AbstractContextManager):
                 self.open_board()
             streams = []
             for number, images in enumerate(data):
-                where = options.batch_size, seed_for(options.seed, number), self.step, self.ranks.rows
-                streams.append(self.opened.enter_context(closing(batches(images, *where))))  # ends threads that read
+                seed = seed_for(options.seed, number)
+                streams.append(batches(images, options.batch_size, seed, self.step, self.ranks.rows, self.device))
             for step in range(self.step + 1, options.steps + 1):
                 self.seed_step(len(data), step)
                 reals = [next(stream) for stream in streams]
-                self.in_step = True
+                self.in_step = step
                 try:
                     yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
                 finally:
-                    self.in_step = False
+                    self.in_step = 0
                 self.step = step
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % options.log_every == 0:

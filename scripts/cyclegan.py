@@ -31,11 +31,15 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
-from common.cyclegan_models import ImagePool, cyclegan_networks
+from common.cyclegan_models import (
+    ImagePool,
+    cyclegan_networks,
+    least_squares_discriminator_loss,
+    least_squares_generator_loss,
+)
 from common.data import batches, to_float
 from common.domains import crop_and_flip, load_domains
 from common.errors import as_bad_input
-from common.losses import least_squares_discriminator_loss, least_squares_generator_loss
 from common.optimizers import fused_adam, linear_decay
 from common.options import BatchSize, Count, Decay, Options, Pixels, Range, Rate, RunOptions, Weight
 from common.run import Run, launch_run
@@ -132,7 +136,7 @@ def main(options: CycleGANOptions, run: Run) -> None:
     """Train all four networks."""
     decay_from = options.steps // 2 if options.decay_from is None else options.decay_from
     rate = linear_decay(options.steps, decay_from)
-    domains = load_domains(options.dataset, options.image_size).to(run.device)
+    domains = load_domains(options.dataset, options.image_size)
     networks = options.make_networks(domains.test_a.shape[1:])
     a_to_b, b_to_a, discriminator_a, discriminator_b = (network.to(run.device) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
@@ -146,7 +150,8 @@ def main(options: CycleGANOptions, run: Run) -> None:
     )
     pool_a, pool_b = (ImagePool(ranks=run.ranks, generator=run.generator) for _ in "ab")
 
-    a, b = next(batches(domains.test_a, 8, options.seed)), next(batches(domains.test_b, 8, options.seed + 1))
+    tests = enumerate((domains.test_a, domains.test_b))
+    a, b = (next(batches(images, 8, options.seed + number, device=run.device)) for number, images in tests)
     pictures = {
         "a_to_b_to_a": lambda: torch.cat([a, average_ab(a), average_ba(average_ab(a))]),
         "b_to_a_to_b": lambda: torch.cat([b, average_ba(b), average_ab(average_ba(b))]),
@@ -178,18 +183,18 @@ def main(options: CycleGANOptions, run: Run) -> None:
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
         if domains.truth is not None and (step % options.sample_every == 0 or step == options.steps):
-            results["translation/error"] = translation_error(average_ab, domains.test_a, domains.truth)
+            results["translation/error"] = translation_error(average_ab, domains.test_a, domains.truth, run.device)
         run.log(step, results)
 
 
 @torch.no_grad()
-def translation_error(translate, images, truth):
+def translation_error(translate, images, truth, device="cpu"):
     """Return the mean absolute error of `translate`, in brightness from 0 to 1, as a 0-d tensor.
 
     images, truth: uint8 (N, C, H, W).
     """
-    translated = torch.cat([translate(to_float(part)) for part in images.split(100)])
-    return (translated - to_float(truth)).abs().mean() / 2
+    translated = torch.cat([translate(to_float(part.to(device))) for part in images.split(100)])
+    return (translated - to_float(truth.to(device))).abs().mean() / 2
 
 
 if __name__ == "__main__":

@@ -63,9 +63,10 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels,
 
 def main(options: GanOptions, run: Run) -> None:
     """Train both networks in this update order."""
-    data = load_labeled_images(options.dataset, options.image_size).to(run.device)
+    data = load_labeled_images(options.dataset, options.image_size, options.fit, options.hold_out)
     networks = conditional(options.model, tuple(data.images.shape[1:]), options.z_dim, len(data.classes))
     generator, discriminator = (network.to(run.device) for network in networks)
+    judge = options.augmented(discriminator, data.images, run.uniform)  # D, as the step calls it
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
@@ -85,7 +86,7 @@ def main(options: GanOptions, run: Run) -> None:
             optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         z = run.noise(len(real), options.z_dim)
         with run.precision():
-            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels, z)
+            results = train_step(generator, judge, optimizer_g, optimizer_d, real, labels, z)
         run.log(step, results)
         average.update_parameters(generator)
 

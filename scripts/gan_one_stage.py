@@ -91,9 +91,10 @@ def check(discriminator, real, logits):
 
 def main(options: SimultaneousOptions, run: Run) -> None:
     """Train both networks in this update order."""
-    images = load_images(options.dataset, options.image_size).to(run.device)
+    images = load_images(options.dataset, options.image_size, options.fit, options.hold_out)
     networks = options.make_networks(images.shape[1:], normalise=0.8)
     generator, discriminator = (network.to(run.device) for network in networks)
+    judge = options.augmented(discriminator, images, run.uniform)  # D, as the step calls it
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
@@ -110,7 +111,7 @@ def main(options: SimultaneousOptions, run: Run) -> None:
             optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         z = run.noise(len(real), options.z_dim)
         with run.precision():
-            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z)
+            results = train_step(generator, judge, optimizer_g, optimizer_d, real, z)
         run.log(step, results)
         average.update_parameters(generator)
 

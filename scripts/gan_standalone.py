@@ -2,7 +2,9 @@
 # requires-python = ">=3.10"
 # dependencies = ["torch", "torchvision", "tensorboard", "tqdm"]
 # ///
-"""GAN on one page: `gan_detach.py` in a single file, but that images are drawn with replacement, not in epochs.
+"""GAN on one page: `gan_detach.py` in a single file, without its augmentation.
+
+Images are drawn with replacement, not in epochs, and all of a folder are trained on: none is held out.
 
     x ── D ───────────────── d_loss
     z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps

@@ -85,9 +85,10 @@ def train_step(
 
 def main(options: Options, run: Run) -> None:
     """Train both networks in this update order."""
-    images = load_images(options.dataset, options.image_size).to(run.device)
+    images = load_images(options.dataset, options.image_size, options.fit, options.hold_out)
     networks = options.make_networks(images.shape[1:], normalise=False)
     generator, discriminator = (network.to(run.device) for network in networks)
+    judge = options.augmented(discriminator, images, run.uniform)  # D, as the step calls it
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
@@ -106,7 +107,7 @@ def main(options: Options, run: Run) -> None:
         mix = run.ranks.local_rows(torch.rand(options.batch_size, generator=run.generator))
         inputs = real, run.noise(len(real), options.z_dim), train_generator, options.penalty_weight, mix
         with run.precision():
-            results = train_step(generator, discriminator, optimizer_g, optimizer_d, *inputs)
+            results = train_step(generator, judge, optimizer_g, optimizer_d, *inputs)
         run.log(step, {LOSSES.get(name, name): value for name, value in results.items()})
         average.update_parameters(generator)
 

@@ -3,13 +3,15 @@
 FID and KID are distances between features of the samples and of real images, 0 is best (Heusel et al. 2017, Binkowski
 et al. 2018). Precision is the share of samples that lie among the real images, recall the share of real images that lie
 among the samples (Kynkaanniemi et al. 2019). The features are those of a classifier of the data's classes, which also
-says how many samples it is sure of, and the share of each class; of stacked digits it counts the 1,000 modes, and gives
-the reverse KL divergence to those of the data, in place of the distances. Data without classes take Inception's. If the
-networks take a class, each sample has that of a real image; beside the recall of each class stands the share of
-samples that the classifier takes for the class asked for. `lattice` is the share of the images' power at a period of
-two pixels, that of the lattice which some networks leave. Each figure stands beside its floor, the same for other real
-images in place of the samples; for fashion-mnist and cifar10 all real images are test images. Figures of different
-features or counts are not comparable: FID falls as the count grows.
+says how many samples it is sure of, and the share of each class. Data without classes take those of a small
+network of random weights, the same everywhere. If the networks take a class, each sample has that of a real image;
+beside the recall of each class stands the share of samples that the classifier takes for the class asked for.
+`lattice` and `lattice of 4` are the shares of the images' power at periods of two and of four pixels, those of the
+lattices which some networks leave; `colours` is the spread of the images' mean colours relative to that of the real
+images. Each figure stands beside its floor, the same for other real images in place of the samples. The real images are
+a folder's held-out ones and the floor's those trained on, if some are held out; for fashion-mnist and cifar10 both are
+test images, for other data both are those trained on, which a line says. Figures of different features or counts are
+not comparable: FID falls as the count grows.
 
 Prints the figures, and adds them to `evaluation.json` in the run, one entry for each settings and step, and to
 TensorBoard, as the run `evaluation` in it: `quality/<settings>/fid` for the samples, `quality_floor/<settings>/fid` for
@@ -25,34 +27,34 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
+from math import prod
 from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Literal
 
 import torch
+import torch.nn.functional as F
 from filelock import FileLock
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.tensorboard import SummaryWriter
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.checkpoint import load_checkpoint, lock, write_whole
 from common.conditional import LabeledImages, load_labeled_images
-from common.data import DATASETS, DOWNLOADS, TORCHVISION, load_images
+from common.data import DATASETS, DOWNLOADS, TORCHVISION, load_images, to_float, to_uint8
 from common.errors import BadInput, as_bad_input
-from common.image_files import image_paths
+from common.image_files import Fit, image_paths, training_paths
 from common.options import Range, Seed, launch
 from common.run import pick_device
 from scripts.tools.classifier import class_classifier, digit_classifier
 from scripts.tools.finished_run import GeneratorOptions, class_names, generate, has_float_data, make_generator
-from scripts.tools.modes import measure_modes
 from scripts.tools.output import table
 
 COUNT = 5000
-STACKED_COUNT = 26_000  # as in Srivastava et al. (2017) and after
 HELD_OUT = ("fashion-mnist", "cifar10")  # compared with their test images
-DIGIT_DATASETS = ("mnist5k", "mnist", "stacked-digits")
+DIGIT_DATASETS = ("mnist5k", "mnist")
 NEIGHBOURS = 3  # nearest neighbours, for precision and recall
 LEAST = 2 * (NEIGHBOURS + 1)  # real images: the floor needs two sets of them
 settings_of = itemgetter("features", "count", "weights", "checkpoint", "seed", "step")  # of an entry
@@ -63,12 +65,13 @@ class Options(GeneratorOptions):
     """Options of the evaluation."""
 
     count: Annotated[int, Range(1, 10**7)] | None = None
-    """Number of samples, and of real images to compare them with. None takes 5,000, 26,000 of stacked digits, or half
-    of a data set of fewer than 10,000: the floor needs as many other real images."""
-    features: Literal["digits", "classes", "inception"] | None = None
-    """What computes features: a classifier of digits; one of the data's classes, trained in a minute and kept; or
-    Inception (some 90 MB, downloaded once). None is digits for mnist5k, mnist and stacked-digits, else classes if there
-    are any, else Inception."""
+    """Number of samples, and of real images to compare them with. None takes 5,000, or fewer: those
+    held out, or half of all, as the floor needs as many other real images."""
+    features: str | None = None
+    """What computes features: digits, a classifier of them; classes, one of the data's, trained in a minute and kept;
+    random, a network of random weights; inception (some 90 MB, downloaded once); or the file of a network of yours,
+    written by torch.jit.save, floats (N, 3, H, W) in [-1, 1] to (N, F). None is digits for mnist5k and
+    mnist, else classes if there are any, else random."""
     weights: Literal["average", "last"] = "average"
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
     seed: Seed = 0
@@ -85,37 +88,72 @@ def fidelity(module: str) -> ModuleType:
         return import_module(f"torch_fidelity.{module}")
 
 
-def load_inception(device: torch.device) -> Callable[[Tensor], Tensor]:
-    """Return the function from uint8 images (N, C, H, W) to their features (N, 2048), float32 on the CPU.
+def load_network(name: str, device: torch.device) -> Callable[[Tensor], Tensor]:
+    """Return the function from uint8 images (N, C, H, W) to their features (N, F), float32 on the CPU.
 
-    Raises BadInput if its weights are missing and cannot be downloaded.
+    name: random, inception or a file. Raises BadInput if its weights are missing and cannot be downloaded.
     """
-    source = fidelity("feature_extractor_inceptionv3")
-    try:
-        inception = source.FeatureExtractorInceptionV3("inception-v3-compat", ["2048"]).to(device)
-    except (OSError, RuntimeError) as error:
-        advice = f"put {source.URL_INCEPTION_V3} into {torch.hub.get_dir()}/checkpoints, or a folder for each class"
-        raise BadInput(f"--features inception: its weights could not be downloaded ({error}); {advice}") from error
+    if name == "random":
+        network = RandomFeatures()
+    elif name == "inception":
+        source = fidelity("feature_extractor_inceptionv3")
+        try:
+            inception = source.FeatureExtractorInceptionV3("inception-v3-compat", ["2048"]).to(device)
+        except (OSError, RuntimeError) as error:
+            advice = f"put {source.URL_INCEPTION_V3} into {torch.hub.get_dir()}/checkpoints, or take random"
+            raise BadInput(f"--features inception: its weights could not be downloaded ({error}); {advice}") from error
+        network = lambda images: inception(to_uint8(images))[0]  # noqa: E731
+    else:
+        with as_bad_input(f"--features {name}: neither digits, classes, random or inception, nor by torch.jit.save"):
+            network = torch.jit.load(name, map_location=device)
 
     def features(images: Tensor) -> Tensor:
         with torch.no_grad():
-            chunks = images.expand(-1, 3, -1, -1).split(64)
-            return torch.cat([inception(chunk.to(device))[0].cpu() for chunk in chunks])
+            chunks = to_float(images).expand(-1, 3, -1, -1).split(64)
+            return torch.cat([network(chunk.to(device)).float().cpu() for chunk in chunks])
 
     return features
 
 
-def measure_lattice(images: Tensor) -> float:
-    """Return the share of power at a period of two pixels, of uint8 images (N, C, S, S): 0 to 1, a mean over images.
+class RandomFeatures(nn.Module):
+    """Convolutions of random weights, which a seed fixes; features are the means and deviations of their channels.
+
+    Naeem et al., "Reliable Fidelity and Diversity Metrics for Generative Models" (2020): such features judge images far
+    from ImageNet's better than those of a network trained on it.
+    """
+
+    def __init__(self):
+        super().__init__()
+        random = torch.Generator().manual_seed(0)
+        shapes = [(16, 3, 3, 3), (32, 16, 3, 3), (64, 32, 3, 3)]
+        self.weights = [torch.randn(shape, generator=random) * (2 / prod(shape[1:])) ** 0.5 for shape in shapes]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return features (N, 224) of images (N, 3, H, W) in [-1, 1]."""
+        parts = []
+        for weight in self.weights:
+            images = F.conv2d(images, weight.to(images), stride=2, padding=1).relu()
+            parts += [images.mean((2, 3)), images.std((2, 3), correction=0)]
+        return torch.cat(parts, dim=1)
+
+
+def measure_lattice(images: Tensor, period: int = 2) -> float:
+    """Return the share of power at a period of so many pixels, of uint8 images (N, C, S, S): a mean over images.
 
     The power is that of the mean over the channels, without its mean. Odena et al., "Deconvolution and Checkerboard
     Artifacts" (2016).
     """
-    power = torch.fft.fft2(images.float().mean(1)).abs().square()
-    half = images.shape[-1] // 2
-    lattice = power[:, half].sum(1) + power[:, :, half].sum(1) - power[:, half, half]
+    power, side = torch.fft.fft2(images.float().mean(1)).abs().square(), images.shape[-1]
+    is_of_period = torch.isin(torch.arange(side), torch.tensor([side // period, side - side // period]))
+    lattice = power[:, is_of_period[:, None] | is_of_period].sum(1)
     everything = power.sum((1, 2)) - power[:, 0, 0]
     return (lattice / everything.clamp(min=1e-9)).mean().item()
+
+
+def measure_colours(images: Tensor, real: Tensor) -> float:
+    """Return the spread of the mean colours of uint8 images (N, C, H, W), relative to that of real images."""
+    spreads = [part.float().mean((2, 3)).var(0).sum().sqrt() for part in (images, real)]
+    return (spreads[0] / spreads[1].clamp(min=1e-9)).item()
 
 
 def measure_overlap(samples: Tensor, real: Tensor) -> dict[str, float]:
@@ -140,22 +178,29 @@ def measure_distances(samples: Tensor, real: Tensor, seed: int) -> dict[str, flo
     return {"fid": measure_fid(samples, real), "kid": kid["kernel_inception_distance_mean"]}
 
 
-def load_real(dataset: str, size: int | None) -> LabeledImages:
-    """Return real images to compare with, of no class if they have no labels; raises BadInput for too few or none."""
+def load_real(dataset: str, size: int | None, fit: Fit = "crop") -> LabeledImages:
+    """Return all real images, of no class if they have no labels; raises BadInput for too few or none."""
     try:
-        data = load_labeled_images(dataset, size, held_out=dataset in HELD_OUT)
+        data = load_labeled_images(dataset, size, fit, hold_out=False, held_out=dataset in HELD_OUT)
     except BadInput:  # without labels, or no images at all, which is refused here
-        images = load_images(dataset, size)
+        images = load_images(dataset, size, fit, hold_out=False)
         data = LabeledImages(images, torch.zeros(len(images)), ())
     if len(data.images) < LEAST:
         raise BadInput(f"{dataset}: has {len(data.images)} images, too few to judge samples by; take {LEAST} or more")
     return data
 
 
-def require_count(count: int, images: int) -> None:
-    """Raise BadInput unless so many samples can be compared with so many real images."""
-    if not NEIGHBOURS < count <= images // 2:
-        message = f"must be more than {NEIGHBOURS}, and at most half of {images} real images"
+def find_unseen(dataset: str, trained_on: int) -> Tensor:
+    """Return of each image of a folder whether a run on so many has not seen it, bool (N,); (0,) for other data."""
+    paths = image_paths(dataset) if dataset not in DATASETS else []
+    seen = {*training_paths(paths)} if len(training_paths(paths)) == trained_on else {*paths}
+    return torch.tensor([path not in seen for path in paths], dtype=torch.bool)
+
+
+def require_count(count: int, most: int, images: int) -> None:
+    """Raise BadInput unless so many samples can be compared with real images."""
+    if not NEIGHBOURS < count <= most:
+        message = f"must be more than {NEIGHBOURS}, and at most {most}, of {images} real images"
         raise BadInput(f"--count {count}: {message}")
 
 
@@ -198,46 +243,49 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     dataset, z_dim = options.dataset or checkpoint["options"].get("dataset"), checkpoint["options"]["z_dim"]
     if not isinstance(dataset, str):
         raise BadInput(f"{run}: does not say which images it was trained on; name them, --dataset")
-    if options.count and dataset and dataset not in DATASETS and Path(dataset).is_dir():  # before they are read
-        require_count(options.count, len(image_paths(dataset)))
     shape = checkpoint["data_shapes"][0]
-    data = load_real(dataset, shape[-1])
+    unseen = find_unseen(dataset, shape[0])
+    if options.count and len(unseen):  # before they are read
+        require_count(options.count, unseen.sum().item() or len(unseen) // 2, len(unseen))
+    data = load_real(dataset, shape[-1], checkpoint["options"].get("fit", "crop"))
     now, before = [data.images.shape[1], *data.classes], [shape[1], *(names or data.classes)]
     if options.dataset and dataset not in HELD_OUT:
-        now, before = [len(data.images), *now], [shape[0], *before]
+        now, before = [len(data.images) - unseen.sum().item(), *now], [shape[0], *before]
     if now != before:
         message = f"number, channels and classes of {dataset} are {now}, those of the run {before}"
         raise BadInput(f"{run}: {message}; use the same images")
-    by_itself = "digits" if dataset in DIGIT_DATASETS else "classes" if data.classes else "inception"
+    by_itself = "digits" if dataset in DIGIT_DATASETS else "classes" if data.classes else "random"
     options = replace(options, features=options.features or by_itself)
     if options.features == "classes" and not data.classes:
-        raise BadInput(f"--features classes: {dataset} has no classes; take inception")
-    counts_modes = dataset == "stacked-digits" and options.features == "digits"
-    count = options.count or min(STACKED_COUNT if counts_modes else COUNT, len(data.images) // 2)
-    require_count(count, len(data.images))
+        raise BadInput(f"--features classes: {dataset} has no classes; take random")
+    most = unseen.sum().item() or len(data.images) // 2
+    count = options.count or min(COUNT, most)
+    require_count(count, most, len(data.images))
     judge = None
     if options.features == "digits":
         judge = digit_classifier()
     elif options.features == "classes":
         judge = class_classifier(dataset, data, DOWNLOADS if dataset in TORCHVISION else options.folder)
-    extract_features = judge.features if judge else load_inception(device)
+    extract_features = judge.features if judge else load_network(options.features, device)
 
     random = torch.Generator().manual_seed(options.seed)
     z = torch.randn(count, z_dim, generator=random)
-    order = torch.randperm(len(data.images), generator=random)[: 2 * count]
-    real, others = data.images[order].split(count)
-    labels, other_labels = data.labels[order].split(count) if names else (None, None)
-    real_features = None if counts_modes else extract_features(real)
+    order = torch.randperm(len(data.images), generator=random)
+    rows, other_rows = order[: 2 * count].split(count)
+    if unseen.any():
+        rows, other_rows = (order[part][:count] for part in (unseen[order], ~unseen[order]))
+    real, others = data.images[rows], data.images[other_rows]
+    labels, other_labels = (data.labels[rows], data.labels[other_rows]) if names else (None, None)
+    real_features = extract_features(real)
     samples = generate(generator, device, z, *([labels] if names else []))
     if only_fid:
         return {"fid": measure_fid(extract_features(samples), real_features), "step": checkpoint["step"]}
 
     def measure(images: Tensor, of_class: Tensor | None) -> dict[str, float]:
-        if counts_modes:
-            return measure_modes(images) | {"lattice": measure_lattice(images)}
         features = extract_features(images)
         figures = measure_distances(features, real_features, options.seed) | measure_overlap(features, real_features)
-        figures |= {"lattice": measure_lattice(images)} | (judge.measure(features) if judge else {})
+        figures |= {"lattice": measure_lattice(images), "lattice_of_4": measure_lattice(images, 4)}
+        figures |= {"colours": measure_colours(images, real)} | (judge.measure(features) if judge else {})
         if judge and names:
             figures["of_their_class"] = (judge.classify(features)[1] == of_class).float().mean().item()
         for number, name in enumerate(names):
@@ -247,7 +295,8 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
         return figures
 
     entry = {
-        "features": options.features,
+        "features": Path(options.features).name,
+        "real": "held-out" if unseen.any() else "test" if dataset in HELD_OUT else "training",
         "count": count,
         "weights": options.weights if "average" in checkpoint else "last",
         "checkpoint": "checkpoint.pt" if options.run.is_dir() else options.run.name,
@@ -269,12 +318,13 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
 def report(entry: dict) -> str:
     """Return an entry of `evaluation.json` as text, with a table of its figures."""
     title = f"step {entry['step']}, {entry['weights']} weights, {entry['count']:,} images a side"
-    title += f", features: {entry['features']}"
+    title += f", compared with {entry['real']} images; features: {entry['features']}"
     if accuracy := entry.get("classifier_accuracy"):
         title += f" (the classifier's accuracy is {accuracy:.1%} on {entry['held_out']:,} held-out images)"
     rows = []
     for name, value in entry["samples"].items():
-        style = {"fid": ".3f", "kid": ".5f", "lattice": ".2%", "modes": ",.0f", "reverse_kl": ".3f"}.get(name, ".1%")
+        styles = {"fid": ".3f", "kid": ".5f"}
+        style = ".2%" if name.startswith("lattice") else styles.get(name, ".1%")
         floor = entry["floor"].get(name)  # a class may have too few images on one side
         rows.append([name.replace("_", " "), f"{value:{style}}", "" if floor is None else f"{floor:{style}}"])
     return f"{title}\n\n{table(['', 'samples', 'real images'], rows)}"

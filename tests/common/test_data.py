@@ -2,6 +2,7 @@
 
 import hashlib
 from itertools import islice
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,8 @@ from PIL import Image
 
 from common import data
 from common.conditional import load_labeled_images
-from common.data import batch_order, batches, load_images, load_mnist5k, load_stacked_digits, to_float, to_uint8
+from common.data import batch_order, batches, load_images, load_mnist5k, to_float, to_uint8
+from common.image_files import training_paths
 
 
 def test_mnist5k_is_whole_balanced_and_split_without_overlap():
@@ -37,17 +39,6 @@ def test_the_label_of_a_shipped_picture_is_the_digit_that_one_sees():
     images, labels = load_mnist5k()
     sums = [hashlib.md5(image.numpy().tobytes()).hexdigest()[:8] for image in images]
     assert [labels[sums.index(seen)].item() for seen in SEEN.split()] == list(range(10))
-
-
-def test_stacked_digits_are_three_digits_each_whatever_the_number_of_images():
-    images, labels = load_stacked_digits(500)
-    assert images.shape == (500, 3, 28, 28)
-    digits = {image.numpy().tobytes(): label.item() for image, label in zip(*load_mnist5k(), strict=True)}
-    for image, label in zip(images, labels, strict=True):
-        assert [digits[channel.numpy().tobytes()] for channel in image] == label.tolist()
-    more, _ = load_stacked_digits(501)
-    assert more[:500].equal(images)
-    assert not load_stacked_digits(500, seed=1)[0].equal(images)
 
 
 def test_every_pixel_value_survives_the_way_to_float_and_back():
@@ -109,7 +100,20 @@ def test_a_folder_is_searched_recursively_in_the_order_of_its_paths(tmp_path):
     assert load_images(str(tmp_path)).shape == (3, 3, 64, 64)
 
 
-def test_images_are_cropped_from_the_centre_and_turned_upright(tmp_path):
+def test_a_tenth_of_a_folder_is_held_out_by_name_wherever_it_lies_unless_it_is_small():
+    paths = [f"here/{number}.png" for number in range(1000)]
+    rest = training_paths(paths)
+    assert 870 < len(rest) < 930
+    assert [Path(path).stem for path in training_paths([f"a/b/{number}.jpg" for number in range(1000)])] == [
+        Path(path).stem for path in rest
+    ]
+    assert training_paths(paths[:600]) == [path for path in rest if path in paths[:600]]
+    same = [[f"{number}/{name}.png" for number in range(1000)] for name in range(20)]  # of one name each
+    for few in (paths[:499], *same):
+        assert training_paths(few) == few
+
+
+def test_images_are_cropped_from_the_centre_or_padded_and_turned_upright(tmp_path):
     image, exif = Image.new("L", (60, 20), 100), Image.Exif()
     image.paste(0, (20, 0, 40, 20))
     image.paste(255, (20, 0, 40, 10))

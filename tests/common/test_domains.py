@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis.strategies import integers, tuples
 from PIL import Image
 
-from common import image_files
 from common.data import load_images, load_mnist5k
 from common.domains import crop_and_flip, load_domains, load_pairs, outlines
 from common.errors import BadInput
-from common.image_files import StreamedImages
 
 
 def test_domains_are_digits_and_outlines_of_other_digits_judged_by_digits_held_out():
@@ -68,31 +66,26 @@ def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatc
     assert not names["seen"][0][0].equal(names["seen"][1][0])
 
 
-@pytest.mark.parametrize("limit", [0, 500, 1000], ids=["streamed", "colour streamed", "in memory"])
-def test_images_of_one_name_are_a_pair_and_one_that_is_alone_or_twice_is_named(limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
+def test_images_of_one_name_are_a_pair_and_one_that_is_alone_or_twice_is_named(tmp_path):
     for folder in ("a/deep", "b/deep"):
         (tmp_path / folder).mkdir(parents=True)
     for number, pair in enumerate(["a/x.png b/x.bmp", "a/x.c.png b/x.c.png", "a/deep/1.tif b/deep/1.PNG"]):
         for name, mode in zip(pair.split(), ("L", "RGB"), strict=True):  # sorted with suffixes, b is in another order
             Image.new("L", (9, 9), number).convert(mode).save(tmp_path / name)
     pairs = load_pairs(tmp_path / "a", str(tmp_path / "b"), 8)
-    assert isinstance(pairs, StreamedImages) == (limit < 1000)
-    assert pairs[torch.arange(3)].flatten(2).tolist() == [[[number] * 64] * 4 for number in (2, 0, 1)]
+    assert pairs.flatten(2).tolist() == [[[number] * 64] * 4 for number in (2, 0, 1)]
     for name, reason in (("b/z.png", "no image of"), ("a/y.png", "no image of"), ("b/x.gif", ".*/b/x.bmp has the")):
         Image.new("L", (9, 9)).save(tmp_path / name)
         with pytest.raises(BadInput, match=f"^{tmp_path}/{name}: {reason}"):
             load_pairs(tmp_path / "a", tmp_path / "b", 8)
 
 
-def test_what_makes_no_two_domains_is_refused_by_name(tmp_path, monkeypatch):
+def test_what_makes_no_two_domains_is_refused_by_name(tmp_path):
     plain = make_images(tmp_path / "trainA", 2)
     with pytest.raises(BadInput, match="trainB"):
         load_domains(str(tmp_path))
-    for limit, reason in ((2**20, "two domains take three images or more"), (0, "too big to make two domains of")):
-        monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
-        with pytest.raises(BadInput, match=f"--dataset {plain}: {reason}"):
-            load_domains(str(plain))
+    with pytest.raises(BadInput, match=f"--dataset {plain}: two domains take three images or more"):
+        load_domains(str(plain))
 
 
 @pytest.mark.numerics

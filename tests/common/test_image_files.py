@@ -1,36 +1,28 @@
 """Folders of images as they are in life: every file gives the right pixels, or one line with its path.
 
-Pixels are exact: every image is of the size asked for, or of one colour, so that scaling changes nothing. Each kind of
-file goes through the folder that is read into memory and the one that is streamed.
+Pixels are exact: every image is of the size asked for, or of one colour, so that scaling changes nothing.
 """
 
 import io
 import os
+import tempfile
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from common import image_files
 from common.data import load_images
 from common.errors import BadInput
-from common.image_files import IMAGE_SUFFIXES, image_paths, load_files, read_image
+from common.image_files import IMAGE_SUFFIXES, image_paths, load_files, map_images, read_image
 
 
-@pytest.fixture(params=[image_files.MEMORY_LIMIT, 0], ids=["in memory", "streamed"])
-def load(request, monkeypatch):
-    """Return what loads the images of a folder that way: uint8 (N, C, 2, 2), sorted by path."""
-    monkeypatch.setattr(image_files, "MEMORY_LIMIT", request.param)
-
-    def load(folder):
-        images = load_images(str(folder), 2)
-        return images[torch.arange(len(images))]
-
-    return load
+def load(folder):
+    """Return the images of a folder, uint8 (N, C, 2, 2), sorted by path."""
+    return load_images(str(folder), 2)
 
 
-def only_image(load, folder):
+def only_image(folder):
     (image,) = load(folder)
     return image.tolist()
 
@@ -40,12 +32,12 @@ SHALLOW = [[[0, 1], [128, 255]]]
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.tif", "a.pgm"])
-def test_sixteen_bits_are_scaled_to_eight_not_clipped(name, load, tmp_path):
+def test_sixteen_bits_are_scaled_to_eight_not_clipped(name, tmp_path):
     if name == "a.pgm":
         (tmp_path / name).write_bytes(b"P5 2 2 65535\n" + np.array(DEEP, dtype=">u2").tobytes())
     else:
         Image.fromarray(np.array(DEEP, dtype="<u2")).save(tmp_path / name)
-    assert only_image(load, tmp_path) == SHALLOW
+    assert only_image(tmp_path) == SHALLOW
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int32])
@@ -70,18 +62,18 @@ GREY = np.array([[[0, 255], [0, 0]], [[0, 128], [200, 255]]], dtype=np.uint8)  #
     ("name", "pixels", "seen"),
     [("a.png", SEE_THROUGH, ON_WHITE), ("a.tif", SEE_THROUGH, ON_WHITE), ("b.png", GREY, [[[0, 255], [127, 200]]])],
 )
-def test_transparent_images_are_seen_on_white(name, pixels, seen, load, tmp_path):
+def test_transparent_images_are_seen_on_white(name, pixels, seen, tmp_path):
     Image.fromarray(pixels).save(tmp_path / name)
-    assert only_image(load, tmp_path) == seen
+    assert only_image(tmp_path) == seen
 
 
 @pytest.mark.parametrize(("mode", "colour"), [("L", 2), ("RGB", (2, 2, 2)), ("I;16", None)])
-def test_a_transparent_colour_is_seen_on_white(mode, colour, load, tmp_path):
+def test_a_transparent_colour_is_seen_on_white(mode, colour, tmp_path):
     image = Image.fromarray(np.array([[0, 1], [2, 0]], dtype=np.uint8))
     image.convert(mode if colour else "L").save(tmp_path / "a.png", transparency=colour)
     if not colour:  # old versions of Pillow do not write it
         (tmp_path / "a.png").write_bytes(bytes.fromhex(SIXTEEN_BITS))
-    assert only_image(load, tmp_path) == [[[0, 1], [255, 0]]] * (3 if mode == "RGB" else 1)
+    assert only_image(tmp_path) == [[[0, 1], [255, 0]]] * (3 if mode == "RGB" else 1)
 
 
 SIXTEEN_BITS = """89504e470d0a1a0a0000000d4948445200000002000000021000000000074d8ebb0000000274524e530207dac13a19000000
@@ -90,17 +82,17 @@ FOUR_BITS = """89504e470d0a1a0a0000000d4948445200000002000000020400000000922dbff
     ac140000000c49444154789c6360645000000027002242521a360000000049454e44ae426082"""
 
 
-def test_a_transparent_colour_of_four_bits_which_pillow_mistakes_is_refused_at_the_start(load, tmp_path):
+def test_a_transparent_colour_of_four_bits_which_pillow_mistakes_is_refused_at_the_start(tmp_path):
     (tmp_path / "a.png").write_bytes(bytes.fromhex(FOUR_BITS))
     with pytest.raises(BadInput, match=r"a\.png cannot be read as an image; .*a transparent colour of 2 or 4 bits"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a.gif", "a.png", "a.tif"])
-def test_the_first_frame_of_an_animation_is_taken(name, load, tmp_path):
+def test_the_first_frame_of_an_animation_is_taken(name, tmp_path):
     first, second = (Image.new("RGB", (2, 2), colour) for colour in ((255, 0, 0), (0, 0, 255)))
     first.save(tmp_path / name, save_all=True, append_images=[second])
-    assert only_image(load, tmp_path) == [[[255] * 2] * 2, [[0] * 2] * 2, [[0] * 2] * 2]
+    assert only_image(tmp_path) == [[[255] * 2] * 2, [[0] * 2] * 2, [[0] * 2] * 2]
 
 
 def noise(suffix):
@@ -113,7 +105,7 @@ def noise(suffix):
 
 
 @pytest.mark.parametrize("content", [b"", b"404 Not Found\n", noise(".png")[:20], bytes(5000)], ids=len)
-def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(content, load, tmp_path, refusal):
+def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(content, tmp_path, refusal):
     images, runs = tmp_path / "images", tmp_path / "runs"
     images.mkdir()
     Image.new("L", (2, 2)).save(images / "good.png")
@@ -143,7 +135,7 @@ def test_a_file_is_read_and_truncated_anywhere_it_is_refused_or_decoded_never_a_
 ODD_NAMES = ["--help.png", "-.png", "a\nb.png", "caf\udce9.png", "ñ 图 🖼.PNG", "%s{}.png", " .png", "*.png"]
 
 
-def test_odd_names_are_names(load, tmp_path):
+def test_odd_names_are_names(tmp_path):
     for number, name in enumerate(sorted(ODD_NAMES)):
         Image.new("L", (2, 2), number).save(tmp_path / "plain.bmp")
         (tmp_path / "plain.bmp").rename(tmp_path / name)
@@ -151,7 +143,7 @@ def test_odd_names_are_names(load, tmp_path):
 
 
 @pytest.mark.parametrize("target", ["a.png", "missing.png", "fifo", "/dev/zero"])
-def test_a_link_that_leads_to_no_regular_file_is_named(target, load, tmp_path):
+def test_a_link_that_leads_to_no_regular_file_is_named(target, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "a.png").symlink_to(target)
     with pytest.raises(BadInput, match=r"a\.png cannot be read"):
@@ -182,3 +174,25 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(BadInput, match=f"^{tmp_path}/locked: this folder cannot be read .Permission denied"):
         image_paths(tmp_path)
+
+
+def test_a_folder_is_one_tensor_whose_file_has_no_name_and_which_needs_space(tmp_path, monkeypatch):
+    """Noise in files of several formats and sizes, every third one greyscale, one of them of 16 bits."""
+    noise, (images, scratch) = np.random.default_rng(0), (tmp_path / name for name in ("images", "scratch"))
+    images.mkdir()
+    scratch.mkdir()
+    for number in range(40):
+        shape = (20 + number % 7, 30) if number % 3 == 1 else (30, 20 + number % 7, 3)
+        image = Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint16 if number == 4 else np.uint8))
+        image.save(images / f"{number:02}.{'jpg' if number % 2 else 'png'}")
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    loaded = load_images(str(images), 16)
+    assert not [*scratch.iterdir()]
+    assert loaded.equal(torch.stack([read_image(path, 16, "RGB") for path in image_paths(images)]))
+    bad = images / "31.jpg"
+    bad.write_bytes(bad.read_bytes()[:-300])  # its header is whole
+    with pytest.raises(BadInput, match=rf"{bad} cannot be read as an image; mend or replace it: "):
+        load_images(str(images), 16)
+    with pytest.raises(BadInput, match=rf"^{scratch}/no: cannot hold the pixels; set TMPDIR to another: "):
+        monkeypatch.setattr(tempfile, "tempdir", f"{scratch}/no")
+        map_images([torch.zeros(1, 2, 2, dtype=torch.uint8)])

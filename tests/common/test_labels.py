@@ -1,4 +1,4 @@
-"""Labels belong to their images: one data set yields both, in memory or streamed, from any step and for any rank."""
+"""Labels belong to their images: one data set yields both, from any step and for any rank."""
 
 import os
 from itertools import islice
@@ -9,11 +9,9 @@ import torch
 from helpers import SMALL, call, steps_of
 from PIL import Image
 
-from common import image_files
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import batches, load_images
 from common.errors import BadInput
-from common.image_files import StreamedImages
 
 COLOURS = {"7": (0, 0, 250), "all": (0, 250, 0), "caf\udce9": (250, 0, 0)}  # a name that is no UTF-8
 CLASSES = "7", "all", r"caf\xe9"
@@ -36,17 +34,14 @@ def labels_by_colour(images):
     return torch.tensor([2, 1, 0])[images[:, :, 4, 4].argmax(1)]
 
 
-@pytest.mark.parametrize("limit", [0, 2**20], ids=["streamed", "in memory"])
-def test_every_image_has_the_class_of_its_folder_in_every_batch_also_if_the_folder_grows(folder, limit, monkeypatch):
+def test_every_image_has_the_class_of_its_folder_in_every_batch_also_if_the_folder_grows(folder, monkeypatch):
     def walk(*place, whole=os.walk, **options):
         yield from whole(*place, **options)
         (folder / "7" / "0.png").symlink_to(folder / "7" / "9.png")  # once it is listed
 
-    monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
     expected = list(islice(batches(load_images(str(folder), 8), 4, seed=3), 12))  # two epochs and more
     monkeypatch.setattr(os, "walk", walk)
     data = load_labeled_images(str(folder), 8)
-    assert isinstance(data.images, StreamedImages) == (limit == 0)
     assert data.classes == CLASSES
     assert data.images.shape == (21, 3, 8, 8)
     for start, rows in ((0, slice(None)), (5, slice(1, 3))):
@@ -59,7 +54,6 @@ def test_images_without_labels_are_refused_by_the_script_that_needs_them(folder,
     Image.new("L", (9, 9)).save(folder / "stray.png")
     command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder / "runs", "--dataset"]
     assert f"error: --dataset {folder}: stray.png has no class" in refusal(*command, folder)
-    assert "--dataset stacked-digits: has no class labels" in refusal(*command, "stacked-digits")
     with pytest.raises(BadInput, match="4 images have 3 labels"):
         LabeledImages(PAIR.images, PAIR.labels[:3], PAIR.classes)
 

@@ -3,12 +3,8 @@
 import pytest
 import torch
 
-from common.losses import (
-    discriminator_loss,
-    generator_loss,
-    least_squares_discriminator_loss,
-    least_squares_generator_loss,
-)
+from common.cyclegan_models import least_squares_discriminator_loss, least_squares_generator_loss
+from common.losses import discriminator_loss, generator_loss
 from common.optimizers import fused_adam, linear_decay
 
 

@@ -49,7 +49,8 @@ def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_
     (alone,), first, again = (
         [torch.load(path) for path in sorted(folder.glob("drawn*"))] for folder in sorted(tmp_path.iterdir())
     )
-    assert torch.cat([drawn["noise"] for drawn in first], dim=1).equal(alone["noise"])
+    for name in ("noise", "uniform"):
+        assert torch.cat([drawn[name] for drawn in first], dim=1).equal(alone[name])
     assert all(one[name].equal(other[name]) for one, other in zip(first, again, strict=True) for name in one)
     everything = torch.stack([drawn["own"] for drawn in first]).flatten()
     assert len(everything.unique()) == len(everything)
@@ -59,9 +60,11 @@ def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_
 def draw_in_steps(folder):
     with open_run(folder) as run:
         steps = run.steps(IMAGES, state={"scaler": torch.amp.GradScaler("cpu", enabled=False)}, pictures={})
-        drawn = [(run.noise(len(real), 8), torch.rand(2)) for _, real in steps]
-    noise, own = (torch.stack(part) for part in zip(*drawn, strict=True))
-    torch.save({"noise": noise, "own": own}, folder / f"drawn{run.ranks.rank}")
+        drawn = [(run.noise(len(real), 8), run.uniform(8), run.uniform(8), torch.rand(2)) for _, real in steps]
+    noise, uniform, again, own = (torch.stack(part) for part in zip(*drawn, strict=True))
+    assert uniform.equal(again)
+    assert len(uniform.unique()) == uniform.numel()
+    torch.save({"noise": noise, "uniform": uniform, "own": own}, folder / f"drawn{run.ranks.rank}")
 
 
 def train_without_averaging(folder):

@@ -42,7 +42,12 @@ STOP = """        if step == options.stop_at:
         run.log("""
 WITH_OWN_OPTIONS = [
     ("def main(options: GanOptions, run: Run) -> None:\n", OWN_MAIN),
-    ("load_images(options.dataset, options.image_size)", "torch.arange(4096).byte().view(64, 1, 8, 8)"),
+    (
+        "load_images(options.dataset, options.image_size, options.fit, options.hold_out)",
+        "torch.arange(4096).byte().view(64, 1, 8, 8)",
+    ),
+    ("    judge = options.augmented(discriminator, images, run.uniform)  # D, as the step calls it\n", ""),
+    ("train_step(generator, judge, ", "train_step(generator, discriminator, "),
     ("options.make_networks(images.shape[1:])", "make_networks(images.shape[1:], options.z_dim)"),
     ("        run.log(", STOP),
     ("launch_run(__file__, main, GanOptions)", "launch_run(__file__, main, Options)"),

@@ -21,7 +21,7 @@ from common import data
 from common.errors import BadInput
 from common.run import Run
 
-MLP = {"model": "mlp", "image_size": 8}
+MLP = {"model": "mlp", "image_size": 8, "augment": "on", "mirror": True}
 SCRIPTS = dict.fromkeys([*GANS, "gan_conditional"], MLP) | {
     "gan_one_stage": {"model": "conv"},
     "gan_wgan_gp": MLP | {"critic_steps": 2},
@@ -183,7 +183,7 @@ def command_of_rank(arguments):
 
 @pytest.mark.parametrize(("arguments", "told"), REFUSED.items())
 def test_bad_input_is_told_and_ends_all_processes(arguments, told, tmp_path):
-    arguments += f" --runs-dir {tmp_path / 'runs'}"
+    arguments += f" --augment off --runs-dir {tmp_path / 'runs'}"
     assert ended(start_ranks(2, tmp_path, command_of_rank, arguments)) == [2, 2]
     for log in logs(tmp_path, 2):
         assert (log.startswith(f"error: {told}"), log.count("\n")) == (True, 1)
@@ -238,5 +238,6 @@ def test_torchrun_trains_in_two_processes_of_which_one_prints_and_a_signal_ends_
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=PATIENCE)
     (step,) = re.findall(r"Interrupted after step (\d+)\.", output)
-    assert [line.split()[0] for line in output.splitlines()] == ["Interrupted", "Continue:", "Samples:", "TensorBoard:"]
+    words = ["--augment", "Interrupted", "Continue:", "Samples:", "TensorBoard:"]
+    assert [line.split()[0] for line in output.splitlines()] == words
     assert saved(tmp_path)["step"] == int(step)

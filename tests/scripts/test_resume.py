@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import GANS, SMALL, call, change, contents, load, make_images, points_of
+from PIL import Image
 from processes import fork
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -120,7 +121,7 @@ def kill_and_resume(script, arguments, folder, draws):
     finish(process, folder)
 
 
-CASES = {script: (script, f"{MLP} --steps 16") for script in [*GANS, "gan_conditional"]} | {
+CASES = {script: (script, f"{MLP} --steps 16 --augment on --mirror") for script in [*GANS, "gan_conditional"]} | {
     "cyclegan": ("cyclegan", f"{CYCLEGAN} --steps 12"),
     "conv": ("gan_detach", f"{DCGAN} --steps 9"),
     "bf16": ("gan_detach", f"{MLP} --precision bf16 --steps 12"),
@@ -217,13 +218,6 @@ def test_a_finished_run_is_left_as_it_is_and_says_so_also_where_the_options_are_
     assert contents(copied) == before
 
 
-def test_where_there_can_be_no_lock_a_run_is_resumed_without(copied):
-    (copied / ".lock").unlink()
-    (copied / ".lock").mkdir()  # so that opening it fails, as on a file system that has no locks
-    go_on(copied, "--steps", 4)
-    assert load(copied)["step"] == 4
-
-
 def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved_to(tmp_path, monkeypatch, refusal):
     images = make_images(tmp_path / "here" / "images", 6)
     monkeypatch.chdir(tmp_path / "here")
@@ -244,6 +238,33 @@ def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved
     line = refusal("gan_detach", "--resume", run, "--steps", 6, "--dataset", "mnist5k")
     assert f"--dataset=mnist5k: the run {run} has --dataset={tmp_path / 'moved'}; leave it out" in line
     assert load(run)["step"] == 5
+
+
+def test_augmentation_is_decided_by_the_images_told_once_and_an_older_run_goes_on_without(tmp_path, outcome, refusal):
+    (tmp_path / "images").mkdir()
+    for number in range(6):
+        Image.new("RGB", (9, 9), (number, 9, 0)).save(tmp_path / "images" / f"{number}.png")
+
+    def train(augment, steps=3):
+        folder = tmp_path / f"{augment}-{steps}"
+        small = [*SMALL, "--dataset", tmp_path / "images", "--runs-dir", folder, "--augment", augment]
+        printed[augment] = outcome("gan_detach", *small, "--steps", steps)[1]
+        return next(folder.glob("gan_detach/*"))
+
+    def weight(run):
+        return next(iter(load(run)["discriminator"].values()))
+
+    printed = {}
+    auto, on, off = (weight(train(augment)) for augment in ("auto", "on", "off"))
+    assert auto.equal(on) and not auto.equal(off)
+    assert printed["auto"].startswith("--augment auto: on for images [6, 3, 8, 8]; name on or off to choose\nDone: ")
+    assert printed["on"].startswith("Done: ")
+    older = train("off", 2)
+    change(older, lambda c: [c["options"].pop(name) for name in ("augment", "mirror", "hold_out", "fit")])
+    refused = refusal("gan_detach", "--resume", older, "--augment=on")
+    assert f"--augment=on: the run {older} has --augment=off; leave it out" in refused
+    go_on(older, "--steps", 3)
+    assert weight(older).equal(off)
 
 
 def test_a_run_of_a_machine_with_another_device_goes_on_here(copied, refusal):

@@ -7,14 +7,16 @@ from unittest import mock
 
 import pytest
 import torch
-from helpers import change, make_images, points_of
+from helpers import SMALL, call, change, load, make_images, points_of
+from PIL import Image
 from torch_fidelity import feature_extractor_inceptionv3
 
-from common import data, image_files
+from common import data
 from common.checkpoint import lock
 from common.conditional import LabeledImages
 from common.data import load_mnist5k, to_float
 from common.errors import BadInput
+from common.image_files import image_paths, training_paths
 from scripts.tools import classifier, evaluate
 from scripts.tools.classifier import class_classifier, digit_classifier, jitter
 from scripts.tools.evaluate import Options, measure_distances, measure_overlap
@@ -22,7 +24,7 @@ from scripts.tools.evaluate import Options, measure_distances, measure_overlap
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_classifier():
-    """A fifth of the steps; test_modes.py judges the whole training."""
+    """A fraction of the steps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "STEPS", {"digits": 100, "classes": 30})
         digit_classifier.cache_clear()
@@ -163,7 +165,7 @@ def test_a_class_is_the_share_of_samples_that_are_of_it_and_each_has_its_recall(
 def test_inception_gets_three_channels_and_offline_the_reader_is_told_what_to_do(run, tmp_path, monkeypatch):
     monkeypatch.setattr(feature_extractor_inceptionv3, "URL_INCEPTION_V3", "http://127.0.0.1:9/weights.pth")
     monkeypatch.setattr(torch.hub, "_hub_dir", str(tmp_path / "hub"))
-    with pytest.raises(BadInput, match=r"--features inception: .*could not be downloaded.*hub/check.*for each class"):
+    with pytest.raises(BadInput, match=r"--features inception: .*could not be downloaded.*hub/check.*or take random"):
         evaluate.main(Options(run, features="inception"))
     assert not (run / "evaluation.json").exists()
 
@@ -175,8 +177,34 @@ def test_inception_gets_three_channels_and_offline_the_reader_is_told_what_to_do
 
     monkeypatch.setattr(feature_extractor_inceptionv3, "FeatureExtractorInceptionV3", lambda *_: Corners())
     found = evaluated(run, count=20, features="inception")
-    assert list(found["samples"]) == ["fid", "kid", "precision", "recall", "lattice"]
+    assert list(found["samples"]) == ["fid", "kid", "precision", "recall", "lattice", "lattice_of_4", "colours"]
     assert "classifier_accuracy" not in found
+
+
+def test_a_folder_is_judged_by_what_its_run_has_not_seen_with_features_of_random_or_own_weights(tmp_path, monkeypatch):
+    images = torch.randint(256, (500, 8, 8, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    (tmp_path / "images").mkdir()
+    for number, image in enumerate(images.numpy()):
+        Image.fromarray(image).save(tmp_path / "images" / f"{number:03}.png")
+    call("gan_detach", *SMALL, "--steps", 1, "--dataset", tmp_path / "images", "--runs-dir", tmp_path / "runs")
+    (run,) = (tmp_path / "runs").glob("gan_detach/*")
+    paths = image_paths(tmp_path / "images")
+    held_out = [number for number, path in enumerate(paths) if path not in training_paths(paths)]
+    assert load(run)["data_shapes"] == [[500 - len(held_out), 3, 8, 8]]
+    monkeypatch.setattr(evaluate, "generate", lambda *_: images[held_out].permute(0, 3, 1, 2))
+    found = evaluated(run)
+    assert (found["real"], found["features"], found["count"]) == ("held-out", "random", len(held_out))
+    assert abs(found["samples"]["fid"]) < 1e-4 < 0.01 < found["floor"]["fid"]  # the floor is of images trained on
+    assert (found["samples"]["recall"], found["samples"]["colours"]) == (1, 1)
+
+    network = torch.jit.trace(torch.nn.Flatten(), torch.zeros(2, 3, 8, 8))
+    network.save(tmp_path / "flat.pt")
+    assert evaluated(run, features=str(tmp_path / "flat.pt"))["features"] == "flat.pt"
+    with pytest.raises(BadInput, match=r"--features no\.pt: neither digits, classes, random or inception, nor by"):
+        evaluate.main(Options(run, features="no.pt"))
+    change(run, lambda checkpoint: checkpoint.update(data_shapes=[[500, 3, 8, 8]]))  # as before there was a share
+    monkeypatch.setattr(evaluate, "generate", lambda *_: images[:20].permute(0, 3, 1, 2))
+    assert evaluated(run, count=20)["real"] == "training"
 
 
 @pytest.fixture
@@ -189,9 +217,7 @@ def shades(run, tmp_path):
     return tmp_path / "shades"
 
 
-@pytest.mark.parametrize("limit", [2**30, pytest.param(0, marks=pytest.mark.tools)], ids=["in memory", "streamed"])
-def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(limit, run, shades, monkeypatch):
-    monkeypatch.setattr(image_files, "MEMORY_LIMIT", limit)
+def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(run, shades, monkeypatch):
     monkeypatch.setattr(classifier, "load_labeled_images", None)  # the images are loaded already
     first = evaluated(run)
     assert (first["features"], first["held_out"]) == ("classes", 6)
@@ -207,7 +233,7 @@ def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(
         with pytest.raises(BadInput, match=f"{kept}: is no classifier; delete it"):
             evaluate.main(Options(run, dataset=str(moved)))
         patch.setattr(evaluate, "load_real", None)
-        with pytest.raises(BadInput, match=r"--count 29: must be .* at most half of 57 real images"):
+        with pytest.raises(BadInput, match=r"--count 29: must be .* at most 28, of 57 real images"):
             evaluate.main(Options(run, dataset=str(moved), count=29))
     for old, new in (("dark", "old"), ("bright", "dark"), ("old", "bright")):
         (moved / old).rename(moved / new)
@@ -285,6 +311,8 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
     halves = torch.tensor([0, 255], dtype=torch.uint8).repeat_interleave(4).expand(8, 8)
     for image, share in ((columns, 1), (columns.T, 1), (checks, 1), (halves, 0)):
         assert evaluate.measure_lattice(image.expand(2, 3, 8, 8)) == pytest.approx(share, abs=1e-6)
+    wide = torch.tensor([0, 0, 255, 255], dtype=torch.uint8).repeat(2).expand(2, 3, 8, 8)
+    assert [evaluate.measure_lattice(wide, period) for period in (2, 4)] == pytest.approx([0, 1], abs=1e-6)
     waves = columns[None, None] // 2 + halves[None, None] // 2  # a wave of two pixels beside one of eight
     expected = 128**2 / 4 / ((columns // 2 + halves // 2).float().var(correction=0).item())
     assert evaluate.measure_lattice(waves) == pytest.approx(expected, rel=0.02)
@@ -294,7 +322,7 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
     ("entries", "options", "message"),
     [
         *(({"report": text}, {}, "was not written by evaluate") for text in ("mine", '{"fid": 1}', "[{}]", "[1]")),
-        ({}, {"count": 2001}, "--count 2001: must be .* at most half of 4000 real images"),
+        ({}, {"count": 2001}, "--count 2001: must be .* at most 2000, of 4000 real images"),
         ({}, {"count": 3}, "--count 3: must be more than 3"),
         ({"options": {"dataset": "no/such", "model": "mlp", "z_dim": 8}}, {}, "'no/such': neither a folder nor"),
         ({"a_to_b": {}, "b_to_a": {}}, {}, "takes no noise"),
@@ -304,7 +332,7 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
         ({"data_types": ["float32"]}, {}, "its data are floats, not images"),
         ({"data_shapes": []}, {}, "it stores no shape of its data"),
         ({"options": {"model": "mlp", "z_dim": 8}}, {}, "does not say which images .* name them, --dataset"),
-        ({}, {"dataset": "stacked-digits"}, r"stacked-digits are \[60000, 3\], those of the run \[4000, 1\]; use the"),
+        ({"data_shapes": [(9, 1, 28, 28)]}, {"dataset": "mnist5k"}, r"are \[4000, 1, .* run \[9, 1, .*; use"),
         ({"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}}, {}, "does not hold this network"),
     ],
 )

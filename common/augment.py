@@ -1,0 +1,67 @@
+"""Differentiable augmentation of what a discriminator sees: it keeps D from memorising few images.
+
+Zhao et al., "Differentiable Augmentation for Data-Efficient GAN Training" (2020): brightness, saturation, contrast,
+shift and cut-out, of real and fake images alike; and mirroring, for images that may be mirrored.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+NUMBERS = 8  # for each image: brightness, saturation, contrast, shift down and right, the cut's row and column, mirror
+
+
+class Augmented(nn.Module):
+    """A discriminator behind augmentation. It has the discriminator's weights, and no state beside them."""
+
+    def __init__(self, discriminator: nn.Module, draw: Callable[[int], Tensor], augment: bool = True, mirror=False):
+        # draw: from NUMBERS to numbers (N, NUMBERS), uniform in [0, 1), the same ones in all passes of a step.
+        super().__init__()
+        self.discriminator, self.draw, self.augment, self.mirror = discriminator, draw, augment, mirror
+
+    def forward(self, images: Tensor, *labels: Tensor) -> Tensor:
+        """Return the logits of images (M, C, H, W) in [-1, 1]. Image i has the numbers of row i, modulo N."""
+        draws = self.draw(NUMBERS)
+        draws = draws[torch.arange(len(images), device=draws.device) % len(draws)]
+        if self.mirror:
+            images = torch.where(draws[:, 7, None, None, None] < 0.5, images, images.flip(3))
+        if self.augment:
+            images = change_colours(images.contiguous(), draws[:, :3])  # which is slow in channels_last
+            images = shift_and_cut(images, draws[:, 3:7])
+        return self.discriminator(images, *labels)
+
+
+def change_colours(images: Tensor, draws: Tensor) -> Tensor:
+    """Return images (N, C, H, W) with changes of brightness, saturation and contrast, by draws (N, 3) in [0, 1).
+
+    Brightness adds up to 0.5 in either direction. Saturation multiplies a pixel's distance from its grey, the mean of
+    its channels, by 0 to 2; contrast that from the mean of the image by 0.5 to 1.5.
+    """
+    brightness, saturation, contrast = draws.to(images)[..., None, None, None].unbind(1)
+    grey = images.mean(1, keepdim=True)
+    mean = grey.mean((2, 3), keepdim=True)
+    saturation, contrast = 2 * saturation, contrast + 0.5  # one after the other, in one pass over the pixels
+    rest = contrast * (1 - saturation) * grey + (1 - contrast) * mean + brightness - 0.5
+    return torch.addcmul(rest, images, contrast * saturation)
+
+
+def shift_and_cut(images: Tensor, draws: Tensor) -> Tensor:
+    """Return images (N, C, H, W), shifted by up to an eighth, and without a square of half a side, by draws (N, 4).
+
+    What no pixel is shifted to, and what is cut out, is 0.
+    """
+    (rows, tall, high), (columns, wide, broad) = (
+        move(side, *draws[:, number::2, None].unbind(1)) for number, side in enumerate(images.shape[2:])
+    )
+    index = (rows[:, :, None] * images.shape[3] + columns[:, None]).flatten(1)[:, None]
+    moved = images.flatten(2).gather(2, index.expand(-1, images.shape[1], -1)).view(images.shape)
+    return moved * (tall[:, :, None] & wide[:, None] & ~(high[:, :, None] & broad[:, None]))[:, None]
+
+
+def move(side: int, shift: Tensor, cut: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return of each pixel of a side where it comes from, if it does, and whether it is cut out, (N, side) each."""
+    longest, length, target = (side + 4) // 8, (side + 1) // 2, torch.arange(side, device=shift.device)
+    source = target + longest - (shift * (2 * longest + 1)).long()
+    behind = target - (cut * (side + 1 - length % 2)).long() + length // 2
+    return source % side, (source >= 0) & (source < side), (behind >= 0) & (behind < length)
