@@ -2,7 +2,7 @@
 
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
@@ -14,7 +14,7 @@ from common.augment import Augmented
 from common.data import DATASETS
 from common.errors import BadInput, as_bad_input, error_in_a_line
 from common.image_files import Fit
-from common.models import MODELS
+from common.models import MODELS, is_plain
 from common.ranks import connect
 
 Range = namedtuple("Range", ["low", "high"])  # of a number, both included, as in `Annotated[int, Range(1, 100)]`
@@ -25,6 +25,7 @@ Seed = Annotated[int, Range(0, 2**63 - 1)]
 Rate = Annotated[float, Range(1e-12, 10**6)]
 Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
+RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D, by whether the images are plain
 AUGMENT_BELOW = 20_000  # images in colour; grey ones train without, however few
 BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # what runs without the option did
 
@@ -90,8 +91,10 @@ class RunOptions(Options):
 class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last base
     """Options of the scripts with one generator and one discriminator of `common/models.py`."""
 
-    lr: Rate = 5e-3  # Adam's learning rate, up to half of the steps; then it falls linearly to zero.
-    lr_d: Rate | None = None  # The same, for D. None: as for G.
+    lr: Rate | None = None
+    """Adam's learning rate for G, up to half of the steps; then it falls linearly to zero. None is 2e-3 for images in
+    colour or above 32 pixels, with 3e-3 for D, and 5e-3 for both networks else."""
+    lr_d: Rate | None = None  # The same, for D. None: as for G, if that is named.
     betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
     ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
     fit: Fit = "crop"  # Images that are not square: cut to their middle, or padded on white or black.
@@ -101,14 +104,22 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
     if they are in colour and fewer than 20,000."""
     mirror: bool = False  # Whether D sees every other image mirrored, real and fake ones alike.
 
-    def augmented(self, discriminator: nn.Module, images: Tensor, draw: Callable[[int], Tensor]) -> nn.Module:
-        """Return a discriminator of `images` as steps call it: behind augmentation, if any. draw: `run.uniform`."""
-        augment = self.augment
-        if augment == "auto":
-            augment = "on" if images.shape[1] == 3 and len(images) < AUGMENT_BELOW else "off"
-            if not self.resume and connect()[0] == 0:  # once, and by one process
-                print(f"--augment auto: {augment} for images {[*images.shape]}; name on or off to choose")
-        is_on = augment == "on"
+    def for_images(self, images: Tensor) -> "GanOptions":
+        """Return the options with those left to the images, (N, C, S, S), chosen by their shape, which a line names."""
+        chosen = {}
+        if self.lr is None:
+            lr, lr_d = RATES[is_plain(images.shape[1:])]
+            chosen = {"lr": lr, "lr_d": self.lr_d or lr_d}
+        if self.augment == "auto":
+            chosen["augment"] = "on" if images.shape[1] == 3 and len(images) < AUGMENT_BELOW else "off"
+        if chosen and connect()[0] == 0:  # by one process
+            options = " ".join(typed(name, value) for name, value in chosen.items())
+            print(f"Chosen by the images, {[*images.shape]}: {options}")
+        return replace(self, **chosen)
+
+    def augmented(self, discriminator: nn.Module, draw: Callable[[int], Tensor]) -> nn.Module:
+        """Return a discriminator as steps call it: behind what --augment and --mirror ask for. draw: `run.uniform`."""
+        is_on = self.augment == "on"
         return Augmented(discriminator, draw, is_on, self.mirror) if is_on or self.mirror else discriminator
 
 

@@ -62,9 +62,10 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
 def main(options: SimultaneousOptions, run: Run) -> None:
     """Train both networks in this update order."""
     images = load_images(options.dataset, options.image_size, options.fit, options.hold_out)
+    options = options.for_images(images)
     networks = options.make_networks(images.shape[1:], normalise=0.8)
     generator, discriminator = (network.to(run.device) for network in networks)
-    judge = options.augmented(discriminator, images, run.uniform)  # D, as the step calls it
+    judge = options.augmented(discriminator, run.uniform)  # D, as the step calls it
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks

@@ -24,7 +24,7 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.options import Count, GanOptions, Options, launch
+from common.options import RATES, Count, Options, launch
 from scripts.benchmarks.publish_runs import ENVIRONMENT, contact_sheet, make_folder, publish, run_script, sample_grids
 from scripts.tools import evaluate
 from scripts.tools.output import table
@@ -69,7 +69,7 @@ class Mistake:
         return source
 
 
-RATE = GanOptions.lr  # of both
+RATE = RATES[True][0]  # of both
 
 
 def penalty(keep: str) -> dict[str, str]:
