@@ -39,7 +39,7 @@ ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Z_DIM, STYLE = 64, 128  # lengths of the noise vector, and of the style that G makes of it
-LR, BETAS = 5e-3, (0.0, 0.9)  # of Adam; the rate falls to zero from half of the steps on
+BETAS = (0.0, 0.9)  # of Adam
 SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 EMA = 0.995  # decay per step of the averaged G that samples are from
 
@@ -101,6 +101,11 @@ class Generator(nn.Module):
         return features
 
 
+def is_plain(image_shape):
+    """Return whether images are grey and small: then G is cheaper, and both networks learn at higher rates."""
+    return image_shape[0] == 1 and image_shape[2] <= 32
+
+
 def networks(image_shape):
     """Return G, noise (N, Z_DIM) to images (N, C, S, S) in [-1, 1], and D, images to logits (N, 1)."""
     channels, _, side = image_shape
@@ -117,16 +122,16 @@ def networks(image_shape):
     nn.init.orthogonal_(mapping.weight, gain=3.5)
     up = [nn.Linear(STYLE, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
-    is_plain = channels == 1 and image_shape[2] <= 32  # else, transposed convolutions leave a lattice
-    widths_g = [last, *reversed(widths[:-1]), *([] if is_plain else [8])]
+    plain = is_plain(image_shape)  # else, transposed convolutions leave a lattice
+    widths_g = [last, *reversed(widths[:-1]), *([] if plain else [8])]
     for wide, narrow in pairwise(widths_g):  # twice the size each time
-        if is_plain:
+        if plain:
             up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1), nn.GroupNorm(narrow // 8, narrow)]
         else:
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
             up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow)]
         up += [nn.ReLU()]
-    shuffle = 2 if is_plain else 1  # plain images are made as squares of 2x2 pixels, first as channels
+    shuffle = 2 if plain else 1  # plain images are made as squares of 2x2 pixels, first as channels
     up += [nn.Conv2d(narrow, shuffle**2 * channels, 3, padding=1), nn.PixelShuffle(shuffle), nn.Tanh()]
     pair = Generator(mapping, nn.Sequential(*up)), nn.Sequential(*down)
     return tuple(network.to(memory_format=torch.channels_last) for network in pair)
@@ -190,7 +195,9 @@ def main():
     with exit_on_error(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
         images = load_images(options.dataset, options.image_size).to(DEVICE)
     generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
-    optimizer_g, optimizer_d = (torch.optim.Adam(n.parameters(), LR, BETAS) for n in (generator, discriminator))
+    rates = (5e-3, 5e-3) if is_plain(images.shape[1:]) else (2e-3, 3e-3)  # until half of the steps
+    optimizer_g = torch.optim.Adam(generator.parameters(), rates[0], BETAS)
+    optimizer_d = torch.optim.Adam(discriminator.parameters(), rates[1], BETAS)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     sample_z = torch.randn(64, Z_DIM).to(DEVICE)
     parts = {"generator": generator, "discriminator": discriminator, "average": average}

@@ -14,7 +14,7 @@ from processes import ended, forked, logs, start_ranks
 
 from common import losses
 from common.models import conv, mlp
-from common.options import GanOptions
+from common.options import RATES
 from gradient_audit import GradientAudit
 from scripts import gan_detach
 from scripts.tools.finished_run import load_generator
@@ -132,7 +132,7 @@ def test_one_stage_takes_the_hinge_loss_also_beyond_the_margin():
     assert_same_weights(parts, others)
 
 
-RATES = re.search(r" +for optimizer.*\n +optimizer\.param_groups.*\n", path_of("gan_detach").read_text()).group()
+SCHEDULE = re.search(r" +for optimizer.*\n +optimizer\.param_groups.*\n", path_of("gan_detach").read_text()).group()
 
 
 def edited(folder, *edits):
@@ -158,7 +158,7 @@ def test_a_rate_of_the_step_is_right_after_more_steps_of_which_a_line_says_what_
     call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
     assert "a learning rate that falls towards the last step rises again" in capsys.readouterr().out
     rate = saved(tmp_path)["optimizer_g"]["param_groups"][0]["lr"]
-    assert rate == pytest.approx(GanOptions.lr * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
+    assert rate == pytest.approx(RATES[True][0] * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
 
 
 def test_the_decay_of_an_average_that_warms_up_rises_to_that_of_the_options():
@@ -225,7 +225,7 @@ def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     make, keep, step = SCHEDULE.splitlines()
     script = edited(
         tmp_path,
-        (RATES, ""),
+        (SCHEDULE, ""),
         ("    average = AveragedModel", f"    {make}\n    average = AveragedModel"),
         ("    for step, real in", f"    {keep}\n    for step, real in"),
         ("        run.log(step, results)\n", f"        {step}\n        run.log(step, results)\n"),
@@ -236,4 +236,4 @@ def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     whole, parts = (saved(tmp_path / runs) for runs in ("whole", "parts"))
     for name in ("schedule_g", "optimizer_g", "generator"):
         torch.testing.assert_close(parts[name], whole[name], rtol=0, atol=0)
-    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(GanOptions.lr * 0.999**4, rel=1e-12)
+    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(RATES[True][0] * 0.999**4, rel=1e-12)

@@ -193,7 +193,7 @@ go_on = partial(call, "gan_detach", "--resume")
 
 
 REFUSED = {
-    "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=0.005; leave it out",
+    "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=None; leave it out",
     "gan_detach --resume {run} --betas 0.5 0.9": "the run {run} has --betas=(0.0, 0.9); leave it out",
     "gan_detach --resume {run}/nowhere": "{run}/nowhere/checkpoint.pt: not found; name the folder of a run",
     "gan_detach --resume {run}/samples": "samples/checkpoint.pt: not found",
