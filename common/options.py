@@ -26,7 +26,7 @@ Rate = Annotated[float, Range(1e-12, 10**6)]
 Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
 RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D, by whether the images are plain
-AUGMENT_BELOW = 20_000  # images in colour; grey ones train without, however few
+AUGMENT_BELOW = 10_000  # images in colour; grey ones train without, however few
 BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # what runs without the option did
 
 
@@ -101,7 +101,7 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
     hold_out: bool = True  # Whether a tenth of a folder of 500 images or more is kept for evaluate.py, by their names.
     augment: Literal["auto", "on", "off"] = "auto"
     """Whether D sees images with changes of colour, shifted and with a square cut out, real and fake ones alike. auto:
-    if they are in colour and fewer than 20,000."""
+    if they are in colour and fewer than 10,000."""
     mirror: bool = False  # Whether D sees every other image mirrored, real and fake ones alike.
 
     def for_images(self, images: Tensor) -> "GanOptions":
@@ -112,7 +112,7 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
             chosen = {"lr": lr, "lr_d": self.lr_d or lr_d}
         if self.augment == "auto":
             chosen["augment"] = "on" if images.shape[1] == 3 and len(images) < AUGMENT_BELOW else "off"
-        if chosen and connect()[0] == 0:  # by one process
+        if chosen and not self.resume and connect()[0] == 0:  # once, and by one process
             options = " ".join(typed(name, value) for name, value in chosen.items())
             print(f"Chosen by the images, {[*images.shape]}: {options}")
         return replace(self, **chosen)

@@ -132,7 +132,7 @@ def test_one_stage_takes_the_hinge_loss_also_beyond_the_margin():
     assert_same_weights(parts, others)
 
 
-SCHEDULE = re.search(r" +for optimizer.*\n +optimizer\.param_groups.*\n", path_of("gan_detach").read_text()).group()
+DECAY = re.search(r" +for optimizer.*\n +optimizer\.param_groups.*\n", path_of("gan_detach").read_text()).group()
 
 
 def edited(folder, *edits):
@@ -225,7 +225,7 @@ def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     make, keep, step = SCHEDULE.splitlines()
     script = edited(
         tmp_path,
-        (SCHEDULE, ""),
+        (DECAY, ""),
         ("    average = AveragedModel", f"    {make}\n    average = AveragedModel"),
         ("    for step, real in", f"    {keep}\n    for step, real in"),
         ("        run.log(step, results)\n", f"        {step}\n        run.log(step, results)\n"),

@@ -21,7 +21,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch.optim.swa_utils import AveragedModel
 
 from common.models import MODELS, conv
-from common.options import GanOptions
+from common.options import RATES, GanOptions
 from common.run import Run
 from scripts import gan_detach, gan_standalone
 from scripts.tools import evaluate, sample
@@ -242,8 +242,8 @@ def test_its_options_and_defaults_are_those_of_gan_detach(monkeypatch):
     mine, ours = vars(gan_standalone.parse()[0]), GanOptions()
     assert mine.keys() <= vars(ours).keys()
     assert {name for name in mine if mine[name] != getattr(ours, name)} <= {"dataset"}
-    constants = gan_standalone.Z_DIM, gan_standalone.LR, gan_standalone.BETAS, gan_standalone.EMA
-    assert constants == (ours.z_dim, ours.lr, ours.betas, ours.ema)
+    constants = gan_standalone.Z_DIM, gan_standalone.RATES, gan_standalone.BETAS, gan_standalone.EMA
+    assert constants == (ours.z_dim, RATES, ours.betas, ours.ema)
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (3, 64, 64)])
