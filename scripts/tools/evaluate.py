@@ -70,7 +70,7 @@ class Options(GeneratorOptions):
     features: str | None = None
     """What computes features: digits, a classifier of them; classes, one of the data's, trained in a minute and kept;
     random, a network of random weights; inception (some 90 MB, downloaded once); or the file of a network of yours,
-    written by torch.jit.save, floats (N, 3, H, W) in [-1, 1] to (N, F). None is digits for mnist5k and
+    written by torch.export.save, floats (N, 3, H, W) in [-1, 1] to (N, F), for any N. None is digits for mnist5k and
     mnist, else classes if there are any, else random."""
     weights: Literal["average", "last"] = "average"
     """The moving average of the generator's weights that --ema keeps, or those after the last step."""
@@ -104,8 +104,8 @@ def load_network(name: str, device: torch.device) -> Callable[[Tensor], Tensor]:
             raise BadInput(f"--features inception: its weights could not be downloaded ({error}); {advice}") from error
         network = lambda images: inception(to_uint8(images))[0]  # noqa: E731
     else:
-        with as_bad_input(f"--features {name}: neither digits, classes, random or inception, nor by torch.jit.save"):
-            network = torch.jit.load(name, map_location=device)
+        with as_bad_input(f"--features {name}: neither digits, classes, random or inception, nor by torch.export.save"):
+            network = torch.export.load(name).module().to(device)
 
     def features(images: Tensor) -> Tensor:
         with torch.no_grad():
@@ -143,11 +143,11 @@ def measure_lattice(images: Tensor, period: int = 2) -> float:
     The power is that of the mean over the channels, without its mean. Odena et al., "Deconvolution and Checkerboard
     Artifacts" (2016).
     """
-    power, side = torch.fft.fft2(images.float().mean(1)).abs().square(), images.shape[-1]
+    grey, side = images.double().mean(1), images.shape[-1]
+    power = torch.fft.fft2(grey - grey.mean((1, 2), keepdim=True)).abs().square()
     is_of_period = torch.isin(torch.arange(side), torch.tensor([side // period, side - side // period]))
     lattice = power[:, is_of_period[:, None] | is_of_period].sum(1)
-    everything = power.sum((1, 2)) - power[:, 0, 0]
-    return (lattice / everything.clamp(min=1e-9)).mean().item()
+    return (lattice / power.sum((1, 2)).clamp(min=1e-3)).mean().item()  # which an image of one colour has none of
 
 
 def measure_colours(images: Tensor, real: Tensor) -> float:

@@ -197,9 +197,10 @@ def test_a_folder_is_judged_by_what_its_run_has_not_seen_with_features_of_random
     assert abs(found["samples"]["fid"]) < 1e-4 < 0.01 < found["floor"]["fid"]  # the floor is of images trained on
     assert (found["samples"]["recall"], found["samples"]["colours"]) == (1, 1)
 
-    network = torch.jit.trace(torch.nn.Flatten(), torch.zeros(2, 3, 8, 8))
-    network.save(tmp_path / "flat.pt")
-    assert evaluated(run, features=str(tmp_path / "flat.pt"))["features"] == "flat.pt"
+    dimensions = ({0: torch.export.Dim("batch")},)
+    network = torch.export.export(torch.nn.Flatten(), (torch.zeros(2, 3, 8, 8),), dynamic_shapes=dimensions)
+    torch.export.save(network, tmp_path / "flat.pt2")
+    assert evaluated(run, features=str(tmp_path / "flat.pt2"))["features"] == "flat.pt2"
     with pytest.raises(BadInput, match=r"--features no\.pt: neither digits, classes, random or inception, nor by"):
         evaluate.main(Options(run, features="no.pt"))
     change(run, lambda checkpoint: checkpoint.update(data_shapes=[[500, 3, 8, 8]]))  # as before there was a share
@@ -309,7 +310,8 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
     columns = torch.tensor([0, 255], dtype=torch.uint8).repeat(4).expand(8, 8)
     checks = torch.where(torch.eye(2).repeat(4, 4) > 0, 255, 0).to(torch.uint8)
     halves = torch.tensor([0, 255], dtype=torch.uint8).repeat_interleave(4).expand(8, 8)
-    for image, share in ((columns, 1), (columns.T, 1), (checks, 1), (halves, 0)):
+    blank = torch.full((8, 8), 201, dtype=torch.uint8)
+    for image, share in ((columns, 1), (columns.T, 1), (checks, 1), (halves, 0), (blank, 0)):
         assert evaluate.measure_lattice(image.expand(2, 3, 8, 8)) == pytest.approx(share, abs=1e-6)
     wide = torch.tensor([0, 0, 255, 255], dtype=torch.uint8).repeat(2).expand(2, 3, 8, 8)
     assert [evaluate.measure_lattice(wide, period) for period in (2, 4)] == pytest.approx([0, 1], abs=1e-6)
