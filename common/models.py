@@ -102,7 +102,7 @@ class Styled(nn.GroupNorm):
 
     def forward(self, features: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
         """Return features (N, channels, H, W), given such features and styles (N, STYLE)."""
-        scale, shift = self.change(style)[:, :, None, None].chunk(2, dim=1)
+        scale, shift = self.change(style)[..., None, None].chunk(2, dim=1)
         return torch.addcmul(shift, super().forward(features), 1 + scale)
 
 
