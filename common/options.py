@@ -100,9 +100,8 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
     fit: Fit = "crop"  # Images that are not square: cut to their middle, or padded on white or black.
     hold_out: bool = True  # Whether a tenth of a folder of 500 images or more is kept for evaluate.py, by their names.
     augment: Literal["auto", "on", "off"] = "auto"
-    """Whether D sees images with changes of colour, shifted and with a square cut out, real and fake ones alike. auto:
-    if they are in colour and fewer than 10,000."""
-    mirror: bool = False  # Whether D sees every other image mirrored, real and fake ones alike.
+    """Whether D sees all images with other colours, shifted and cut. auto: if in colour and fewer than 10,000."""
+    mirror: bool = False  # Whether D sees every other image mirrored, by chance, real and fake ones alike.
 
     def for_images(self, images: Tensor) -> "GanOptions":
         """Return the options with those left to the images, (N, C, S, S), chosen by their shape, which a line names."""
@@ -132,18 +131,6 @@ class SimultaneousOptions(GanOptions):
     steps: Count = 3000  # Steps to train, each one update of both networks.
 
 
-def stored_options(checkpoint: dict, kind: type[RunOptions]) -> RunOptions:
-    """Return the options in a checkpoint; raises BadInput for one that `kind` lacks, or that is out of its range."""
-    kinds = get_type_hints(kind)
-    values = {name: value for name, value in BEFORE.items() if name in kinds} | checkpoint["options"]
-    for name, value in checkpoint["options"].items():
-        if name not in kinds:
-            raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
-        if isinstance(value, str) and Path in (kinds[name], *get_args(kinds[name])):
-            values[name] = Path(value)
-    return kind(**values)
-
-
 def typed(name: str, value: object) -> str:
     """Return an option as one types it."""
     return f"--{name.replace('_', '-')}={value}"
@@ -159,7 +146,14 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     """Return the options with which `script` continues a checkpoint's run: its own, but for some; else BadInput."""
     if checkpoint["script"] != script:
         raise BadInput(f"--resume: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
-    default = stored_options(checkpoint, kind)
+    kinds = get_type_hints(kind)
+    values = {name: value for name, value in BEFORE.items() if name in kinds} | checkpoint["options"]
+    for name, value in checkpoint["options"].items():
+        if name not in kinds:
+            raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
+        if isinstance(value, str) and Path in (kinds[name], *get_args(kinds[name])):
+            values[name] = Path(value)
+    default = kind(**values)
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
