@@ -183,7 +183,7 @@ def command_of_rank(arguments):
 
 @pytest.mark.parametrize(("arguments", "told"), REFUSED.items())
 def test_bad_input_is_told_and_ends_all_processes(arguments, told, tmp_path):
-    arguments += f" --augment off --runs-dir {tmp_path / 'runs'}"
+    arguments += f" --augment off --lr 5e-3 --runs-dir {tmp_path / 'runs'}"
     assert ended(start_ranks(2, tmp_path, command_of_rank, arguments)) == [2, 2]
     for log in logs(tmp_path, 2):
         assert (log.startswith(f"error: {told}"), log.count("\n")) == (True, 1)

@@ -213,7 +213,7 @@ def test_what_cannot_be_resumed_and_contradictions_are_refused_by_name(arguments
 
 def test_a_finished_run_is_left_as_it_is_and_says_so_also_where_the_options_are_those_that_it_has(copied, outcome):
     before = contents(copied)
-    _, printed, _ = outcome("gan_detach", *f"--resume {copied} --lr 0.005 --model mlp --steps 3 --betas 0 0.9".split())
+    _, printed, _ = outcome("gan_detach", *f"--resume {copied} --z-dim 64 --model mlp --steps 3 --betas 0 0.9".split())
     assert printed.startswith("Done: 3 steps.")
     assert contents(copied) == before
 
@@ -257,8 +257,8 @@ def test_augmentation_is_decided_by_the_images_told_once_and_an_older_run_goes_o
     printed = {}
     auto, on, off = (weight(train(augment)) for augment in ("auto", "on", "off"))
     assert auto.equal(on) and not auto.equal(off)
-    assert printed["auto"].startswith("--augment auto: on for images [6, 3, 8, 8]; name on or off to choose\nDone: ")
-    assert printed["on"].startswith("Done: ")
+    assert printed["auto"].startswith("Chosen by the images, [6, 3, 8, 8]: --lr=0.002 --lr-d=0.003 --augment=on\nDone: ")
+    assert printed["on"].startswith("Chosen by the images, [6, 3, 8, 8]: --lr=0.002 --lr-d=0.003\nDone: ")
     older = train("off", 2)
     change(older, lambda c: [c["options"].pop(name) for name in ("augment", "mirror", "hold_out", "fit")])
     refused = refusal("gan_detach", "--resume", older, "--augment=on")
