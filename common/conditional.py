@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from common.data import TORCHVISION, load_images, load_mnist5k, load_torchvision, resized
+from common.data import DATASETS, load_dataset, resized
 from common.errors import BadInput, as_bad_input
-from common.image_files import Fit, image_paths, load_files, training_paths
+from common.image_files import Fit, image_paths, load_files
 from common.models import MODELS, Normalised
 
 
@@ -30,14 +30,11 @@ class LabeledImages:
 def load_labeled_images(
     dataset: str, image_size: int | None = None, fit: Fit = "crop", hold_out: bool = True, held_out: bool = False
 ) -> LabeledImages:
-    """Return what `load_images` does, or torchvision's test images, with the class of each: in a folder, its folder."""
-    if dataset in TORCHVISION:
-        images, labels, classes = load_torchvision(dataset, held_out)
+    """Return what `load_images` does, or the held-out part, with the class of each: in a folder, its folder."""
+    if dataset in DATASETS:
+        images, labels, classes = load_dataset(dataset, held_out)
         return LabeledImages(resized(images, image_size), labels, classes)
-    if dataset == "mnist5k":
-        return LabeledImages(load_images(dataset, image_size), load_mnist5k()[1], tuple("0123456789"))
-    paths = image_paths(dataset)  # once: a file that is added now is in neither images nor labels
-    paths = training_paths(paths) if hold_out else paths
+    paths = image_paths(dataset, hold_out)  # once: a file that is added now is in neither images nor labels
     places = [Path(path).relative_to(dataset).parts for path in paths]
     if stray := [place[0] for place in places if len(place) < 2]:
         raise BadInput(f"--dataset {dataset}: {stray[0]} has no class; labels take a folder of images for each class")

@@ -1,7 +1,6 @@
 """Images for training, by the name of a data set or the path of a folder, and their batches, by (seed, step) alone."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
 from common.errors import BadInput, as_bad_input
-from common.image_files import Fit, image_paths, load_files, training_paths
+from common.image_files import Fit, image_paths, load_files
 
 ASSETS = Path(__file__).parent / "assets"
 DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
@@ -29,15 +28,15 @@ def load_images(dataset: str, image_size: int | None = None, fit: Fit = "crop", 
     image_size: pixels a side; None keeps a data set's own size, and takes 64 for a folder.
     hold_out: whether to leave out what `training_paths` leaves out of a folder.
     """
-    loaders = {name: partial(load_torchvision, name) for name in TORCHVISION} | {"mnist5k": load_mnist5k}
-    if dataset in loaders:
-        return resized(loaders[dataset]()[0], image_size)
-    paths = image_paths(dataset)
-    return load_files(training_paths(paths) if hold_out else paths, image_size or 64, fit=fit)
+    if dataset in DATASETS:
+        return resized(load_dataset(dataset)[0], image_size)
+    return load_files(image_paths(dataset, hold_out), image_size or 64, fit=fit)
 
 
-def load_torchvision(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:
-    """Return uint8 images (N, C, H, W), labels (N,) and classes of torchvision; raises BadInput for none or damaged."""
+def load_dataset(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+    """Return uint8 images (N, C, H, W), labels (N,) and classes, of DATASETS; raises BadInput for none or damaged."""
+    if dataset == "mnist5k":
+        return *load_mnist5k(held_out), tuple("0123456789")
     hint = f"cannot be downloaded into {DOWNLOADS}, or is damaged there: delete it; mnist5k ships with the repository"
     with as_bad_input(f"--dataset {dataset}: {hint}"):  # for damaged files, torchvision raises errors of any type
         DOWNLOADS.mkdir(exist_ok=True)
@@ -67,13 +66,11 @@ def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
 def check_data(data: Any) -> Tensor:
     """Return the samples in what `batches` takes, without labels; raises BadInput where they are of another type."""
     samples = getattr(data, "images", data)
-    if not isinstance(samples, Tensor):
-        raise BadInput(f"data are a tensor or LabeledImages, not a {type(samples).__name__}")
-    are_images = samples.dtype == torch.uint8 and len(samples.shape) == 4
-    are_numbers = samples.dtype == torch.float32 and len(samples.shape) > 0 and samples.isfinite().all()
-    if not samples.shape.numel() or not (are_images or are_numbers):
-        found = f"{samples.dtype} {[*samples.shape]}"
-        raise BadInput(f"data are uint8 (N, C, H, W), or float32 (N, ...) of finite numbers, not {found}")
+    kind, shape = getattr(samples, "dtype", type(samples).__name__), [*getattr(samples, "shape", [])]
+    are_images = kind is torch.uint8 and len(shape) == 4
+    are_numbers = kind is torch.float32 and shape and samples.isfinite().all()
+    if not (are_images or are_numbers) or 0 in shape:
+        raise BadInput(f"data are uint8 (N, C, H, W), or float32 (N, ...) of finite numbers, not {kind} {shape}")
     return samples
 
 
@@ -87,9 +84,7 @@ def to_uint8(images: Tensor) -> Tensor:
     return images.add(1).mul(127.5).round().clamp(0, 255).byte()
 
 
-def batches(
-    data: Any, batch_size: int, seed: int, first_step: int = 0, rows: slice = slice(None), device: Any = None
-) -> Iterator:
+def batches(data: Any, batch_size: int, seed: int, first_step: int = 0, rows=slice(None), device=None) -> Iterator:
     """Yield each step's batch, floats, without end; of LabeledImages, with its labels.
 
     data: a tensor (N, ...), or LabeledImages; uint8 is scaled to [-1, 1]. rows: the slice of every batch. device: where

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common.data import load_images, load_mnist5k, resized
+from common.data import load_dataset, load_images, resized
 from common.errors import BadInput
 from common.image_files import image_paths, load_files, map_images
 
@@ -46,7 +46,7 @@ def make_domains(dataset: str, image_size: int | None) -> Domains:
     if len(images) < 3:
         raise BadInput(f"--dataset {dataset}: two domains take three images or more, one of them to test on; add some")
     if dataset == "mnist5k":
-        held_out = resized(load_mnist5k(held_out=True)[0], image_size)
+        held_out = resized(load_dataset(dataset, held_out=True)[0], image_size)
     else:
         held_out, images = images[:10_000:10], images[torch.arange(len(images)) % 10 > 0]  # 1,000 measure the error
     truth = outlines(held_out)

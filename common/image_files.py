@@ -42,23 +42,17 @@ def load_files(paths: list[str], image_size: int, mode: str | None = None, fit: 
 
 
 def map_images(images: Iterable[Tensor]) -> Tensor:
-    """Return images, each uint8 (C, H, W), as one tensor (N, C, H, W), mapped from a temporary file without a name.
-
-    So it may be bigger than memory, and the file ends with the tensor. Raises BadInput where the disk has no space.
-    """
-    folder = tempfile.gettempdir()
-    with (
-        as_bad_input(f"{folder}: cannot hold the pixels; set TMPDIR to another", OSError),
-        tempfile.TemporaryFile() as file,
-    ):
+    """Return images, each uint8 (C, H, W), as one tensor (N, C, H, W), mapped from a temporary file without a name."""
+    hint = f"{tempfile.gettempdir()}: cannot hold the pixels; set TMPDIR to another"
+    with as_bad_input(hint, OSError), tempfile.TemporaryFile() as file:
         for image in images:
             file.write(image.contiguous().numpy())  # raises where there is no space, in which a mapping would crash
         file.flush()
         return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *image.shape)
 
 
-def image_paths(folder: str | Path) -> list[str]:
-    """Return the sorted paths of image files below `folder`, links followed, none hidden; raises BadInput for none."""
+def image_paths(folder: str | Path, hold_out: bool = False) -> list[str]:
+    """Return the sorted paths of image files below `folder`, or the `training_paths` among them; BadInput for none."""
     if not folder or not Path(folder).is_dir():  # Path("") is the current folder
         raise BadInput(f"{str(folder)!r}: neither a folder nor the name of a data set; --help lists those")
     found, failures = {}, []  # found: the files of each folder, which is read once
@@ -74,13 +68,12 @@ def image_paths(folder: str | Path) -> list[str]:
         print(f"{folder}: {len(others)} files left out ({' '.join(sorted({*others}))}); convert them", file=sys.stderr)
     if not paths:
         raise BadInput(f"{folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
-    return paths
+    return training_paths(paths) if hold_out else paths
 
 
 def training_paths(paths: list[str]) -> list[str]:
     """Return the paths without a tenth, held out by their names without the suffix; all, if they are fewer than 500."""
-    names = {path: Path(path).stem.encode(errors="surrogateescape") for path in paths}
-    others = [path for path, name in names.items() if zlib.crc32(name) % 10]
+    others = [path for path in paths if zlib.crc32(os.fsencode(Path(path).stem)) % 10]
     return others if len(paths) >= 500 and len(others) > len(paths) / 2 else paths  # not if all have one name
 
 

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from common.checkpoint import as_bytes, load_state, state_of, write_whole
 from common.conditional import LabeledImages, load_labeled_images
-from common.data import TORCHVISION, load_mnist5k, to_float
+from common.data import TORCHVISION, load_dataset, to_float
 from common.errors import as_bad_input
 
 BATCH_SIZE = 50
@@ -67,7 +67,7 @@ class Classifier:
 @cache
 def digit_classifier() -> Classifier:
     """Return the classifier of handwritten digits, trained on those that ship with the repository."""
-    train, held_out = (LabeledImages(*load_mnist5k(part), tuple("0123456789")) for part in (False, True))
+    train, held_out = (LabeledImages(*load_dataset("mnist5k", part)) for part in (False, True))
     return train_classifier(train, held_out, STEPS["digits"])
 
 

@@ -97,7 +97,7 @@ def download_slowly(path):
 
     Ranks(3)
     data.TORCHVISION["mnist"] = dataset
-    data.load_torchvision("mnist")
+    data.load_dataset("mnist")
 
 
 def test_each_process_takes_the_cuda_device_of_its_number_or_is_refused(monkeypatch):

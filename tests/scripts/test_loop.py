@@ -247,8 +247,8 @@ NO_DATA = [[IMAGES], range(3), IMAGES.double(), IMAGES[0], IMAGES[:0], torch.ten
 
 @pytest.mark.parametrize("data", NO_DATA)
 def test_data_of_another_kind_and_numbers_that_are_not_finite_are_refused_before_a_folder_is_made(data, tmp_path):
-    tensors = r"uint8 \(N, C, H, W\), or float32 \(N, \.\.\.\) of finite numbers, not torch\."
-    with pytest.raises(BadInput, match=rf"data are (a tensor or .* not a (list|range)|{tensors})"):
+    tensors = r"uint8 \(N, C, H, W\), or float32 \(N, \.\.\.\) of finite numbers, not (torch\.|list|range)"
+    with pytest.raises(BadInput, match=f"data are {tensors}"):
         next(steps_of(tmp_path, IMAGES, data))
     assert not list(tmp_path.iterdir())
 
