@@ -92,8 +92,8 @@ class ImagePool:
     """
 
     def __init__(self, size: int = 50, ranks: Any = None, generator: torch.Generator | None = None):
-        # ranks: its `gather` and `local_rows` collect the fakes of all processes and return this one's; None is this
-        # process alone. generator: of random numbers on the CPU, the same on all ranks; None is torch's own.
+        # ranks: its `gather` collects the fakes of all processes, of which `rows` are this one's; None is this process
+        # alone. generator: of random numbers on the CPU, the same on all ranks; None is torch's own.
         self.size, self.ranks, self.generator = size, ranks, generator
         self.images: list[Tensor] = []
 
@@ -113,7 +113,7 @@ class ImagePool:
             elif swap:
                 fake, self.images[place] = self.images[place].to(fakes), fake.clone()
             images.append(fake)
-        return self.ranks.local_rows(torch.stack(images)) if self.ranks else torch.stack(images)
+        return torch.stack(images)[self.ranks.rows if self.ranks else slice(None)]
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the images, (up to `size`, C, H, W), on the CPU, for a checkpoint."""

@@ -20,11 +20,7 @@ class Ranks:
         if batch_size % self.count:
             raise BadInput(f"--batch-size {batch_size}: must be a multiple of the {self.count} processes")
         size = batch_size // self.count
-        self.rows = slice(self.rank * size, (self.rank + 1) * size)
-
-    def local_rows(self, batch: Tensor) -> Tensor:
-        """Return this rank's rows of a tensor for the global batch, (batch_size, ...)."""
-        return batch if self.count == 1 else batch[self.rows]
+        self.rows = slice(self.rank * size, (self.rank + 1) * size)  # those of the global batch that are this rank's
 
     def average_gradients(self, optimizer: Optimizer, *_: object) -> None:
         """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook, one all-reduce."""

@@ -84,7 +84,7 @@ class Run(AbstractContextManager):
         """Return uniform numbers of a step for this process's rows, (rows, count), the same ones at every call."""
         generator = torch.Generator().manual_seed(seed_for(self.options.seed, 0, self.in_step, 0))
         numbers = torch.rand(self.options.batch_size, count, generator=generator)
-        return self.ranks.local_rows(numbers).to(self.device, non_blocking=True)
+        return numbers[self.ranks.rows].to(self.device, non_blocking=True)
 
     def precision(self) -> torch.autocast:
         """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""

@@ -172,8 +172,8 @@ def main(options: CycleGANOptions, run: Run) -> None:
     players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, pool_a, pool_b
     weights = options.cycle_weight, options.identity_weight
     for step, *reals in run.steps(domains.a, domains.b, state=state, pictures=pictures):
-        draws = torch.rand(options.batch_size, 2, 3, generator=run.generator).to(run.device, non_blocking=True)
-        draws = run.ranks.local_rows(draws).unbind(1)
+        draws = torch.rand(options.batch_size, 2, 3, generator=run.generator)[run.ranks.rows]
+        draws = draws.to(run.device, non_blocking=True).unbind(1)
         if domains.augmented:
             reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]
         for optimizer in (optimizer_g, optimizer_d):

@@ -104,7 +104,7 @@ def main(options: Options, run: Run) -> None:
         for optimizer in (optimizer_g, optimizer_d):
             optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         train_generator = step % options.critic_steps == 0
-        mix = run.ranks.local_rows(torch.rand(options.batch_size, generator=run.generator))
+        mix = torch.rand(options.batch_size, generator=run.generator)[run.ranks.rows]
         inputs = real, run.noise(len(real), options.z_dim), train_generator, options.penalty_weight, mix
         with run.precision():
             results = train_step(generator, judge, optimizer_g, optimizer_d, *inputs)
