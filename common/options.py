@@ -97,18 +97,15 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
     fit: Fit = "crop"  # Images that are not square: cut to their middle, or padded on white or black.
     hold_out: bool = True  # Whether a tenth of a folder of 500 images or more is kept for evaluate.py, by their names.
     augment: Literal["auto", "on", "off"] = "auto"
-    """Whether D sees images with changes of colour, shifted and with a square cut out, real and fake ones alike. auto:
-    if they are in colour and fewer than 20,000."""
-    mirror: bool = False  # Whether D sees every other image mirrored, real and fake ones alike.
+    """Whether D sees all images with other colours, shifted and cut. auto: if in colour and fewer than 20,000."""
+    mirror: bool = False  # Whether D sees every other image mirrored, by chance, real and fake ones alike.
 
     def augmented(self, discriminator: nn.Module, images: Tensor, draw: Callable[[int], Tensor]) -> nn.Module:
         """Return a discriminator of `images` as steps call it: behind augmentation, if any. draw: `run.uniform`."""
-        augment = self.augment
-        if augment == "auto":
-            augment = "on" if images.shape[1] == 3 and len(images) < AUGMENT_BELOW else "off"
-            if not self.resume and connect()[0] == 0:  # once, and by one process
-                print(f"--augment auto: {augment} for images {[*images.shape]}; name on or off to choose")
-        is_on = augment == "on"
+        are_few = images.shape[1] == 3 and len(images) < AUGMENT_BELOW
+        is_on = are_few if self.augment == "auto" else self.augment == "on"
+        if self.augment == "auto" and not self.resume and connect()[0] == 0:  # once, and by one process
+            print(f"--augment auto: {'on' if is_on else 'off'} for images {[*images.shape]}; name on or off to choose")
         return Augmented(discriminator, draw, is_on, self.mirror) if is_on or self.mirror else discriminator
 
 
@@ -119,18 +116,6 @@ class SimultaneousOptions(GanOptions):
     lr: Rate = 2e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
     lr_d: Rate | None = 3e-3  # The same, for D, which must answer faster here. None: as for G.
     steps: Count = 3000  # Steps to train, each one update of both networks.
-
-
-def stored_options(checkpoint: dict, kind: type[RunOptions]) -> RunOptions:
-    """Return the options in a checkpoint; raises BadInput for one that `kind` lacks, or that is out of its range."""
-    kinds = get_type_hints(kind)
-    values = {name: value for name, value in BEFORE.items() if name in kinds} | checkpoint["options"]
-    for name, value in checkpoint["options"].items():
-        if name not in kinds:
-            raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
-        if isinstance(value, str) and Path in (kinds[name], *get_args(kinds[name])):
-            values[name] = Path(value)
-    return kind(**values)
 
 
 def typed(name: str, value: object) -> str:
@@ -148,7 +133,14 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     """Return the options with which `script` continues a checkpoint's run: its own, but for some; else BadInput."""
     if checkpoint["script"] != script:
         raise BadInput(f"--resume: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
-    default = stored_options(checkpoint, kind)
+    kinds = get_type_hints(kind)
+    values = {name: value for name, value in BEFORE.items() if name in kinds} | checkpoint["options"]
+    for name, value in checkpoint["options"].items():
+        if name not in kinds:
+            raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
+        if isinstance(value, str) and Path in (kinds[name], *get_args(kinds[name])):
+            values[name] = Path(value)
+    default = kind(**values)
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}

@@ -4,11 +4,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
+from unittest import mock
 
 import pytest
 
 from common.errors import BadInput, one_line
-from common.options import Count, Decay, Range, RunOptions, stored_options
+from common.options import Count, Decay, Range, RunOptions, parse_resumed
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,24 @@ def test_the_ends_of_a_range_belong_to_it():
     assert (Own(rate=0.5).rate, Own(rate=2.0).rate, Own(count=1).count, Own(count=10**9).count) == (0.5, 2, 1, 10**9)
 
 
+def resumed(options):
+    """Return the options of a run that is resumed without any on the command line."""
+    with mock.patch("sys.argv", ["own.py"]):
+        return parse_resumed(resumed, Own, "own", {"script": "own", "options": options})
+
+
 @pytest.mark.parametrize(
     "options",
     [Own(), Own(rate=1.25, pair=(0.1, 0.2), count=3, kind="b", text="", path=Path("/a b"), switch=True, name="x")],
 )
 def test_options_come_back_from_a_checkpoint_as_they_were(options):
-    checkpoint = {"script": "own", "options": options.to_store()}
-    assert stored_options(checkpoint, Own) == options
+    assert resumed(options.to_store()) == options
 
 
 def test_an_option_that_a_script_has_lost_is_told_and_one_that_it_has_got_takes_its_default():
-    assert stored_options({"script": "own", "options": {"rate": 1.5}}, Own) == Own(rate=1.5)
+    assert resumed({"rate": 1.5}) == Own(rate=1.5)
     with pytest.raises(BadInput, match="made with --lost-one=1, which this script does not have"):
-        stored_options({"script": "own", "options": {"lost_one": 1}}, Own)
+        resumed({"lost_one": 1})
 
 
 def test_an_error_is_one_line_whatever_is_in_it():
