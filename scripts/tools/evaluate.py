@@ -25,7 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from math import prod
 from operator import itemgetter
@@ -97,11 +97,9 @@ def load_network(name: str, device: torch.device) -> Callable[[Tensor], Tensor]:
         network = RandomFeatures()
     elif name == "inception":
         source = fidelity("feature_extractor_inceptionv3")
-        try:
+        advice = f"put {source.URL_INCEPTION_V3} into {torch.hub.get_dir()}/checkpoints, or take random"
+        with as_bad_input(f"--features inception: its weights could not be downloaded; {advice}"):
             inception = source.FeatureExtractorInceptionV3("inception-v3-compat", ["2048"]).to(device)
-        except (OSError, RuntimeError) as error:
-            advice = f"put {source.URL_INCEPTION_V3} into {torch.hub.get_dir()}/checkpoints, or take random"
-            raise BadInput(f"--features inception: its weights could not be downloaded ({error}); {advice}") from error
         network = lambda images: inception(to_uint8(images))[0]  # noqa: E731
     else:
         with as_bad_input(f"--features {name}: neither digits, classes, random or inception, nor by torch.jit.save"):
@@ -200,8 +198,7 @@ def find_unseen(dataset: str, trained_on: int) -> Tensor:
 def require_count(count: int, most: int, images: int) -> None:
     """Raise BadInput unless so many samples can be compared with real images."""
     if not NEIGHBOURS < count <= most:
-        message = f"must be more than {NEIGHBOURS}, and at most {most}, of {images} real images"
-        raise BadInput(f"--count {count}: {message}")
+        raise BadInput(f"--count {count}: must be more than {NEIGHBOURS}, and at most {most}, of {images} real images")
 
 
 def curve_name(entry: dict) -> str:
@@ -212,10 +209,8 @@ def curve_name(entry: dict) -> str:
 
 def stored_entries(path: Path) -> dict[tuple, dict]:
     """Return the entries of an `evaluation.json` by their settings; raises BadInput if it is something else."""
-    try:
+    with as_bad_input(f"{path}: was not written by evaluate.py; move it elsewhere"):
         return {settings_of(entry): entry for entry in json.loads(path.read_text())} if path.exists() else {}
-    except (ValueError, TypeError, KeyError) as error:
-        raise BadInput(f"{path}: was not written by evaluate.py; move it elsewhere") from error
 
 
 def add_to_board(folder: Path, entry: dict) -> None:
@@ -254,19 +249,18 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     if now != before:
         message = f"number, channels and classes of {dataset} are {now}, those of the run {before}"
         raise BadInput(f"{run}: {message}; use the same images")
-    by_itself = "digits" if dataset in DIGIT_DATASETS else "classes" if data.classes else "random"
-    options = replace(options, features=options.features or by_itself)
-    if options.features == "classes" and not data.classes:
+    kind = options.features or ("digits" if dataset in DIGIT_DATASETS else "classes" if data.classes else "random")
+    if kind == "classes" and not data.classes:
         raise BadInput(f"--features classes: {dataset} has no classes; take random")
     most = unseen.sum().item() or len(data.images) // 2
     count = options.count or min(COUNT, most)
     require_count(count, most, len(data.images))
     judge = None
-    if options.features == "digits":
+    if kind == "digits":
         judge = digit_classifier()
-    elif options.features == "classes":
+    elif kind == "classes":
         judge = class_classifier(dataset, data, DOWNLOADS if dataset in TORCHVISION else options.folder)
-    extract_features = judge.features if judge else load_network(options.features, device)
+    extract_features = judge.features if judge else load_network(kind, device)
 
     random = torch.Generator().manual_seed(options.seed)
     z = torch.randn(count, z_dim, generator=random)
@@ -295,7 +289,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
         return figures
 
     entry = {
-        "features": Path(options.features).name,
+        "features": Path(kind).name,
         "real": "held-out" if unseen.any() else "test" if dataset in HELD_OUT else "training",
         "count": count,
         "weights": options.weights if "average" in checkpoint else "last",
@@ -323,8 +317,7 @@ def report(entry: dict) -> str:
         title += f" (the classifier's accuracy is {accuracy:.1%} on {entry['held_out']:,} held-out images)"
     rows = []
     for name, value in entry["samples"].items():
-        styles = {"fid": ".3f", "kid": ".5f"}
-        style = ".2%" if name.startswith("lattice") else styles.get(name, ".1%")
+        style = {"fid": ".3f", "kid": ".5f", "lattice": ".2%", "lattice_of_4": ".2%"}.get(name, ".1%")
         floor = entry["floor"].get(name)  # a class may have too few images on one side
         rows.append([name.replace("_", " "), f"{value:{style}}", "" if floor is None else f"{floor:{style}}"])
     return f"{title}\n\n{table(['', 'samples', 'real images'], rows)}"

@@ -111,10 +111,10 @@ def make_generator(checkpoint: dict, run: Path, networks: str | None = None, wei
         else:
             raise BadInput(f"{run}: made with networks that common/models.py does not have: {HINT}")
         try:
-            return load_network(checkpoint, "generator", weights, lambda: make(*given)[0])
-        except (BadInput, ValueError) as error:
+            return load_network(checkpoint, run, "generator", weights, lambda: make(*given)[0])
+        except BadInput as error:
             hint = "" if networks else f"; if the run has networks of its own, {HINT}"
-            raise BadInput(f"{run}: {error}{hint}") from error
+            raise BadInput(f"{error}{hint}") from error
 
 
 def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
@@ -124,24 +124,21 @@ def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
         if checkpoint["options"]["blocks"] > 100:  # in a damaged file; so many would take all memory
             raise ValueError(f"--blocks {checkpoint['options']['blocks']}: must be at most 100")
         make = partial(resnet_generator, channels, checkpoint["options"]["width"], checkpoint["options"]["blocks"])
-        try:
-            return load_network(checkpoint, direction.replace("-", "_"), "average", make)
-        except BadInput as error:
-            raise BadInput(f"{run}: {error}") from error
+        return load_network(checkpoint, run, direction.replace("-", "_"), "average", make)
 
 
-def load_network(checkpoint: dict, name: str, weights: str, make: Callable[[], nn.Module]) -> nn.Module:
+def load_network(checkpoint: dict, run: Path, name: str, weights: str, make: Callable[[], nn.Module]) -> nn.Module:
     """Return the network that `make` makes, with the weights called `name`, or for `average` their average, if any.
 
     It is made on the meta device, so that options for a huge network do not allocate memory. Raises BadInput where the
-    checkpoint has no such weights or they do not fit.
+    checkpoint of `run` has no such weights or they do not fit.
     """
     averaged = weights == "average" and average_of(name) in checkpoint
     if not averaged and name not in checkpoint:
-        raise BadInput(f"holds no network called {name}; a script must name its networks so in `state`")
-    with torch.device("meta"):
-        network = AveragedModel(make()) if averaged else make()
-    with as_bad_input("the checkpoint does not hold this network; common/models.py may have changed since"):
+        raise BadInput(f"{run}: holds no network called {name}; a script must name its networks so in `state`")
+    with as_bad_input(f"{run}: does not hold this network; common/models.py may have changed since"):
+        with torch.device("meta"):
+            network = AveragedModel(make()) if averaged else make()
         network.load_state_dict(checkpoint[average_of(name) if averaged else name], assign=True)
     return (network.module if averaged else network).float().eval()
 
