@@ -4,36 +4,22 @@ import io
 import os
 import zipfile
 from contextlib import ExitStack, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
 from torch import nn
-from torch.optim import Adam, AdamW
 from torch.optim.swa_utils import AveragedModel
 
 from common.errors import BadInput, as_bad_input
 
 
-def make_run_folder(parent: Path, name: str | None, opened: ExitStack) -> Path:
-    """Make, lock and return a folder that is named after the time, to the microsecond, and `name`."""
-    folder = parent / (f"{datetime.now():%Y%m%d-%H%M%S-%f}" + (f"-{name}" if name else ""))
-    with as_bad_input(f"--runs-dir: {folder} cannot be made; choose another", (OSError, UnicodeError)):
-        str(folder).encode()  # TensorBoard writes to no other path
-        folder.mkdir(parents=True)
-    lock(folder, opened)
-    return folder
-
-
 def lock(folder: Path, opened: ExitStack) -> None:
     """Lock a run's folder, if that can be, until `opened` or the process ends; raises BadInput if it is locked."""
-    with suppress(OSError):
-        try:  # a soft lock would outlive a killed process
-            opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
-        except Timeout as error:
-            raise BadInput(f"{folder}: another process is training this run; wait for it, or end it first") from error
+    busy = f"{folder}: another process is training this run; wait for it, or end it first"
+    with suppress(OSError), as_bad_input(busy, Timeout):  # a soft lock would outlive a killed process
+        opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -74,11 +60,6 @@ def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any
     return checkpoint
 
 
-def state_of(owner: Any) -> Any:
-    """Return the state of what has `state_dict` or, as random number generators do, `get_state`."""
-    return owner.state_dict() if hasattr(owner, "state_dict") else owner.get_state()
-
-
 def average_of(name: str) -> str:
     """Return the name, in `state` and in checkpoints, of the average of the weights of the network called `name`."""
     return "average" if name == "generator" else f"average_{name}"
@@ -96,16 +77,3 @@ def load_initial_weights(state: dict[str, Any], run: Path) -> None:
                 network.load_state_dict(weights or checkpoint[name])
             if average in state:
                 state[average].module.load_state_dict(network.state_dict())
-
-
-def load_state(owner: Any, state: Any) -> None:
-    """Load what `state_of` returned; raises an error of any type if it does not fit."""
-    if hasattr(owner, "load_state_dict"):
-        owner.load_state_dict(state)
-    else:
-        owner.set_state(state)
-    # Fused Adam takes the parameter's shape and memory layout for granted.
-    for parameter, entry in owner.state.items() if isinstance(owner, Adam | AdamW) else ():
-        for name in {"step", "exp_avg", "exp_avg_sq", *entry}:
-            own = entry[name].new_empty(()) if name == "step" else torch.empty_like(parameter)
-            entry[name] = own.copy_(entry[name].reshape(own.shape))

@@ -18,7 +18,14 @@ def fused_adam(parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float
     def increment_versions(*_: object) -> None:
         increment_version([p for group in optimizer.param_groups for p in group["params"] if p.grad is not None])
 
+    def fit_state(*_: object) -> None:  # the fused form takes shapes and memory layouts for granted
+        for parameter, entry in optimizer.state.items():
+            for name in {"step", "exp_avg", "exp_avg_sq", *entry}:
+                own = entry[name].new_empty(()) if name == "step" else torch.empty_like(parameter)
+                entry[name] = own.copy_(entry[name].reshape(own.shape))
+
     optimizer.register_step_post_hook(increment_versions)
+    optimizer.register_load_state_dict_post_hook(fit_state)
     return optimizer
 
 

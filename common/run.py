@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -95,7 +96,7 @@ class Run(AbstractContextManager):
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
         data: as `batches` takes them; LabeledImages give (step, real, labels). Each process gets its rows of a batch.
-        state: by name, what a checkpoint holds: all that a step changes and that has `state_dict` or `get_state`.
+        state: by name, what a checkpoint holds: all that a step changes and that has a `state_dict`.
         pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every --sample-every steps,
         `columns` to a row. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with status 128 plus their
         number. Raises BadInput where the run cannot start, Stopped where it cannot continue.
@@ -157,7 +158,7 @@ class Run(AbstractContextManager):
             with as_bad_input(f"state {name!r}: cannot be in a checkpoint"):
                 if name in {*self.header, "step", "sums"}:
                     raise ValueError("the name is taken; choose another")
-                torch.load(io.BytesIO(checkpoint.as_bytes(checkpoint.state_of(owner))), weights_only=True)
+                torch.load(io.BytesIO(checkpoint.as_bytes(owner.state_dict())), weights_only=True)
             hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
             if isinstance(owner, Optimizer) and self.ranks.count > 1 and hooks[:1] != [self.ranks.average_gradients]:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
@@ -171,7 +172,12 @@ class Run(AbstractContextManager):
             print("This run keeps nothing: gradient_audit has started it.")
             folder = Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
         elif self.ranks.is_main and not folder:
-            folder = checkpoint.make_run_folder(options.runs_dir / self.script, options.name, self.opened)
+            name = f"{datetime.now():%Y%m%d-%H%M%S-%f}" + (f"-{options.name}" if options.name else "")
+            folder = options.runs_dir / self.script / name
+            with as_bad_input(f"--runs-dir: {folder} cannot be made; choose another", (OSError, UnicodeError)):
+                str(folder).encode()  # TensorBoard writes to no other path
+                folder.mkdir(parents=True)
+            checkpoint.lock(folder, self.opened)
         return self.ranks.gather(folder)[0]
 
     def load_state(self, stored: dict) -> None:
@@ -184,7 +190,7 @@ class Run(AbstractContextManager):
         self.sums = dict(stored.get("sums", {}))
         for name, owner in self.state.items():
             with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
-                checkpoint.load_state(owner, stored[name])
+                owner.load_state_dict(stored[name])
         if self.ranks.is_main and stored["options"]["steps"] < self.options.steps:
             print("With more --steps, a learning rate that falls towards the last step rises again.")
 
@@ -300,7 +306,7 @@ class Run(AbstractContextManager):
 
     def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if one is not finite."""
-        entries = {name: checkpoint.state_of(owner) for name, owner in self.state.items()}
+        entries = {name: owner.state_dict() for name, owner in self.state.items()}
         content = self.header | {"step": self.step, "sums": self.totals()} | entries
         for name, entry in entries.items():
             numbers = [torch.as_tensor(leaf) for leaf in tree_leaves(entry) if isinstance(leaf, Tensor | float)]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torchvision.transforms.v2.functional import resize
 from tqdm import tqdm
 
-from common.checkpoint import as_bytes, load_state, state_of, write_whole
+from common.checkpoint import as_bytes, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import TORCHVISION, load_dataset, to_float
 from common.errors import as_bad_input
@@ -134,17 +134,18 @@ def train_classifier(
         network = make_network(*shape, len(train.classes))
         optimizer = torch.optim.Adam(network.parameters())
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=steps)
-        state = {"network": network, "optimizer": optimizer, "schedule": schedule, "draws": torch.default_generator}
+        state = {"network": network, "optimizer": optimizer, "schedule": schedule}
         first, order = 0, torch.empty(0, dtype=torch.int64)
         if kept:
             with as_bad_input(f"{path}: is no training of a classifier; delete it"):
                 first, order = kept["step"], kept["order"]
                 for name, part in state.items():
-                    load_state(part, kept[name])
+                    part.load_state_dict(kept[name])
+                torch.set_rng_state(kept["draws"])
         for step in tqdm(range(first, steps), "training the classifier", leave=False, delay=1, disable=None):
             if path and step > first and step % KEEP_EVERY == 0:
-                parts = {name: state_of(part) for name, part in state.items()}
-                write_whole(path, as_bytes(parts | {"step": step, "order": order}))
+                parts = {name: part.state_dict() for name, part in state.items()}
+                write_whole(path, as_bytes(parts | {"step": step, "order": order, "draws": torch.get_rng_state()}))
             if len(order) < 2:  # batch normalisation takes two images or more
                 order = torch.randperm(len(train.labels))
             batch, order = order[:BATCH_SIZE], order[BATCH_SIZE:]

@@ -121,22 +121,10 @@ def test_the_seed_fixes_what_is_drawn_for_the_initial_weights(tmp_path):
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-def test_a_generator_of_random_numbers_is_part_of_the_state(tmp_path):
-    def drawn(folder, steps, **options):
-        own = torch.Generator().manual_seed(3)
-        loop = steps_of(folder, steps=steps, state={"own": own}, **options)
-        return [torch.rand(1, generator=own).item() for _ in loop]
-
-    whole = drawn(tmp_path / "whole", 5)
-    first = drawn(tmp_path / "parts", 2)
-    (run,) = tmp_path.glob("parts/*/*")
-    assert first + drawn(tmp_path / "parts", 5, resume=run) == whole
-
-
 UNLOADABLE = SimpleNamespace(state_dict=lambda: {"path": Path("x")})
 
 
-@pytest.mark.parametrize("state", [{"own": 3}, {"own": UNLOADABLE}, {"step": torch.Generator()}])
+@pytest.mark.parametrize("state", [{"own": torch.Generator()}, {"own": UNLOADABLE}, {"step": torch.nn.Linear(1, 1)}])
 def test_what_no_checkpoint_can_hold_is_refused_by_name_before_the_first_step(state, tmp_path):
     with pytest.raises(BadInput, match=f"state '{next(iter(state))}': cannot be in a checkpoint: "):
         next(steps_of(tmp_path, state=state))
@@ -260,7 +248,7 @@ def test_a_run_is_read_once_as_it_is_resumed_and_left_alone_by_all_others_while_
     def resume_again(run, step, results):
         before = contents(copied)
         line = f"error: {copied}: another process is training this run; wait for it, or end it first"
-        assert refusal("gan_detach", "--resume", copied, "--steps", 9) == line
+        assert refusal("gan_detach", "--resume", copied, "--steps", 9).startswith(line)
         assert contents(copied) == before
         log(run, step, results)
 
