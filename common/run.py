@@ -31,8 +31,7 @@ from common.image_files import grid, png
 from common.options import RunOptions, parse, parse_resumed
 from common.ranks import Ranks, connect
 
-TAGS = {"d_loss": "loss/discriminator", "g_loss": "loss/generator"}
-TAGS |= {"d_real": "probability/real", "d_fake": "probability/fake"}
+TAGS = dict(d_loss="loss/discriminator", g_loss="loss/generator", d_real="probability/real", d_fake="probability/fake")
 
 
 def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -> None:
@@ -57,8 +56,7 @@ class Run(AbstractContextManager):
         self.step = stored["step"] if stored else 0  # the last one that was logged
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
         self.folder: Path | None = None  # that of the run, once its loop has begun
-        self.in_step = 0  # the step that main's loop is in, or 0
-        self.is_due = self.is_over = False  # with a step logged, not written; after the loop
+        self.in_step = 0  # the step that main's loop is in, or has been left in, or 0
         self.opened = ExitStack()  # what ends with the run: files, hooks, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
@@ -68,9 +66,9 @@ class Run(AbstractContextManager):
 
     def __exit__(self, error: type | None, *_: object) -> None:
         """Save the last step that was logged if main has left its loop by `break` or an error."""
+        last, self.in_step = self.in_step, 0
         with self.opened:
-            is_left = self.folder and self.step > 0 and not self.is_over
-            if is_left and (error is None or (self.is_due and self.ranks.count == 1)):
+            if last and self.step and (error is None or (self.step == last and self.ranks.count == 1)):
                 self.write(is_stopped=True)
                 self.print_results()
 
@@ -89,8 +87,8 @@ class Run(AbstractContextManager):
 
     def precision(self) -> torch.autocast:
         """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""
-        enabled = self.options.precision == "bf16"  # without a cache: a step changes weights between forward passes
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
+        is_bf16 = self.options.precision == "bf16"  # without a cache: a step changes weights between forward passes
+        return torch.autocast(self.device.type, torch.bfloat16, is_bf16, cache_enabled=False)
 
     def steps(self, *data, state: dict, pictures: dict, columns: int = 8) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
@@ -117,26 +115,20 @@ class Run(AbstractContextManager):
             self.folder = self.enter_folder()
             if self.step < options.steps:  # else the run's files stay as they are
                 self.open_board()
-            streams = []
-            for number, images in enumerate(data):
-                seed = seed_for(options.seed, number)
-                streams.append(batches(images, options.batch_size, seed, self.step, self.ranks.rows, self.device))
+            size, where = options.batch_size, (self.step, self.ranks.rows, self.device)
+            streams = [batches(each, size, seed_for(options.seed, number), *where) for number, each in enumerate(data)]
             for step in range(self.step + 1, options.steps + 1):
                 self.seed_step(len(data), step)
                 reals = [next(stream) for stream in streams]
                 self.in_step = step
-                try:
-                    yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
-                finally:
-                    self.in_step = 0
-                self.step = step
+                yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
+                self.step, self.in_step = step, 0
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % options.log_every == 0:
                     stopped = max(self.ranks.gather(max(signals, default=0)))
                 self.write(bool(stopped))
                 if stopped:
                     break
-        self.is_over = True
         self.print_results()
         if self.step < options.steps:
             sys.exit(128 + stopped)
@@ -191,8 +183,6 @@ class Run(AbstractContextManager):
         for name, owner in self.state.items():
             with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since"):
                 owner.load_state_dict(stored[name])
-        if self.ranks.is_main and stored["options"]["steps"] < self.options.steps:
-            print("With more --steps, a learning rate that falls towards the last step rises again.")
 
     def require_state(self, optimizer: Optimizer, *_: object) -> None:
         """Raise BadInput if an optimizer that steps in the loop, or a weight that it holds, is in no checkpoint."""
@@ -240,7 +230,7 @@ class Run(AbstractContextManager):
 
     def log(self, step: int, results: dict[str, Tensor | float]) -> None:
         """Add the results of a step: numbers, or tensors of one element, whose means since the last point are shown."""
-        self.step, self.is_due = step, True
+        self.step = step
         for name, value in results.items():
             total, count = self.sums.get(name, (0.0, 0))
             self.sums[name] = total + torch.as_tensor(value).detach().reshape(()).float(), count + 1
@@ -248,7 +238,6 @@ class Run(AbstractContextManager):
     def write(self, is_stopped: bool) -> None:
         """Log, draw and save what is due after a step; only for the curves and the checkpoint, the host waits."""
         options, step, is_last = self.options, self.step, self.step == self.options.steps
-        self.is_due = False
         self.show(self.bar.update, step - self.bar.n)
         is_regular = step == 1 or step % options.log_every == 0
         if (is_regular or is_last) and self.point[0] < step:
@@ -342,16 +331,15 @@ def pick_device(name: str | None) -> torch.device:
 
 
 def origin(script: Path, device: torch.device) -> dict[str, str]:
-    """Return where a run comes from: command line, without the script's folder, commit, versions and device."""
-    path, root, commit = script.resolve(), Path(__file__).resolve().parents[1], "none"
+    """Return where a run comes from: command line, with the script's folder by name, commit, versions and device."""
+    path, commit = script.resolve(), "none"
     run = partial(subprocess.run, cwd=path.parent, capture_output=True, text=True, check=True)
     with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
         commit = run(["git", "describe", "--always", "--dirty", "--abbrev=12"]).stdout.strip()
         if not run(["git", "ls-files", path.name]).stdout:
             commit += f", without {path.name}"
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
-    shown = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
-    command = shlex.join(["python", shown, *sys.argv[1:]])
+    command = shlex.join(["python", str(Path(*path.parts[-2:])), *sys.argv[1:]])
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
 
 

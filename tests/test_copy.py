@@ -150,13 +150,11 @@ def edited(folder, *edits):
 TINY = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu"]
 
 
-def test_a_rate_of_the_step_is_right_after_more_steps_of_which_a_line_says_what_they_do(tmp_path, capsys):
+def test_a_rate_of_the_step_is_right_after_more_steps(tmp_path):
     linear = "    rate = linear_decay(options.steps, options.steps // 2)\n"
     script = edited(tmp_path, (linear, f"    {COSINE}"), ("import sys", "import math, sys"))
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
-    assert "rises again" not in capsys.readouterr().out
     call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
-    assert "a learning rate that falls towards the last step rises again" in capsys.readouterr().out
     rate = saved(tmp_path)["optimizer_g"]["param_groups"][0]["lr"]
     assert rate == pytest.approx(GanOptions.lr * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
 
