@@ -70,7 +70,8 @@ class Accounts:
     @guarded
     def note_gradient(self, number: int, parameter: Tensor) -> None:
         """Note that the pass that runs has come to a parameter."""
-        if parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
+        given = parameter.grad is not None or len(parameter._post_accumulate_grad_hooks) > 1  # another has used it
+        if given and parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
             self.activity.call.reached.add(number)
 
     def look_at_all(self) -> None:
