@@ -70,7 +70,8 @@ class Accounts:
     @guarded
     def note_gradient(self, number: int, parameter: Tensor) -> None:
         """Note that the pass that runs has come to a parameter."""
-        if parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
+        given = parameter.grad is not None or len(parameter._post_accumulate_grad_hooks) > 1  # another has used it
+        if given and parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
             self.activity.call.reached.add(number)
 
     def look_at_all(self) -> None:
@@ -174,12 +175,13 @@ class Accounts:
         """Note a call of clip_grad_norm_ or clip_grad_value_."""
         if not math.isfinite(float([*limits, *named.values()][0])):
             return  # asked for the norm
-        accounts = self.record.accounts_of(tensors_in(parameters))
+        given = tensors_in(parameters)
+        accounts = self.record.accounts_of(given)
         for account, parameter in accounts:
             self.look(account, parameter)
-        if numbers := {account.number for account, _ in accounts}:
-            fate = "used" if self.activity.steps else ""  # in a hook of the step
-            self.record.ledger.clip(current_place(), numbers, fate)
+        if accounts or not given:
+            fate = "used" if self.activity.steps else "" if given else "empty"  # used: in a hook of the step
+            self.record.ledger.clip(current_place(), {account.number for account, _ in accounts}, fate)
 
     @guarded
     def note_unscaling(self, scaler: torch.amp.GradScaler, optimizer: Optimizer) -> None:

@@ -194,6 +194,8 @@ def _add(steps: Steps, event: Step, first: dict, passes: list[Pass], users: list
                     steps.faults["stale", passes[p].place, event.place].add(number)
         if len(taken) > 1:
             steps.sums.setdefault(taken, (set(), event.place))[0].update(numbers)
-            climbed = [p for p in sorted(taken) if users[p].get(CLIMB, set()) & numbers or passes[p].for_inputs]
-            if climbed and len(climbed) < len(taken):
-                steps.faults["reused", event.place, passes[climbed[0]].place] |= numbers
+            climbed = [p for p in sorted(taken) if users[p].get(CLIMB, set()) & numbers]
+            lines = {passes[p].place for p in taken if passes[p].for_inputs}
+            by_hand = climbed or [p for p in sorted(taken) if passes[p].place in lines]
+            if by_hand and {*taken}.difference(by_hand):
+                steps.faults["reused", event.place, passes[by_hand[0]].place] |= numbers

@@ -16,25 +16,13 @@ from gradient_audit.mistakes.raised import raised_errors
 from gradient_audit.record import Event, Pass, Record
 
 CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
-RULES = (
-    uses.idle_optimizers,
-    owners.mixed_players,
-    uses.wrong_steps,
-    uses.missing_gradients,
-    uses.edited_gradients,
-    uses.dead_passes,
-    uses.dead_terms,
-    uses.still_layers,
-    owners.owners,
-    owners.plain_leaves,
-    owners.strays,
-    owners.shared_networks,
-    uses.unaveraged_networks,
-    uses.unused_graphs,
-    uses.kept_graphs,
-    uses.retained_graphs,
-    raised_errors,
-)
+# A rule is a function of these modules that yields findings.
+RULES = [raised_errors] + [
+    function
+    for module in (uses, owners)
+    for function in vars(module).values()
+    if getattr(function, "__annotations__", {}).get("return") == Iterator[Finding]
+]
 
 
 def judge(

@@ -26,7 +26,7 @@ class Ledger:
     """The balance of each account. Parameters and passes are numbers, lines are whatever names them."""
 
     balances: dict[int, Balance] = field(default_factory=lambda: defaultdict(Balance))
-    clips: dict[Hashable, str] = field(default_factory=dict)  # "used" by a step, "scaled" then, "edited" after it, ""
+    clips: dict[Hashable, str] = field(default_factory=dict)  # see `clip`, and "scaled" if it was unscaled after
     skipped: set[int] = field(default_factory=set)  # passes whose step GradScaler skips
 
     def vanish(self, account: int) -> None:
@@ -87,8 +87,12 @@ class Ledger:
             self.clips[balance.clip] = "used"
 
     def clip(self, place: Hashable, accounts: Set[int], fate: str = "") -> None:
-        """Note a line that clips gradients, or writes to them; `fate` is what became of that, until a step comes."""
-        self.clips.setdefault(place, fate)
+        """Note a line that clips gradients, or writes to them.
+
+        fate: "used" by a step, "edited" after one, "empty" if it was given none, "" until a step comes.
+        """
+        if self.clips.get(place, "empty") == "empty":
+            self.clips[place] = fate
         for balance in map(self.balances.__getitem__, accounts):
             balance.clip, balance.clipped = place, balance.passes
 

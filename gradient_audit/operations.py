@@ -175,6 +175,8 @@ class Details(dispatch.TorchDispatchMode):
         for call in calls:
             call.read = True
             call.copied = call.copied or self.copies_gradient(function, args)
+            inputs = [leaf().grad for leaf in call.loose if getattr(leaf(), "grad", None) is not None]
+            call.for_inputs |= bool({*map(storage_of, inputs)} & {*map(storage_of, tensors_in(args))})
         if not self.forwards:  # a number inside of a network, as a norm of its features, is no loss
             self.note_numbers(result, read)
         if function not in REPLACING and any(numbers_in(CALL, memory.sources) for memory in written):

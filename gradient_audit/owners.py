@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import groupby, permutations
 
-from torch import Tensor, nn
+from torch import nn
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, LIMIT, Finding, finding, joined
@@ -136,41 +136,41 @@ def owners(facts: Facts) -> Iterator[Finding]:
             unused = (p.reached & ids.keys()).difference(excused, p.used, replaced if p.hooked else ())
             if unused and not (p.raised or p.place in handed or number in facts.record.ledger.skipped):
                 wasted[p.place][number] = unused
-        told: set[int] = set()
         left = set().union(*(numbers for unused in wasted.values() for numbers in unused.values()))
         if lost := (facts.record.held & left) - facts.owned:
             text = f"{facts.count_of(lost, network)} of {{}} are no longer held by the optimizer that stepped on them."
             cure = "See what changes its `param_groups`; a generator there, as `network.parameters()`, is used up once."
             yield finding("ownerless", (network,), text, wasted, cure)
-            told |= lost
         ownerless = (ids.keys() & reached).difference(facts.owned, facts.fed, used)  # not stepped by hand, either
         if swapped := {n: swaps[n] for n in ownerless & swaps.keys()}:
             count = facts.count_of({*swapped}, network)
             text = f"{count} of {{}} are held by no optimizer; one holds those whose place they took."
             cure = "Make the optimizer after this line, or give it the new ones with `add_param_group()`."
             yield finding("ownerless", (network,), text, [*swapped.values(), *wasted], cure)
-            ownerless -= swapped.keys()
+        told = lost | swapped.keys()
+        ownerless -= told
         # Without any optimizer, no parameter is expected to have one.
         if ownerless and facts.optimizers and not unknown:
-            found = _ownerless(facts, network, ownerless, wasted, left_out=network in left_out)
-            told |= ownerless if found.kind == "unfrozen" or network in left_out else set()
-            yield found
+            told |= ownerless
+            yield _ownerless(facts, network, ownerless, wasted, left_out=network in left_out)
         for place, unused in wasted.items():
             if numbers := set().union(*unused.values()) - told:
                 count = facts.count_of(numbers, network)
                 text = f"{count} of {{}} got gradients that no optimizer used, {len(unused)}x."
                 if wiped := _wiped(facts, [facts.passes[number] for number in unused], numbers):
-                    text += " This line clears them, and a step uses the last ones alone."
+                    text += " This line clears them before a step."
                     yield finding("wasted", (network,), text, [wiped, place], ACCUMULATE, doubtful=True)
                 else:
                     yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
 
 
 def _wiped(facts: Facts, passes: list[Pass], numbers: set[int]) -> Place | None:
-    """Return the line that clears the gradients of a pass's line, if a step uses those of its last pass alone."""
-    others = [p for p in facts.passes if p.place == passes[0].place and p.used & numbers]
+    """Return the line that clears what passes of a line gave, all of it, and more often than a step uses it."""
+    place = passes[0].place
+    others = [p for p in facts.passes if p.place == place and p.used & numbers]
+    often = len(passes) > max(1, len(others)) and numbers & facts.fed and place not in facts.read
     lines = set()
-    for p in passes if others and len(passes) > len(others) else ():
+    for p in passes if often and not any(p.users for p in passes) else ():
         after = (e for e in facts.events[facts.events.index(p) + 1 :] if e.kind in ("zero_grad", "step", "backward"))
         event = next(after, None)
         lines.add(event.place if event and event.kind == "zero_grad" and event.reached & numbers else None)
@@ -194,8 +194,10 @@ def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict, *,
         holders = facts.holders_of(network) or [*facts.accounts_of]
         makers = [facts.networks[network], *(facts.optimizers[number] for number in holders)]
         made = [p for o, p in facts.record.made.items() if any(o is maker for maker in makers)]
+        born = {facts.record.births.get(number) for number in ownerless} - {None}
+        made += born if len(born) == 1 else []
         text = "no optimizer holds {}, and a term of a loss leads to nothing else." if left_out else text
-        return finding("ownerless", (network,), text, [*made, *wasted] if left_out else made)
+        return finding("ownerless", (network,), text, [*made, *wasted])
     return finding("unfrozen", (network,), text, places, cure)
 
 
@@ -233,21 +235,15 @@ def _cure_of_waste(facts: Facts, network: str, unused: dict[int, set[int]]) -> s
 
 def plain_leaves(facts: Facts) -> Iterator[Finding]:
     """Yield the leaves in a network that are no parameters of it: no optimizer gets them."""
-    attributes = {
-        id(value): (network, f"{path}.{name}".lstrip("."))
-        for network, top in facts.networks.items()
-        for path, module in top.named_modules()
-        for name, value in vars(module).items()
-        if isinstance(value, Tensor) and id(value) not in facts.held
-    }
-    places: dict[tuple[str, str], list[Place]] = defaultdict(list)
-    for p in facts.passes:
-        for leaf in () if p.place in facts.read else {id(ref()) for ref in p.loose} & attributes.keys():
-            places[attributes[leaf]].append(p.place)
-    for (network, name), where in places.items():
-        text = f"the tensor {network}.{name} gets gradients, but it is no nn.Parameter and no optimizer holds it."
-        cure = "Make it an `nn.Parameter`, so that `parameters()` holds it."
-        yield finding("ownerless", (network,), text, where, cure)
+    unread = [p for p in facts.passes if p.loose and p.place not in facts.read]
+    for network, top in facts.networks.items() if unread else ():
+        for path, module in top.named_modules(prefix=network):
+            for name, value in vars(module).items():
+                places = [p.place for p in unread if value is not None and any(leaf() is value for leaf in p.loose)]
+                if places and id(value) not in facts.held:
+                    text = f"the tensor {path}.{name} gets gradients; it is no nn.Parameter, and no optimizer holds it."
+                    cure = "Make it an `nn.Parameter`, so that `parameters()` holds it."
+                    yield finding("ownerless", (network,), text, places, cure)
 
 
 def strays(facts: Facts) -> Iterator[Finding]:
@@ -284,8 +280,5 @@ def shared_networks(facts: Facts) -> Iterator[Finding]:
         others = set().union(*(facts.accounts_of[other] for other in beside))
         shared = [n for n in networks if others & {*facts.accounts_of[key]} & facts.numbers[n].keys()]
         if shared and len(shared) < len(networks):
-            got = set().union(*(p.users.get(key, set()) for p in facts.passes))
-            cut = [name for name in shared if not got & facts.numbers[name].keys()]
             text = f"an optimizer holds {joined(networks)}, and another one holds {joined(shared)}, too."
-            text += f" It got no gradient of {joined(cut)}: does `detach()` cut that off?" * bool(cut)
             yield finding("shared", networks, text, facts.steps[key].places)

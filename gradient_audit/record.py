@@ -108,6 +108,7 @@ class Pass(Built):
     added: bool = False  # whether it added to the gradient of such a leaf from which the script had computed
     read: bool = False  # whether the script computed something from the gradients
     copied: bool = False  # likewise, for each element
+    for_inputs: bool = False  # likewise, from the gradient of what is no parameter
     functional: bool = False  # whether torch.func called for it
 
     @property
@@ -117,11 +118,6 @@ class Pass(Built):
     @property
     def used(self) -> set[int]:
         return set().union(*self.users.values())
-
-    @property
-    def for_inputs(self) -> bool:
-        """Whether it was made for the gradient of what is no parameter, from which the script computed on."""
-        return self.kind == "backward" and self.create_graph and bool(self.loose) and self.read
 
 
 @dataclass

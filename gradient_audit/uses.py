@@ -87,12 +87,13 @@ def still_layers(facts: Facts) -> Iterator[Finding]:
         for event in facts.events
         if event.kind == "step" and event.still is not None
     ]
-    weightless = set().union(*(term.reached for p in facts.passes for term in p.terms if term.weightless))
+    excused = set().union(*(term.reached for p in facts.passes for term in p.terms if term.weightless))
+    excused |= set().union(*(moved for *_, moved in zero_terms(facts)))  # told of the term
     for network, ids in facts.numbers.items():
         of_it = [(place, used, zero) for place, used, zero in steps if used & ids.keys()]
         stepped = [number for number in ids if any(number in used for _, used, _ in of_it)]
         still = {number for number in stepped if all(number in zero for _, used, zero in of_it if number in used)}
-        if len(of_it) > 1 and still and still == {*stepped[: len(still)]} and not still & weightless:
+        if len(of_it) > 1 and still and still == {*stepped[: len(still)]} and not still & excused:
             text = f"{facts.count_of(still, network)} of {{}} had a gradient of exactly zero at every step."
             yield finding("unreached", (network,), text, [place for place, *_ in of_it], FLAT, doubtful=True)
 
@@ -138,6 +139,10 @@ def edited_gradients(facts: Facts) -> Iterator[Finding]:
         elif clip == "edited":
             text = "gradients were changed here after the step that used them, and no later step used them."
             yield finding("clipped", (), text, [place], "Change them between `backward()` and `step()`.", doubtful=True)
+        elif clip == "empty":
+            text = "no parameter was given to clip here."
+            cure = "A generator, as `network.parameters()`, gives its parameters once: make a list of it."
+            yield finding("clipped", (), text, [place], cure, doubtful=True)
         elif not clip and facts.steps:
             yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
     for place in facts.record.unscaled:
@@ -205,6 +210,16 @@ def left_out_networks(facts: Facts) -> set[str]:
     return {name for name in led_to if facts.optimizers and not facts.numbers[name].keys() & held}
 
 
+def zero_terms(facts: Facts) -> Iterator[tuple[Pass, Term, set[int]]]:
+    """Yield the terms whose gradient was exactly zero each time that it was measured, with what they should move."""
+    for pairs in facts.rows:
+        moving = [(p, term, p.used & term.reached) for p, term in pairs if term.measured and not term.at_zero]
+        moving = [(p, term, moved) for p, term, moved in moving if moved]
+        zero = (t.measured.get(n, (1, 1))[0] == 0 and not t.weightless for _, t, moved in moving for n in moved)
+        if len(moving) > 1 and all(zero):
+            yield moving[0]
+
+
 def dead_terms(facts: Facts) -> Iterator[Finding]:
     """Yield the terms that move nothing, or with a gradient of exactly zero; not those of networks left out."""
     left_out, told = left_out_networks(facts), []
@@ -213,14 +228,9 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
         if not {*facts.networks_of(term.reached)} & left_out:
             networks = tuple(name for name in facts.numbers if p.cells[name] == "used")
             told.append((p, term, networks, "contributes no gradient to any parameter that is updated.", proved))
-    for pairs in facts.rows:
-        moving = [(p, term, p.used & term.reached) for p, term in pairs if term.measured and not term.at_zero]
-        moving = [(p, term, moved) for p, term, moved in moving if moved]
-        zero = (t.measured.get(n, (1, 1))[0] == 0 and not t.weightless for _, t, moved in moving for n in moved)
-        if len(moving) > 1 and all(zero):
-            p, term, moved = moving[0]
-            text = "gives {} a gradient of exactly zero, each time that it was measured."
-            told.append((p, term, facts.networks_of(moved), text, False))
+    for p, term, moved in zero_terms(facts):
+        text = "gives {} a gradient of exactly zero, each time that it was measured."
+        told.append((p, term, facts.networks_of(moved), text, False))
     for p, term, networks, text, proved in told:
         name = "a term of the sum" if term.value is not None else f"`{term.name}`"
         name += f" from {term.place.where}" if term.place else ""

@@ -16,9 +16,8 @@ from torch.autograd.graph import increment_version
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.accounts import Accounts
-from gradient_audit.budget import MOST_PASSES, Activity
 from gradient_audit.graph import has_nan, is_zero, nodes_between, nodes_of, parameters_of, tensors_in
-from gradient_audit.guard import guarded, replace, watch_calls
+from gradient_audit.guard import MOST_PASSES, Activity, guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
 from gradient_audit.measure import Measure
 from gradient_audit.mistakes.raised import trace_error
@@ -169,9 +168,9 @@ class Watcher:
             event.nan = has_nan(losses)
             loose = [leaf for leaf in leaves if id(leaf) not in self.record.accounts]
             event.loose = [weakref.ref(leaf) for leaf in loose]
-            used = {index for index, call in enumerate(self.record.calls) if call.read and call.place == event.place}
-            grads = [leaf.grad for leaf in loose if used & {*numbers_in(CALL, self.lineage.sources_of(leaf.grad))}]
-            event.added = any(not is_zero(grad) for grad in grads)
+            grads = [leaf.grad for leaf in loose if leaf.grad is not None and not is_zero(leaf.grad)]
+            before = [self.record.calls[index] for index in numbers_in(CALL, self.lineage.sources_of(grads))]
+            event.added = any(call.for_inputs and call.place == event.place for call in before)
             self.lineage.forget_numbers()
             event.cuts = [cut for tensor in losses + loose for cut in self.lineage.memory_of(tensor).cuts]
             event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))

@@ -194,7 +194,7 @@ def freed_graph(event: Pass, by: Pass, told: dict, cut: list, kept: bool, behind
         cure += f"; if it is for {joined(here)}, {ONCE}."
     else:
         why += f": that of both passes, to {joined(here) or 'the same tensors'}"
-        cure = f"{ONCE}; or compute it anew for each pass, or `retain_graph=True` in the first."
+        cure = f"{ONCE}; or compute it anew for each pass, `detach()` a constant, or `retain_graph=True` in the first."
         if here and sum(not ahead.isdisjoint(held) for held in facts.accounts_of.values()) > 1:  # several optimizers
             others = {name: {*here} - {name} for name in here}
             first = joined([n for n in here if not any(facts.leads_through(event, n, o) for o in others[n])] or here)

@@ -51,6 +51,8 @@ CLIP = ("clip", "line 5", {1})
         ([ADD, CLIP], ""),
         ([ADD, CLIP, STEP], "used"),
         ([CLIP, ADD, STEP], ""),  # before any gradient
+        ([("clip", "line 5", set(), "empty"), ADD, STEP], "empty"),
+        ([("clip", "line 5", set(), "empty"), ADD, CLIP, STEP], "used"),
         ([ADD, CLIP, ("vanish", 1), ("add", 1, {1: False}), STEP], ""),  # then cleared
         ([ADD, CLIP, ("unscale", {1}), STEP], "scaled"),
         ([ADD, ("unscale", {1}), CLIP, STEP], "used"),

@@ -4,7 +4,6 @@ https://github.com/zhaoyuzhi/deepfillv2/pull/3
 """
 # expects: error ownerless at "generator, discriminator = nn.Linear"
 # expects: error unreached at "optimizer_d.step()"
-# expects: waste wasted at "loss_D.backward()"
 # cure: "Adam(generator.parameters(), lr=4e-4)" -> "Adam(discriminator.parameters(), lr=4e-4)"
 # trains: discriminator
 

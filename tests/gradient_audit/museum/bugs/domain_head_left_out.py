@@ -1,6 +1,5 @@
 """Domain adversarial training: the optimizer holds the features and the label's head, and not the domain's."""
 # expects: error ownerless at "model = Model()"
-# expects: waste wasted at ".backward()"
 # cure: "[*model.features.parameters(), *model.label.parameters()]" -> "model.parameters()"
 # trains: model.domain
 

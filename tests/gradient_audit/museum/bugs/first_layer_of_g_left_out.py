@@ -1,6 +1,5 @@
 """G's optimizer was given the synthesis alone: the mapping from noise keeps its first weights."""
 # expects: error ownerless at "generator = Generator()"
-# expects: waste wasted at "g_loss.backward(inputs"
 # cure: "generator.synthesis.parameters()" -> "generator.parameters()"
 # trains: generator
 

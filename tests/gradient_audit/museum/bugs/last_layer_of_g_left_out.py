@@ -1,6 +1,5 @@
 """G's last layer came later and is not in its optimizer: it keeps its first weights, and D learns to see it."""
 # expects: error ownerless at "generator = nn.ModuleDict"
-# expects: waste wasted at "g_loss.backward(inputs"
 # cure: "generator["body"].parameters()" -> "generator.parameters()"
 # trains: generator
 

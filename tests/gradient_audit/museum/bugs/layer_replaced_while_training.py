@@ -3,7 +3,6 @@
 No public report of it was found.
 """
 # expects: error ownerless at "net[0] = nn.Linear(4, 8)"
-# expects: waste wasted at "loss.backward()"
 # mistake: optimizer-old-weights
 # cure: "net[0] = nn.Linear(4, 8)" -> "net[0] = nn.Linear(4, 8)\n        optimizer = SGD(net.parameters(), 0.1)"
 # trains: net

@@ -3,7 +3,6 @@
 https://github.com/ikostrikov/pytorch-meta-optimizer/issues/11
 """
 # expects: error ownerless at "self.cells = "
-# expects: waste wasted at "loss.backward()"
 # cure: "[nn.GRUCell(4, 4)]" -> "nn.ModuleList([nn.GRUCell(4, 4)])"
 
 import torch

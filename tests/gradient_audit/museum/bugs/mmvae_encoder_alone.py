@@ -3,7 +3,6 @@
 https://github.com/zdebruine/MMVAE/issues/39
 """
 # expects: error ownerless at "vae = SharedVAE()"
-# expects: waste wasted at "loss.backward()"
 # cure: "vae.encoder.parameters()" -> "vae.parameters()"
 # trains: vae
 

@@ -3,7 +3,6 @@
 https://github.com/pytorch/pytorch/issues/14467
 """
 # expects: error ownerless at "nn.Linear(size, 4)"
-# expects: waste wasted at "loss.backward()"
 # cure: "optimizer = torch.optim.Adam(model.parameters())\n" -> ""
 # cure: "model.translate(6)" -> "model.translate(6)\noptimizer = torch.optim.Adam(model.parameters())"
 # trains: model

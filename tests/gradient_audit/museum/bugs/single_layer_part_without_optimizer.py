@@ -1,6 +1,5 @@
 """Backbone and head are a single layer each, and the optimizer was given the head alone: the backbone never learns."""
 # expects: error ownerless at "backbone = nn.Linear(4, 4)"
-# expects: waste wasted at "loss.backward()"
 # cure: "torch.optim.Adam(head.parameters())" -> "torch.optim.Adam([*backbone.parameters(), *head.parameters()])"
 # trains: backbone
 
