@@ -77,7 +77,7 @@ class Lineage:
         # Likewise, of a sum: what `constant` returns of the summands, and the memory of those that have a graph.
         self.sums: dict[int, tuple[list[tuple[float, int, Memory]], set[Memory]]] = {}
         self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
-        self.vectors: list[int] = []  # nodes whose result has one dimension
+        self.vectors: list[int] = []  # nodes behind others, whose result has one dimension
         self.consumed: set[int] = set()  # likewise, of nodes whose result an operation took
         self.passed: dict[int, Pass] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
@@ -134,7 +134,7 @@ class Lineage:
             if node not in self.lines:
                 flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
                 self.lines[node] = (flat and current_callers()) or (here,)
-                self.vectors += [node] if flat and result.ndim else []
+                self.vectors += [node] if flat and result.ndim and below else []
             # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
             if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
                 constants = [constant for x in inputs[:2] if (constant := self.constant(x))]
