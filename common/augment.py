@@ -21,13 +21,13 @@ class Augmented(nn.Module):
         self.discriminator, self.draw, self.augment, self.mirror = discriminator, draw, augment, mirror
 
     def forward(self, images: Tensor, *labels: Tensor) -> Tensor:
-        """Return the logits of images (M, C, H, W) in [-1, 1]. Image i has the numbers of row i, modulo N."""
+        """Return the logits of images (M, C, H, W) in [-1, 1]. Image i takes row i % N of the draws, real or fake."""
         draws = self.draw(NUMBERS)
         draws = draws[torch.arange(len(images), device=draws.device) % len(draws)]
         if self.mirror:
             images = torch.where(draws[:, 7, None, None, None] < 0.5, images, images.flip(3))
         if self.augment:
-            images = change_colours(images.contiguous(), draws[:, :3])  # which is slow in channels_last
+            images = change_colours(images.contiguous(), draws[:, :3])  # it is slow on channels_last
             images = shift_and_cut(images, draws[:, 3:7])
         return self.discriminator(images, *labels)
 
@@ -47,20 +47,21 @@ def change_colours(images: Tensor, draws: Tensor) -> Tensor:
 
 
 def shift_and_cut(images: Tensor, draws: Tensor) -> Tensor:
-    """Return images (N, C, H, W), shifted by up to an eighth, and without a square of half a side, by draws (N, 4).
+    """Return images (N, C, H, W), shifted by up to an eighth of a side and with a square cut out, by draws (N, 4).
 
-    What no pixel is shifted to, and what is cut out, is 0.
+    The square has half a side; part of it may lie outside. Uncovered and cut pixels become 0, grey.
     """
-    (rows, tall, high), (columns, wide, broad) = (
+    (rows, rows_inside, rows_cut), (columns, columns_inside, columns_cut) = (
         move(side, *draws[:, number::2, None].unbind(1)) for number, side in enumerate(images.shape[2:])
     )
     index = (rows[:, :, None] * images.shape[3] + columns[:, None]).flatten(1)[:, None]
     moved = images.flatten(2).gather(2, index.expand(-1, images.shape[1], -1)).view(images.shape)
-    return moved * (tall[:, :, None] & wide[:, None] & ~(high[:, :, None] & broad[:, None]))[:, None]
+    inside, cut = rows_inside[:, :, None] & columns_inside[:, None], rows_cut[:, :, None] & columns_cut[:, None]
+    return moved * (inside & ~cut)[:, None]
 
 
 def move(side: int, shift: Tensor, cut: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return of each pixel of a side where it comes from, if it does, and whether it is cut out, (N, side) each."""
+    """Return of each position on a side its source, whether that is inside, and whether it is cut, (N, side) each."""
     longest, length, target = (side + 4) // 8, (side + 1) // 2, torch.arange(side, device=shift.device)
     source = target + longest - (shift * (2 * longest + 1)).long()
     behind = target - (cut * (side + 1 - length % 2)).long() + length // 2

@@ -71,12 +71,12 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
 
 
 def is_plain(image_shape: tuple[int, int, int]) -> bool:
-    """Return whether images are grey and small; then G is cheaper, and no worse, and learns at higher rates."""
+    """Return whether images are grey and small: these get a cheaper G, without `Styled`, and higher rates."""
     return image_shape[0] == 1 and image_shape[2] <= 32
 
 
 class Generator(nn.Module):
-    """Layers that get the noise as a style, (N, STYLE), on which each `Styled` among them depends, too."""
+    """Maps the noise to a style, (N, STYLE): the first layer takes it, and each `Styled` takes it again."""
 
     def __init__(self, mapping: nn.Linear, layers: nn.Sequential):
         super().__init__()
@@ -91,9 +91,10 @@ class Generator(nn.Module):
 
 
 class Styled(nn.GroupNorm):
-    """Group normalisation; then the style scales and shifts each channel: alone, it takes an image's colour from it.
+    """Group normalisation, then a scale and a shift of each channel, by the style.
 
-    Karras et al., "A Style-Based Generator Architecture for Generative Adversarial Networks" (2019).
+    Karras et al., "A Style-Based Generator Architecture for Generative Adversarial Networks" (2019). Normalisation
+    alone would remove an image's mean colour.
     """
 
     def __init__(self, channels: int):

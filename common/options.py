@@ -27,7 +27,7 @@ Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
 RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D, by whether the images are plain
 AUGMENT_BELOW = 10_000  # images in colour; grey ones train without, however few
-BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # what runs without the option did
+BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # of older checkpoints without these
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class NetworkOptions(Options):
     """What to train on, and what."""
 
     dataset: str = "mnist5k"  # mnist5k, mnist, fashion-mnist, cifar10, or a folder of images.
-    image_size: Pixels | None = None  # Pixels a side, of the middle square. None: the data set's own, 64 for a folder.
+    image_size: Pixels | None = None  # Pixels a side of the squares. None: the data set's own, 64 for a folder.
     model: Literal["conv", "wide", "mlp"] = "conv"  # Convolutional; the same with twice the channels; fully connected.
     z_dim: Annotated[int, Range(1, 2**16)] = 64  # Length of the noise vector that the generator starts from.
 
@@ -98,13 +98,13 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
     betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
     ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
     fit: Fit = "crop"  # Images that are not square: cut to their middle, or padded on white or black.
-    hold_out: bool = True  # Whether a tenth of a folder of 500 images or more is kept for evaluate.py, by their names.
+    hold_out: bool = True  # Whether a tenth of a folder of 500 images or more is kept for evaluate.py, by file name.
     augment: Literal["auto", "on", "off"] = "auto"
-    """Whether D sees all images with other colours, shifted and cut. auto: if in colour and fewer than 10,000."""
-    mirror: bool = False  # Whether D sees every other image mirrored, by chance, real and fake ones alike.
+    """Whether all that D sees is recoloured, shifted and cut by chance. auto: for fewer than 10,000 in colour."""
+    mirror: bool = False  # Whether each image that D sees is mirrored with probability 1/2.
 
     def for_images(self, images: Tensor) -> "GanOptions":
-        """Return the options with those left to the images, (N, C, S, S), chosen by their shape, which a line names."""
+        """Return the options with those left to the images, (N, C, S, S), chosen, which a line prints."""
         chosen = {}
         if self.lr is None:
             lr, lr_d = RATES[is_plain(images.shape[1:])]

@@ -75,7 +75,7 @@ class Normalised(nn.Module):
 
 
 class Styled(nn.GroupNorm):
-    """Group normalisation; then the style scales and shifts each channel: alone, it takes an image's colour from it."""
+    """Group normalisation, which alone removes the mean colour; then the style scales and shifts each channel."""
 
     def __init__(self, channels):
         super().__init__(channels // 8, channels, affine=False)  # of each sample by itself, not of the batch
@@ -88,7 +88,7 @@ class Styled(nn.GroupNorm):
 
 
 class Generator(nn.Module):
-    """Layers that get the noise as a style, on which each `Styled` among them depends, too."""
+    """Maps the noise to a style: the first layer takes it, and each `Styled` takes it again."""
 
     def __init__(self, mapping, layers):
         super().__init__()

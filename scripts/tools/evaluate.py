@@ -249,8 +249,9 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     if now != before:
         message = f"number, channels and classes of {dataset} are {now}, those of the run {before}"
         raise BadInput(f"{run}: {message}; use the same images")
-    kind = options.features or ("digits" if dataset in DIGIT_DATASETS else "classes" if data.classes else "random")
-    if kind == "classes" and not data.classes:
+    has_classes = len(data.classes) > 1
+    kind = options.features or ("digits" if dataset in DIGIT_DATASETS else "classes" if has_classes else "random")
+    if kind == "classes" and not has_classes:
         raise BadInput(f"--features classes: {dataset} has no classes; take random")
     most = unseen.sum().item() or len(data.images) // 2
     count = options.count or min(COUNT, most)

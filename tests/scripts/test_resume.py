@@ -257,8 +257,9 @@ def test_augmentation_is_decided_by_the_images_told_once_and_an_older_run_goes_o
     printed = {}
     auto, on, off = (weight(train(augment)) for augment in ("auto", "on", "off"))
     assert auto.equal(on) and not auto.equal(off)
-    assert printed["auto"].startswith("Chosen by the images, [6, 3, 8, 8]: --lr=0.002 --lr-d=0.003 --augment=on\nDone: ")
-    assert printed["on"].startswith("Chosen by the images, [6, 3, 8, 8]: --lr=0.002 --lr-d=0.003\nDone: ")
+    chosen = "Chosen by the images, [6, 3, 8, 8]: --lr=0.002 --lr-d=0.003"
+    assert printed["auto"].startswith(f"{chosen} --augment=on\nDone: ")
+    assert printed["on"].startswith(f"{chosen}\nDone: ")
     older = train("off", 2)
     change(older, lambda c: [c["options"].pop(name) for name in ("augment", "mirror", "hold_out", "fit")])
     refused = refusal("gan_detach", "--resume", older, "--augment=on")
