@@ -55,7 +55,7 @@ def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     for name in ("input", "target"):
         make_images(tmp_path / name, 9)
-    (code,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
+    (code,) = re.findall(r"^```python\n(from common.*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
     with open_run(tmp_path / "runs", steps=5) as run:
         names = {"torch": torch, "load_images": load_images, "run": run, "state": {}, "pictures": {}, "seen": []}
         exec(code + "    seen.append((source, target))", names)
