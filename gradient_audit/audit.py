@@ -6,8 +6,9 @@ from types import TracebackType
 
 from torch import nn
 
+from gradient_audit.budget import MOST_PASSES
 from gradient_audit.findings import Finding
-from gradient_audit.guard import MOST_PASSES, guarded
+from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_place

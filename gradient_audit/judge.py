@@ -16,13 +16,25 @@ from gradient_audit.mistakes.raised import raised_errors
 from gradient_audit.record import Event, Pass, Record
 
 CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
-# A rule is a function of these modules that yields findings.
-RULES = [raised_errors] + [
-    function
-    for module in (uses, owners)
-    for function in vars(module).values()
-    if getattr(function, "__annotations__", {}).get("return") == Iterator[Finding]
-]
+RULES = (
+    raised_errors,
+    uses.wrong_steps,
+    uses.missing_gradients,
+    uses.still_layers,
+    uses.idle_optimizers,
+    uses.edited_gradients,
+    uses.dead_passes,
+    uses.dead_terms,
+    uses.unused_graphs,
+    uses.kept_graphs,
+    uses.retained_graphs,
+    uses.unaveraged_networks,
+    owners.mixed_players,
+    owners.owners,
+    owners.plain_leaves,
+    owners.strays,
+    owners.shared_networks,
+)
 
 
 def judge(

@@ -14,7 +14,8 @@ from torch.autograd import function, grad, graph  # before `watch` wraps them
 from torch.autograd.graph import GradientEdge
 from torch.utils import _python_dispatch as dispatch
 
-from gradient_audit.guard import Activity, watch_calls
+from gradient_audit.budget import Activity
+from gradient_audit.guard import watch_calls
 from gradient_audit.lineage import Way
 from gradient_audit.mistakes import raised
 from gradient_audit.places import PACKAGE, Place, runs_inside

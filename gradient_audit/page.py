@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
@@ -19,6 +20,7 @@ from gradient_audit.record import Event
 SUFFIXES = (".html", ".md")
 CONTEXT = 3  # lines of source above and below the line of a finding
 MOST_EVENTS = 80  # rows of the picture
+VERSION = "A tensor's version is a number that every in-place change raises; backward() compares it with what it was."
 SEVERITIES = {"error": "an error", "question": "a question", "waste": "costs time or memory, and changes no result"}
 WORDS = {"grad": "autograd.grad", "step": "optimizer step", "zero_grad": "zero_grad()"}  # others: `<kind> pass`
 TEMPLATE = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
@@ -42,6 +44,8 @@ def page(audit: GradientAudit, script: str = "a training loop", ending: str = ""
         size = sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p))
         heads += f'<th class="net">{escape(name)}<br><small>{size:,}</small></th>'
     verdict, events = audit.verdict.splitlines()[0], one_step(audit.events)
+    files = {event.place.file for event in events}
+    shown = [verdict, *(fact for _, fact in facts)]
     return TEMPLATE.substitute(
         LEGEND,
         title=escape(f"Gradient audit of {Path(script).name}"),
@@ -49,9 +53,13 @@ def page(audit: GradientAudit, script: str = "a training loop", ending: str = ""
         verdict=marked(verdict),
         facts="".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts),
         ending=escape(ending),
+        version=VERSION * any("version" in text for text in (ending, *shown)),
+        files=len(files),
+        of=f" of {escape(Path(min(files)).name)}" if len(files) == 1 else "",
         networks=heads,
         events="\n".join(picture(audit, events)),
-        findings="\n".join(findings(audit.findings)),
+        findings="\n".join(findings(audit.findings, " ".join(shown))),
+        made_with=escape(f"PyTorch {torch.__version__}"),
     )
 
 
@@ -110,13 +118,14 @@ def one_step(events: list[Event]) -> list[Event]:
     return events[-MOST_EVENTS:]
 
 
-def findings(found: list[Finding]) -> Iterable[str]:
-    """Yield the findings, errors first, each with the source around its lines."""
+def findings(found: list[Finding], shown: str) -> Iterable[str]:
+    """Yield the findings, errors first, each with the source around its lines; and with its text, if not yet shown."""
     yield "<h2>Findings</h2>" * bool(found)
     for finding in found:
         yield f'<div class="finding {finding.severity}">'
         yield f'<p><span class="kind">{finding.kind}</span>: {SEVERITIES[finding.severity]}</p>'
-        yield f"<p>{marked(finding.text)}</p><p><b>Cure:</b> {marked(finding.cure)}</p>"
+        if finding.text.rstrip(".") not in shown or finding.cure not in shown:
+            yield f"<p>{marked(finding.text)}</p><p><b>Cure:</b> {marked(finding.cure)}</p>"
         for name in finding.mistakes:
             yield f'<p class="dim">One like it: <code>python -m gradient_audit --mistake {escape(name)}</code></p>'
         for file in dict.fromkeys(place.file for place in finding.places):

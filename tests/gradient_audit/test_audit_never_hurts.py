@@ -21,13 +21,12 @@ from gradient_audit.guard import guarded
 pytestmark = pytest.mark.usefixtures("few_objects")
 
 NAMES = (
-    "accounts facts findings graph guard judge ledger lineage measure networks mistakes.raised operations places watch"
+    "accounts budget facts findings graph judge ledger lineage measure networks mistakes.raised operations places watch"
 )
 MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
-OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step at_work expect gradients guarded products is_elsewhere
-    note_hook of paused refuse remove_hooks replace start stop watch_autograd watch_calls __str__ _source code line
-    lines severity where"""
+OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step at_work expect gradients products is_elsewhere
+    note_hook of paused refuse remove_hooks start stop watch_autograd __str__ _source code line lines severity where"""
 
 
 def functions():
