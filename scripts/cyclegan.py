@@ -151,7 +151,7 @@ def main(options: CycleGANOptions, run: Run) -> None:
     pool_a, pool_b = (ImagePool(ranks=run.ranks, generator=run.generator) for _ in "ab")
 
     tests = enumerate((domains.test_a, domains.test_b))
-    a, b = (next(batches(images, 8, options.seed + number, device=run.device)) for number, images in tests)
+    a, b = (next(batches(images, 8, options.seed + number)).to(run.device) for number, images in tests)
     pictures = {
         "a_to_b_to_a": lambda: torch.cat([a, average_ab(a), average_ba(average_ab(a))]),
         "b_to_a_to_b": lambda: torch.cat([b, average_ba(b), average_ab(average_ba(b))]),

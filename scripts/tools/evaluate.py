@@ -88,7 +88,7 @@ def fidelity(module: str) -> ModuleType:
         return import_module(f"torch_fidelity.{module}")
 
 
-def load_network(name: str, device: torch.device) -> Callable[[Tensor], Tensor]:
+def feature_extractor(name: str, device: torch.device) -> Callable[[Tensor], Tensor]:
     """Return the function from uint8 images (N, C, H, W) to their features (N, F), float32 on the CPU.
 
     name: random, inception or a file. Raises BadInput if its weights are missing and cannot be downloaded.
@@ -191,7 +191,8 @@ def load_real(dataset: str, size: int | None, fit: Fit = "crop") -> LabeledImage
 def find_unseen(dataset: str, trained_on: int) -> Tensor:
     """Return of each image of a folder whether a run on so many has not seen it, bool (N,); (0,) for other data."""
     paths = image_paths(dataset) if dataset not in DATASETS else []
-    seen = {*training_paths(paths)} if len(training_paths(paths)) == trained_on else {*paths}
+    trained = training_paths(paths)
+    seen = {*trained} if len(trained) == trained_on else {*paths}
     return torch.tensor([path not in seen for path in paths], dtype=torch.bool)
 
 
@@ -261,7 +262,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
         judge = digit_classifier()
     elif kind == "classes":
         judge = class_classifier(dataset, data, DOWNLOADS if dataset in TORCHVISION else options.folder)
-    extract_features = judge.features if judge else load_network(kind, device)
+    extract_features = judge.features if judge else feature_extractor(kind, device)
 
     random = torch.Generator().manual_seed(options.seed)
     z = torch.randn(count, z_dim, generator=random)
