@@ -22,6 +22,8 @@ class Augmented(nn.Module):
 
     def forward(self, images: Tensor, *labels: Tensor) -> Tensor:
         """Return the logits of images (M, C, H, W) in [-1, 1]. Image i takes row i % N of the draws, real or fake."""
+        if not (self.augment or self.mirror):
+            return self.discriminator(images, *labels)
         draws = self.draw(NUMBERS)
         draws = draws[torch.arange(len(images), device=draws.device) % len(draws)]
         if self.mirror:
@@ -39,11 +41,9 @@ def change_colours(images: Tensor, draws: Tensor) -> Tensor:
     its channels, by 0 to 2; contrast that from the mean of the image by 0.5 to 1.5.
     """
     brightness, saturation, contrast = draws.to(images)[..., None, None, None].unbind(1)
-    grey = images.mean(1, keepdim=True)
-    mean = grey.mean((2, 3), keepdim=True)
-    saturation, contrast = 2 * saturation, contrast + 0.5  # one after the other, in one pass over the pixels
-    rest = contrast * (1 - saturation) * grey + (1 - contrast) * mean + brightness - 0.5
-    return torch.addcmul(rest, images, contrast * saturation)
+    images = images + (brightness - 0.5)
+    images = torch.lerp(images.mean(1, keepdim=True), images, 2 * saturation)
+    return torch.lerp(images.mean((1, 2, 3), keepdim=True), images, contrast + 0.5)
 
 
 def shift_and_cut(images: Tensor, draws: Tensor) -> Tensor:
@@ -51,18 +51,16 @@ def shift_and_cut(images: Tensor, draws: Tensor) -> Tensor:
 
     The square has half a side; part of it may lie outside. Uncovered and cut pixels become 0, grey.
     """
-    (rows, rows_inside, rows_cut), (columns, columns_inside, columns_cut) = (
-        move(side, *draws[:, number::2, None].unbind(1)) for number, side in enumerate(images.shape[2:])
-    )
-    index = (rows[:, :, None] * images.shape[3] + columns[:, None]).flatten(1)[:, None]
+    sources, inside, cut = [], [], []  # of each position on a side, (N, side)
+    for axis, side in enumerate(images.shape[2:]):
+        shift, place = draws[:, axis, None], draws[:, 2 + axis, None]
+        longest, length, position = (side + 4) // 8, (side + 1) // 2, torch.arange(side, device=draws.device)
+        source = position + longest - (shift * (2 * longest + 1)).long()
+        behind = position - (place * (side + 1 - length % 2)).long() + length // 2  # where the square begins
+        sources.append(source % side)
+        inside.append((source >= 0) & (source < side))
+        cut.append((behind >= 0) & (behind < length))
+    index = (sources[0][:, :, None] * side + sources[1][:, None]).flatten(1)[:, None]
     moved = images.flatten(2).gather(2, index.expand(-1, images.shape[1], -1)).view(images.shape)
-    inside, cut = rows_inside[:, :, None] & columns_inside[:, None], rows_cut[:, :, None] & columns_cut[:, None]
-    return moved * (inside & ~cut)[:, None]
-
-
-def move(side: int, shift: Tensor, cut: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return of each position on a side its source, whether that is inside, and whether it is cut, (N, side) each."""
-    longest, length, target = (side + 4) // 8, (side + 1) // 2, torch.arange(side, device=shift.device)
-    source = target + longest - (shift * (2 * longest + 1)).long()
-    behind = target - (cut * (side + 1 - length % 2)).long() + length // 2
-    return source % side, (source >= 0) & (source < side), (behind >= 0) & (behind < length)
+    is_seen = inside[0][:, :, None] & inside[1][:, None] & ~(cut[0][:, :, None] & cut[1][:, None])
+    return moved * is_seen[:, None]

@@ -49,9 +49,8 @@ def load_dataset(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, 
 
 def resized(images: Tensor, size: int | None) -> Tensor:
     """Return square images (N, C, S, S) scaled to `size` pixels a side; None keeps their size."""
-    if size in (None, images.shape[-1]):
-        return images
-    return torch.cat([resize(part, [size, size]) for part in images.split(1000)])
+    side = size or images.shape[-1]
+    return torch.cat([resize(part, [side, side]) for part in images.split(1000)])
 
 
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
@@ -67,9 +66,8 @@ def check_data(data: Any) -> Tensor:
     """Return the samples in what `batches` takes, without labels; raises BadInput where they are of another type."""
     samples = getattr(data, "images", data)
     kind, shape = getattr(samples, "dtype", type(samples).__name__), [*getattr(samples, "shape", [])]
-    are_images = kind is torch.uint8 and len(shape) == 4
     are_numbers = kind is torch.float32 and shape and samples.isfinite().all()
-    if not (are_images or are_numbers) or 0 in shape:
+    if not (are_numbers or (kind is torch.uint8 and len(shape) == 4)) or 0 in shape:
         raise BadInput(f"data are uint8 (N, C, H, W), or float32 (N, ...) of finite numbers, not {kind} {shape}")
     return samples
 

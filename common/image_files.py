@@ -5,9 +5,8 @@ import os
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -30,25 +29,24 @@ OTHERS = f"{KINDS} .arw .cr2 .cr3 .dng .eps .exr .hdr .heic .heif .icns .j2k .jp
 
 
 def load_files(paths: list[str], image_size: int, mode: str | None = None, fit: Fit = "crop") -> Tensor:
-    """Return image files as uint8 squares (N, C, image_size, image_size); the rest as `read_image`."""
-    usual_modes = set()
-    for path in tqdm(paths, "checking images", leave=False, delay=1, disable=None):
-        with opened(path) as (_, usual_mode):
-            usual_modes.add(usual_mode)
-    read = partial(read_image, image_size=image_size, mode=mode or max(usual_modes), fit=fit)
+    """Return image files as uint8 squares (N, C, image_size, image_size), as `map_images` and `read_image` do."""
+    read = partial(read_image, image_size=image_size, mode=mode, fit=fit)
     with ThreadPoolExecutor() as threads:  # which helps, as Pillow works without Python's lock
         images = threads.map(read, paths)
         return map_images(tqdm(images, "reading images", len(paths), leave=False, delay=1, disable=None))
 
 
 def map_images(images: Iterable[Tensor]) -> Tensor:
-    """Return images, each uint8 (C, H, W), as one tensor (N, C, H, W), mapped from a temporary file without a name."""
+    """Return images, uint8 (C, H, W), as one tensor mapped from a temporary file; grey ones become RGB beside RGB."""
+    channels = 1
     hint = f"{tempfile.gettempdir()}: cannot hold the pixels; set TMPDIR to another"
     with as_bad_input(hint, OSError), tempfile.TemporaryFile() as file:
         for image in images:
+            channels = max(channels, len(image))
+            image = image.expand(3, -1, -1) if len(image) == 1 else image
             file.write(image.contiguous().numpy())  # raises where there is no space, in which a mapping would crash
         file.flush()
-        return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *image.shape)
+        return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *image.shape)[:, :channels]
 
 
 def image_paths(folder: str | Path, hold_out: bool = False) -> list[str]:
@@ -80,27 +78,9 @@ def training_paths(paths: list[str]) -> list[str]:
 def read_image(path: str | Path, image_size: int | None, mode: str | None = None, fit: Fit = "crop") -> Tensor:
     """Return one image file as uint8 (C, image_size, image_size): its first frame, upright, on white if transparent.
 
-    image_size: of the square; None keeps (H, W). mode: `L` or `RGB`; None takes `L` if all are greyscale. fit: the
+    image_size: of the square; None keeps (H, W). mode: `L` or `RGB`; None takes `L` if it is greyscale. fit: the
     middle square, or the whole image on a square of that colour.
     """
-    with opened(path) as (file, usual_mode):
-        image = ImageOps.exif_transpose(file)
-        if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
-            pixels = np.array(image)
-            grey = (pixels / 257).round().clip(0, 255).astype(np.uint8)
-            image = Image.fromarray(np.where(pixels == image.info.get("transparency"), np.uint8(255), grey))
-        if image.has_transparency_data:
-            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-        image = image.convert(mode or usual_mode)
-        if image_size:
-            size = image_size, image_size
-            image = ImageOps.fit(image, size) if fit == "crop" else ImageOps.pad(image, size, color=fit)
-        return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
-
-
-@contextmanager
-def opened(path: str | Path) -> Iterator[tuple[Image.Image, str]]:
-    """Open an image file for a block, with the mode to use it in, `L` or `RGB`; raises BadInput, as for its errors."""
     with as_bad_input(f"{path} cannot be read as an image; mend or replace it"):
         if not Path(path).is_file():
             raise ValueError("no regular file")  # a FIFO would be waited for
@@ -109,7 +89,19 @@ def opened(path: str | Path) -> Iterator[tuple[Image.Image, str]]:
                 raise ValueError("its pixels are floating-point, 32-bit or signed, of a range that it does not tell")
             if file.format == "PNG" and "transparency" in file.info and file.tile[0][3] in ("L;2", "L;4", "RGB;16B"):
                 raise ValueError("Pillow mistakes a transparent colour of 2 or 4 bits, or of 16 in RGB; save it with 8")
-            yield file, "L" if Image.getmodebase(file.mode) == "L" else "RGB"
+            mode = mode or ("L" if Image.getmodebase(file.mode) == "L" else "RGB")
+            image = ImageOps.exif_transpose(file)
+        if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
+            pixels = np.array(image)
+            grey = (pixels / 257).round().clip(0, 255).astype(np.uint8)
+            image = Image.fromarray(np.where(pixels == image.info.get("transparency"), np.uint8(255), grey))
+        if image.has_transparency_data:
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+        image = image.convert(mode)
+        if image_size:
+            size = image_size, image_size
+            image = ImageOps.fit(image, size) if fit == "crop" else ImageOps.pad(image, size, color=fit)
+        return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 
 
 def grid(images: Tensor, columns: int) -> Tensor:

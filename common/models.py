@@ -34,7 +34,7 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
     - G maps the noise to a style first, in a layer that learns slowly as its weights are large: `Generator`;
     - in colour or above 32 pixels G upsamples before a convolution, as a transposed one leaves a lattice (Odena et al.,
       2016), and the style scales and shifts its features: `Styled`;
-    - D begins with squares of 2x2 pixels as channels, and G for small grey images ends with them (Shi et al., 2016);
+    - D begins with squares of 2x2 pixels as channels, as G for small grey images ends (Shi et al., 2016);
     - D ends with a hidden linear layer.
     """
     channels, height, size = image_shape
@@ -55,37 +55,28 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
     nn.init.orthogonal_(mapping.weight, gain=3.5)
     up = [nn.Linear(STYLE, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
-    plain = is_plain(image_shape)
+    plain = channels == 1 and size <= 32  # as `GanOptions.for_images` has it
     widths_g = [last, *reversed(widths[:-1]), *([] if plain else [width // 2])]
     for wide, narrow in pairwise(widths_g):  # ..., (width, S/2, S/2) and, unless plain, (width / 2, S, S)
         if plain:
-            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1), nn.GroupNorm(narrow // 8, narrow)]
+            up += [nn.ConvTranspose2d(wide, narrow, 4, 2, 1), nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
         else:  # 1x1 first: fewer channels to upsample
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
-            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow)]
-        up += [nn.ReLU()]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]
     shuffle = 2 if plain else 1
     up += [nn.Conv2d(narrow, shuffle**2 * channels, 3, padding=1), nn.PixelShuffle(shuffle), nn.Tanh()]  # (C, S, S)
-    networks = Generator(mapping, nn.Sequential(*up)), nn.Sequential(*down)
+    networks = Generator(mapping, *up), nn.Sequential(*down)
     return tuple(network.to(memory_format=torch.channels_last) for network in networks)
 
 
-def is_plain(image_shape: tuple[int, int, int]) -> bool:
-    """Return whether images are grey and small: these get a cheaper G, without `Styled`, and higher rates."""
-    return image_shape[0] == 1 and image_shape[2] <= 32
-
-
-class Generator(nn.Module):
-    """Maps the noise to a style, (N, STYLE): the first layer takes it, and each `Styled` takes it again."""
-
-    def __init__(self, mapping: nn.Linear, layers: nn.Sequential):
-        super().__init__()
-        self.mapping, self.layers = mapping, layers
+class Generator(nn.Sequential):
+    """Its first layer maps the noise to a style, (N, STYLE); the second takes it, and each `Styled` takes it again."""
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
         """Return images (N, C, S, S), given noise (N, z_dim)."""
-        features = style = nn.functional.layer_norm(self.mapping(z), [STYLE]).tanh()
-        for layer in self.layers:
+        mapping, *layers = self
+        features = style = nn.functional.layer_norm(mapping(z), [STYLE]).tanh()
+        for layer in layers:
             features = layer(features, style) if isinstance(layer, Styled) else layer(features)
         return features
 
@@ -111,9 +102,8 @@ class Normalised(nn.Module):
     """Weight normalisation (Salimans and Kingma, 2016) with one norm for the layer, which does not learn."""
 
     def __init__(self, root_mean_square: float = 1):
-        # of the singular values of the weight, as a matrix with a row for each output
         super().__init__()
-        self.root_mean_square = root_mean_square
+        self.root_mean_square = root_mean_square  # of the singular values of the weight, a matrix of a row an output
 
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
         """Return the normalised weight, of the same shape."""

@@ -10,11 +10,10 @@ import tyro
 from torch import Tensor, nn
 from typeguard import check_type
 
-from common.augment import Augmented
 from common.data import DATASETS
-from common.errors import BadInput, as_bad_input, error_in_a_line
+from common.errors import BadInput, as_bad_input
 from common.image_files import Fit
-from common.models import MODELS, is_plain
+from common.models import MODELS
 from common.ranks import connect
 
 Range = namedtuple("Range", ["low", "high"])  # of a number, both included, as in `Annotated[int, Range(1, 100)]`
@@ -25,8 +24,7 @@ Seed = Annotated[int, Range(0, 2**63 - 1)]
 Rate = Annotated[float, Range(1e-12, 10**6)]
 Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
-RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D, by whether the images are plain
-AUGMENT_BELOW = 10_000  # images in colour; grey ones train without, however few
+RATES = {"plain": (5e-3, 5e-3), "styled": (2e-3, 3e-3)}  # for G and D, by which G the images get in `models.conv`
 BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # of older checkpoints without these
 
 
@@ -91,44 +89,26 @@ class RunOptions(Options):
 class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last base
     """Options of the scripts with one generator and one discriminator of `common/models.py`."""
 
-    lr: Rate | None = None
-    """Adam's learning rate for G, up to half of the steps; then it falls linearly to zero. None is 2e-3 for images in
-    colour or above 32 pixels, with 3e-3 for D, and 5e-3 for both networks else."""
+    lr: Rate | None = None  # Adam's rate for G up to half of the steps; then it falls to zero. None: by the images.
     lr_d: Rate | None = None  # The same, for D. None: as for G, if that is named.
     betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
     ema: Decay = 0.995  # Decay per step of the EMA of G, which draws the samples; 0: no average.
     fit: Fit = "crop"  # Images that are not square: cut to their middle, or padded on white or black.
     hold_out: bool = True  # Whether a tenth of a folder of 500 images or more is kept for evaluate.py, by file name.
-    augment: Literal["auto", "on", "off"] = "auto"
-    """Whether all that D sees is recoloured, shifted and cut by chance. auto: for fewer than 10,000 in colour."""
+    augment: Literal["auto", "on", "off"] = "auto"  # Recolour, shift, cut what D sees. auto: below 10,000 in colour.
     mirror: bool = False  # Whether each image that D sees is mirrored with probability 1/2.
 
     def for_images(self, images: Tensor) -> "GanOptions":
-        """Return the options with those left to the images, (N, C, S, S), chosen, which a line prints."""
-        chosen = {}
-        if self.lr is None:
-            lr, lr_d = RATES[is_plain(images.shape[1:])]
-            chosen = {"lr": lr, "lr_d": self.lr_d or lr_d}
-        if self.augment == "auto":
-            chosen["augment"] = "on" if images.shape[1] == 3 and len(images) < AUGMENT_BELOW else "off"
-        if chosen and not self.resume and connect()[0] == 0:  # once, and by one process
+        """Return the options with those left to the images, (N, C, S, S), chosen; a line prints them."""
+        count, channels, _, size = images.shape
+        lr, lr_d = RATES["plain" if channels == 1 and size <= 32 else "styled"]
+        is_few = channels == 3 and count < 10_000
+        augment = ("on" if is_few else "off") if self.augment == "auto" else self.augment
+        chosen = {"lr": self.lr or lr, "lr_d": self.lr_d or self.lr or lr_d, "augment": augment}
+        if not self.resume and connect()[0] == 0:  # once, and by one process
             options = " ".join(typed(name, value) for name, value in chosen.items())
-            print(f"Chosen by the images, {[*images.shape]}: {options}")
+            print(f"Trains on {count} images of {channels}x{size}x{size} with {options}")
         return replace(self, **chosen)
-
-    def augmented(self, discriminator: nn.Module, draw: Callable[[int], Tensor]) -> nn.Module:
-        """Return a discriminator as steps call it: behind what --augment and --mirror ask for. draw: `run.uniform`."""
-        is_on = self.augment == "on"
-        return Augmented(discriminator, draw, is_on, self.mirror) if is_on or self.mirror else discriminator
-
-
-@dataclass(frozen=True)
-class SimultaneousOptions(GanOptions):
-    """The same where both networks answer the same weights, which takes more steps to the same quality."""
-
-    lr: Rate = 2e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
-    lr_d: Rate | None = 3e-3  # The same, for D, which must answer faster here. None: as for G.
-    steps: Count = 3000  # Steps to train, each one update of both networks.
 
 
 def typed(name: str, value: object) -> str:
@@ -157,15 +137,8 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
-    stored = {*BEFORE, *checkpoint["options"]} & before.keys()  # an option that is newer may have any value
-    for name in sorted(stored - free):
+    for name in sorted(values.keys() & before.keys() - free):  # an option that is newer may have any value
         is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
         if given[name] != before[name] and not is_moved:
             raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")
     return options
-
-
-def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
-    """Call `main` with the options of the command line; an error ends it as in `error_in_a_line`."""
-    with error_in_a_line():
-        main(parse(main, kind))

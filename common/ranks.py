@@ -38,12 +38,9 @@ class Ranks:
         return values
 
     def gather(self, value: object) -> list:
-        """Return the `value` of every rank; tensors are of one shape, and stay on each rank's device."""
+        """Return the `value` of every rank, plain data or tensors on the CPU."""
         values = [value] * self.count
-        if self.count > 1 and isinstance(value, Tensor):
-            values = [torch.empty_like(value) for _ in values]
-            collective(dist.all_gather, values, value.contiguous())
-        elif self.count > 1:
+        if self.count > 1:
             collective(dist.all_gather_object, values, value)
         return values
 

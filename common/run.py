@@ -56,6 +56,8 @@ class Run(AbstractContextManager):
         self.step = stored["step"] if stored else 0  # the last one that was logged
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
         self.folder: Path | None = None  # that of the run, once its loop has begun
+        is_bf16 = options.precision == "bf16"  # without a cache, as a step changes weights between forward passes
+        self.precision = partial(torch.autocast, self.device.type, torch.bfloat16, is_bf16, cache_enabled=False)
         self.in_step = 0  # the step that main's loop is in, or has been left in, or 0
         self.opened = ExitStack()  # what ends with the run: files, hooks, the lock on its folder
         torch.manual_seed(options.seed)
@@ -85,11 +87,6 @@ class Run(AbstractContextManager):
         numbers = torch.rand(self.options.batch_size, count, generator=generator)
         return numbers[self.ranks.rows].to(self.device, non_blocking=True)
 
-    def precision(self) -> torch.autocast:
-        """Return the context for a step: autocast to bfloat16 with `--precision bf16`, else one without effect."""
-        is_bf16 = self.options.precision == "bf16"  # without a cache: a step changes weights between forward passes
-        return torch.autocast(self.device.type, torch.bfloat16, is_bf16, cache_enabled=False)
-
     def steps(self, *data, state: dict, pictures: dict, columns: int = 8) -> Iterator[tuple]:
         """Yield (step, batch of each data set) for steps 1, 2, ...; log, draw and save between them.
 
@@ -118,7 +115,12 @@ class Run(AbstractContextManager):
             size, where = options.batch_size, (self.step, self.ranks.rows, self.device)
             streams = [batches(each, size, seed_for(options.seed, number), *where) for number, each in enumerate(data)]
             for step in range(self.step + 1, options.steps + 1):
-                self.seed_step(len(data), step)
+                # All random numbers of a step are a function of (seed, step); those that it draws itself, of the rank.
+                self.generator.manual_seed(seed_for(options.seed, len(data), step))
+                own = seed_for(options.seed, len(data), step, 1 + self.ranks.rank)
+                torch.default_generator.manual_seed(own)  # torch.manual_seed takes half a millisecond if CUDA is idle
+                if self.device.type != "cpu":
+                    torch.get_device_module(self.device).manual_seed(own)
                 reals = [next(stream) for stream in streams]
                 self.in_step = step
                 yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
@@ -195,8 +197,7 @@ class Run(AbstractContextManager):
         if not any(groups is optimizer.param_groups for groups in held):
             lost = [type(optimizer).__name__]
         if self.in_step and lost:
-            message = "is not in the `state` of run.steps, so no checkpoint would hold it; add it, or its network"
-            raise BadInput(f"the loop trains a {lost[0]} that {message}")
+            raise BadInput(f"the loop trains a {lost[0]} that the `state` of run.steps lacks; add it, or its network")
 
     def open_board(self) -> None:
         """Open TensorBoard and the progress bar, and write what a run shows before its next step."""
@@ -221,14 +222,6 @@ class Run(AbstractContextManager):
                 if isinstance(picture, Tensor):
                     self.board.add_image(name, grid(to_uint8(picture), self.columns), 0)
             self.draw()
-
-    def seed_step(self, datasets: int, step: int) -> None:
-        """Make all random numbers of a step a function of (seed, step), and those that it draws itself of the rank."""
-        self.generator.manual_seed(seed_for(self.options.seed, datasets, step))
-        own = seed_for(self.options.seed, datasets, step, 1 + self.ranks.rank)
-        torch.default_generator.manual_seed(own)  # torch.manual_seed takes half a millisecond where CUDA is idle
-        if self.device.type != "cpu":
-            torch.get_device_module(self.device).manual_seed(own)
 
     def log(self, step: int, results: dict[str, Tensor | float]) -> None:
         """Add the results of a step: numbers, or tensors of one element, whose means since the last point are shown."""

@@ -19,6 +19,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
+from common.augment import Augmented
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
 from common.optimizers import fused_adam, linear_decay
@@ -62,9 +63,9 @@ def main(options: GanOptions, run: Run) -> None:
     options = options.for_images(images)
     networks = options.make_networks(images.shape[1:])
     generator, discriminator = (network.to(run.device) for network in networks)
-    judge = options.augmented(discriminator, run.uniform)  # D, as the step calls it
+    judge = Augmented(discriminator, run.uniform, options.augment == "on", options.mirror)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
-    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     rate = linear_decay(options.steps, options.steps // 2)

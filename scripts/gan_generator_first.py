@@ -12,6 +12,7 @@ for both. D's fakes are those of G before its step, detached.
 """
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,11 +20,21 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` importable from any folder
 
+from common.augment import Augmented
 from common.data import batches, load_images
 from common.losses import discriminator_loss, generator_loss
 from common.optimizers import fused_adam, linear_decay
-from common.options import SimultaneousOptions
+from common.options import Count, GanOptions, Rate
 from common.run import Run, launch_run
+
+
+@dataclass(frozen=True)
+class Options(GanOptions):
+    """Options of this script: both networks answer the same weights, which takes more steps to the same quality."""
+
+    lr: Rate = 2e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
+    lr_d: Rate = 3e-3  # The same, for D, which must answer faster here.
+    steps: Count = 3000  # Steps to train, each one update of both networks.
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -56,15 +67,15 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     }
 
 
-def main(options: SimultaneousOptions, run: Run) -> None:
+def main(options: Options, run: Run) -> None:
     """Train both networks in this update order."""
     images = load_images(options.dataset, options.image_size, options.fit, options.hold_out)
     options = options.for_images(images)
     networks = options.make_networks(images.shape[1:], normalise=0.8)
     generator, discriminator = (network.to(run.device) for network in networks)
-    judge = options.augmented(discriminator, run.uniform)  # D, as the step calls it
+    judge = Augmented(discriminator, run.uniform, options.augment == "on", options.mirror)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
-    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d or options.lr, options.betas)
+    optimizer_d = fused_adam(discriminator.parameters(), options.lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
     rate = linear_decay(options.steps, options.steps // 2)
@@ -85,4 +96,4 @@ def main(options: SimultaneousOptions, run: Run) -> None:
 
 
 if __name__ == "__main__":
-    launch_run(__file__, main, SimultaneousOptions)
+    launch_run(__file__, main, Options)

@@ -39,7 +39,7 @@ ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Z_DIM, STYLE = 64, 128  # lengths of the noise vector, and of the style that G makes of it
-RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D, by `is_plain`; they fall from half of the steps on
+RATES = {"plain": (5e-3, 5e-3), "styled": (2e-3, 3e-3)}  # for G and D; they fall from half of the steps on
 BETAS = (0.0, 0.9)  # of Adam
 SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 EMA = 0.995  # decay per step of the averaged G that samples are from
@@ -87,23 +87,20 @@ class Styled(nn.GroupNorm):
         return torch.addcmul(shift, super().forward(features), 1 + scale)
 
 
-class Generator(nn.Module):
-    """Maps the noise to a style: the first layer takes it, and each `Styled` takes it again."""
-
-    def __init__(self, mapping, layers):
-        super().__init__()
-        self.mapping, self.layers = mapping, layers
+class Generator(nn.Sequential):
+    """Its first layer maps the noise to a style: the second takes it, and each `Styled` takes it again."""
 
     def forward(self, z):
         """Return images (N, C, S, S) in [-1, 1], given noise (N, Z_DIM)."""
-        features = style = nn.functional.layer_norm(self.mapping(z), [STYLE]).tanh()
-        for layer in self.layers:
+        mapping, *layers = self
+        features = style = nn.functional.layer_norm(mapping(z), [STYLE]).tanh()
+        for layer in layers:
             features = layer(features, style) if isinstance(layer, Styled) else layer(features)
         return features
 
 
 def is_plain(image_shape):
-    """Return whether images are grey and small: then G is cheaper, and both networks learn at higher rates."""
+    """Return whether images are grey and small: then G is cheaper, and both networks learn at the rates so called."""
     return image_shape[0] == 1 and image_shape[2] <= 32
 
 
@@ -127,14 +124,13 @@ def networks(image_shape):
     widths_g = [last, *reversed(widths[:-1]), *([] if plain else [8])]
     for wide, narrow in pairwise(widths_g):  # twice the size each time
         if plain:
-            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1), nn.GroupNorm(narrow // 8, narrow)]
+            up += [nn.ConvTranspose2d(wide, narrow, 4, 2, 1), nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
         else:
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
-            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow)]
-        up += [nn.ReLU()]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]
     shuffle = 2 if plain else 1  # plain images are made as squares of 2x2 pixels, first as channels
     up += [nn.Conv2d(narrow, shuffle**2 * channels, 3, padding=1), nn.PixelShuffle(shuffle), nn.Tanh()]
-    pair = Generator(mapping, nn.Sequential(*up)), nn.Sequential(*down)
+    pair = Generator(mapping, *up), nn.Sequential(*down)
     return tuple(network.to(memory_format=torch.channels_last) for network in pair)
 
 
@@ -196,7 +192,7 @@ def main():
     with exit_on_error(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
         images = load_images(options.dataset, options.image_size).to(DEVICE)
     generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
-    rates = zip((generator, discriminator), RATES[is_plain(images.shape[1:])], strict=True)
+    rates = zip((generator, discriminator), RATES["plain" if is_plain(images.shape[1:]) else "styled"], strict=True)
     optimizer_g, optimizer_d = (torch.optim.Adam(network.parameters(), lr, BETAS) for network, lr in rates)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     sample_z = torch.randn(64, Z_DIM).to(DEVICE)

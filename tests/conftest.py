@@ -128,7 +128,7 @@ def refusal(outcome):
 
     def refusal(script, *arguments):
         status, out, err = outcome(script, *arguments)
-        assert (status, re.sub("Chosen by the images.*\n", "", out)) == (2, ""), err
+        assert (status, re.sub("Trains on .*\n", "", out)) == (2, ""), err
         lines = err.splitlines()
         assert len(lines) == 1 or not err.startswith("error: "), err
         return " ".join(line.strip("│╭╮╰╯─ ") for line in lines)

@@ -11,8 +11,9 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common.checkpoint import load_checkpoint
-from common.options import RunOptions, launch
+from common.options import RunOptions
 from common.run import Run, launch_run
+from scripts.tools.output import launch
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDERS = ["retain_graph", "detach", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]

@@ -32,11 +32,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.errors import BadInput, Stopped
-from common.options import Count, Range, Weight, launch, typed
+from common.options import Count, Range, Weight, typed
 from common.run import pick_device
 from scripts.benchmarks.harness import ComparisonOptions, conditions, spread, write_result
 from scripts.tools import evaluate
-from scripts.tools.output import check_new_file, table
+from scripts.tools.output import check_new_file, launch, table
 
 ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
 COLUMNS = {"fid": ".2f", "precision": ".1%", "recall": ".1%", "confident": ".1%", "rarest": ".1%"}  # and their format

@@ -37,7 +37,7 @@ from common.errors import BadInput, as_bad_input
 from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS, conv
 from common.optimizers import fused_adam
-from common.options import BatchSize, Count, GanOptions, launch
+from common.options import BatchSize, Count, GanOptions
 from common.run import pick_device
 from gradient_audit import GradientAudit
 from scripts import (
@@ -53,7 +53,7 @@ from scripts import (
 from scripts.benchmarks import harness
 from scripts.benchmarks.step_cost import StepCost
 from scripts.tools.finished_run import make_own_networks
-from scripts.tools.output import check_new_file, table
+from scripts.tools.output import check_new_file, launch, table
 
 STEPS_PER_TURN = 5
 DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail

@@ -24,10 +24,10 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.options import RATES, Count, Options, launch
+from common.options import RATES, Count, Options
 from scripts.benchmarks.publish_runs import ENVIRONMENT, contact_sheet, make_folder, publish, run_script, sample_grids
 from scripts.tools import evaluate
-from scripts.tools.output import table
+from scripts.tools.output import launch, table
 
 CURVES = {
     "D loss": "loss/discriminator",
@@ -69,7 +69,7 @@ class Mistake:
         return source
 
 
-RATE = RATES[True][0]  # of both
+RATE = RATES["plain"][0]  # of both
 
 
 def penalty(keep: str) -> dict[str, str]:

@@ -21,7 +21,8 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.options import Options, launch
+from common.options import Options
+from scripts.tools.output import launch
 
 START = {"noise": 1.0, "weight_g": 0.5, "weight_d": 0.7, "lr": 1.0}
 COLUMNS = ("grad_g", "grad_d", "weight_g", "weight_d")

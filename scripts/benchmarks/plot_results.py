@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.errors import BadInput, as_bad_input
 from common.options import Options as BaseOptions
-from common.options import launch
+from scripts.tools.output import launch
 
 GREY = "#7a818b"  # text and axes
 BLUE, ORANGE, RED = "#3b82d0", "#d9822b", "#d0484f"

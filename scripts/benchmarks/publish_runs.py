@@ -32,7 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
 from common.errors import BadInput, Stopped, as_bad_input
-from common.options import Count, Options, launch
+from common.options import Count, Options
+from scripts.tools.output import launch
 
 LOOK_AT = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", (ROOT / "docs" / "curves.md").read_text(), re.MULTILINE))
 WEIGHTS = {"conditional", "cyclegan_models", "losses", "models", "optimizers", "options", "penalties", "per_sample"}

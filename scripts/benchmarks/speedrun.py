@@ -40,10 +40,10 @@ sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from an
 
 from common.data import DOWNLOADS, load_images, to_uint8
 from common.errors import BadInput, Stopped
-from common.options import Count, Options, Range, Weight, launch
+from common.options import Count, Options, Range, Weight
 from scripts.benchmarks.harness import environment, spread
 from scripts.tools import evaluate
-from scripts.tools.output import table
+from scripts.tools.output import launch, table
 
 Look = Callable[[Callable[[int], Tensor]], None]  # takes a function that draws n samples, floats in [-1, 1]
 

@@ -46,11 +46,11 @@ from common.conditional import LabeledImages, load_labeled_images
 from common.data import DATASETS, DOWNLOADS, TORCHVISION, load_images, to_float, to_uint8
 from common.errors import BadInput, as_bad_input
 from common.image_files import Fit, image_paths, training_paths
-from common.options import Range, Seed, launch
+from common.options import Range, Seed
 from common.run import pick_device
 from scripts.tools.classifier import class_classifier, digit_classifier
 from scripts.tools.finished_run import GeneratorOptions, class_names, generate, has_float_data, make_generator
-from scripts.tools.output import table
+from scripts.tools.output import launch, table
 
 COUNT = 5000
 HELD_OUT = ("fashion-mnist", "cifar10")  # compared with their test images
@@ -72,14 +72,10 @@ class Options(GeneratorOptions):
     random, a network of random weights; inception (some 90 MB, downloaded once); or the file of a network of yours,
     written by torch.export.save, floats (N, 3, H, W) in [-1, 1] to (N, F), for any N. None is digits for mnist5k and
     mnist, else classes if there are any, else random."""
-    weights: Literal["average", "last"] = "average"
-    """The moving average of the generator's weights that --ema keeps, or those after the last step."""
-    seed: Seed = 0
-    """Fixes the samples and the choice of real images."""
-    dataset: str | None = None
-    """The run's images, where they are now: for a folder that has moved. None: where they were."""
-    watch: bool = False
-    """Evaluate each new checkpoint of a run under way, until its last step, or until no process trains it."""
+    weights: Literal["average", "last"] = "average"  # The EMA of the weights, or those after the last step.
+    seed: Seed = 0  # Fixes the samples and the choice of real images.
+    dataset: str | None = None  # Where the run's images are now, if a folder has moved. None: where they were.
+    watch: bool = False  # Judge each new checkpoint of a run under way, up to its last one.
 
 
 def fidelity(module: str) -> ModuleType:

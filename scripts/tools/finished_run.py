@@ -28,13 +28,11 @@ CHUNK = 256  # images per forward pass, so that any count fits into memory
 class GeneratorOptions(Options):
     """Which generator, and what computes its images."""
 
-    run: tyro.conf.Positional[Path]
-    """Folder of the run, or its checkpoint.pt."""
+    run: tyro.conf.Positional[Path]  # Folder of the run, or its checkpoint.pt.
     networks: str | None = None
     """FILE:FUNCTION, executed, that makes the networks of a script that has its own: (image_shape, z_dim), with labels
     (image_shape, z_dim, classes), to (generator, discriminator). None takes those that --model named."""
-    device: str | None = None
-    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+    device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
 
     @property
     def folder(self) -> Path:

@@ -1,10 +1,18 @@
 """What the tools print and where they write."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from common.errors import BadInput
+from common.errors import BadInput, error_in_a_line
+from common.options import Options, parse
+
+
+def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
+    """Call `main` with the options of the command line; an error ends it as in `error_in_a_line`."""
+    with error_in_a_line():
+        main(parse(main, kind))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 from common.checkpoint import load_checkpoint, write_whole
 from common.errors import BadInput
 from common.image_files import grid, png
-from common.options import Count, Range, Seed, launch
+from common.options import Count, Range, Seed
 from common.run import pick_device
 from scripts.tools.finished_run import GeneratorOptions, class_names, generate, has_float_data, make_generator
-from scripts.tools.output import check_new_file
+from scripts.tools.output import check_new_file, launch
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,7 @@ class Options(GeneratorOptions):
     interpolate: Count | None = None
     """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
     must be a multiple of it. None draws an independent z for every image."""
-    seed: Seed = 0
-    """Fixes the noise."""
+    seed: Seed = 0  # Fixes the noise.
     output: Path | None = None
     """A .png for a grid; an .npz with the keys `images`, uint8 (N, C, H, W), and `labels`, if any; or a new folder,
     for 000000.png, 000001.png, ... Must not exist. None writes samples.png in the run, and replaces it. A run whose

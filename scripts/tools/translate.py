@@ -29,25 +29,20 @@ from common.data import to_float, to_uint8
 from common.errors import BadInput, Stopped, one_line
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
 from common.options import Options as BaseOptions
-from common.options import launch
 from common.run import pick_device
 from scripts.tools.finished_run import is_cyclegan, load_translator
+from scripts.tools.output import launch
 
 
 @dataclass(frozen=True)
 class Options(BaseOptions):
     """Options of the translation."""
 
-    run: tyro.conf.Positional[Path]
-    """Folder of the CycleGAN run, or its checkpoint.pt."""
-    input: tyro.conf.Positional[Path]
-    """An image, or a folder of images."""
-    output: Path
-    """Folder for the translated images, made if it is missing."""
-    direction: Literal["a-to-b", "b-to-a"] = "a-to-b"
-    """From which domain of the run to which."""
-    device: str | None = None
-    """cpu, cuda, cuda:1, ... None takes CUDA where it is available."""
+    run: tyro.conf.Positional[Path]  # Folder of the CycleGAN run, or its checkpoint.pt.
+    input: tyro.conf.Positional[Path]  # An image, or a folder of images.
+    output: Path  # Folder for the translated images, made if it is missing.
+    direction: Literal["a-to-b", "b-to-a"] = "a-to-b"  # From which domain of the run to which.
+    device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
 
 
 def translate(generator: nn.Module, image: Tensor) -> Tensor:

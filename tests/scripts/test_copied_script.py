@@ -22,7 +22,7 @@ class Options(RunOptions):
     tags: tuple[str, ...] = ()
     stop_at: Annotated[int, Range(0, 100)] | None = None
     lr: float = 2e-3
-    lr_d: float | None = None
+    lr_d: float = 2e-3
     betas: tuple[float, float] = (0.0, 0.999)
     ema: float = 0.995
 
@@ -47,7 +47,7 @@ WITH_OWN_OPTIONS = [
         "torch.arange(4096).byte().view(64, 1, 8, 8)",
     ),
     ("    options = options.for_images(images)\n", ""),
-    ("    judge = options.augmented(discriminator, run.uniform)  # D, as the step calls it\n", ""),
+    ('    judge = Augmented(discriminator, run.uniform, options.augment == "on", options.mirror)\n', ""),
     ("train_step(generator, judge, ", "train_step(generator, discriminator, "),
     ("options.make_networks(images.shape[1:])", "make_networks(images.shape[1:], options.z_dim)"),
     ("        run.log(", STOP),

@@ -240,7 +240,7 @@ def test_a_run_on_a_folder_goes_on_from_elsewhere_and_where_the_folder_was_moved
     assert load(run)["step"] == 5
 
 
-def test_augmentation_is_decided_by_the_images_told_once_and_an_older_run_goes_on_without(tmp_path, outcome, refusal):
+def test_augmentation_is_decided_by_the_images_and_told_and_an_older_run_goes_on_without(tmp_path, outcome, refusal):
     (tmp_path / "images").mkdir()
     for number in range(6):
         Image.new("RGB", (9, 9), (number, 9, 0)).save(tmp_path / "images" / f"{number}.png")
@@ -257,9 +257,8 @@ def test_augmentation_is_decided_by_the_images_told_once_and_an_older_run_goes_o
     printed = {}
     auto, on, off = (weight(train(augment)) for augment in ("auto", "on", "off"))
     assert auto.equal(on) and not auto.equal(off)
-    chosen = "Chosen by the images, [6, 3, 8, 8]: --lr=0.002 --lr-d=0.003"
-    assert printed["auto"].startswith(f"{chosen} --augment=on\nDone: ")
-    assert printed["on"].startswith(f"{chosen}\nDone: ")
+    chosen = "Trains on 6 images of 3x8x8 with --lr=0.002 --lr-d=0.003 --augment=on\nDone: "
+    assert printed["auto"].startswith(chosen) and printed["on"].startswith(chosen)
     older = train("off", 2)
     change(older, lambda c: [c["options"].pop(name) for name in ("augment", "mirror", "hold_out", "fit")])
     refused = refusal("gan_detach", "--resume", older, "--augment=on")
