@@ -67,8 +67,8 @@ def main(options: GanOptions, run: Run) -> None:
     data = load_labeled_images(options.dataset, options.image_size, options.fit, options.hold_out)
     options = options.for_images(data.images)
     networks = conditional(options.model, tuple(data.images.shape[1:]), options.z_dim, len(data.classes))
-    generator, discriminator = (network.to(run.device) for network in networks)
-    judge = Augmented(discriminator, run.uniform, options.augment == "on", options.mirror)
+    generator, bare = (network.to(run.device) for network in networks)
+    discriminator = Augmented(bare, run.uniform, options.augment == "on", options.mirror)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
@@ -81,14 +81,14 @@ def main(options: GanOptions, run: Run) -> None:
     sample_labels = torch.arange(len(data.classes), device=run.device).repeat(8)
     real, _ = next(batches(data, len(sample_z), options.seed))
     pictures = {"real": real, "samples": lambda: average(sample_z, sample_labels)}
-    state = {"generator": generator, "discriminator": discriminator, "average": average}
+    state = {"generator": generator, "discriminator": bare, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real, labels in run.steps(data, state=state, pictures=pictures, columns=len(data.classes)):
         for optimizer in (optimizer_g, optimizer_d):
             optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         z = run.noise(len(real), options.z_dim)
         with run.precision():
-            results = train_step(generator, judge, optimizer_g, optimizer_d, real, labels, z)
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, labels, z)
         run.log(step, results)
         average.update_parameters(generator)
 

@@ -89,8 +89,8 @@ def main(options: Options, run: Run) -> None:
     images = load_images(options.dataset, options.image_size, options.fit, options.hold_out)
     options = options.for_images(images)
     networks = options.make_networks(images.shape[1:], normalise=False)
-    generator, discriminator = (network.to(run.device) for network in networks)
-    judge = Augmented(discriminator, run.uniform, options.augment == "on", options.mirror)
+    generator, bare = (network.to(run.device) for network in networks)
+    discriminator = Augmented(bare, run.uniform, options.augment == "on", options.mirror)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
@@ -100,7 +100,7 @@ def main(options: Options, run: Run) -> None:
 
     sample_z = torch.randn(64, options.z_dim, device=run.device)
     pictures = {"real": next(batches(images, 64, options.seed)), "samples": lambda: average(sample_z)}
-    state = {"generator": generator, "discriminator": discriminator, "average": average}
+    state = {"generator": generator, "discriminator": bare, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     for step, real in run.steps(images, state=state, pictures=pictures):
         for optimizer in (optimizer_g, optimizer_d):
@@ -109,7 +109,7 @@ def main(options: Options, run: Run) -> None:
         mix = torch.rand(options.batch_size, generator=run.generator)[run.ranks.rows]
         inputs = real, run.noise(len(real), options.z_dim), train_generator, options.penalty_weight, mix
         with run.precision():
-            results = train_step(generator, judge, optimizer_g, optimizer_d, *inputs)
+            results = train_step(generator, discriminator, optimizer_g, optimizer_d, *inputs)
         run.log(step, {LOSSES.get(name, name): value for name, value in results.items()})
         average.update_parameters(generator)
 

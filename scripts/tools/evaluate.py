@@ -240,6 +240,8 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     if options.count and len(unseen):  # before they are read
         require_count(options.count, unseen.sum().item() or len(unseen) // 2, len(unseen))
     data = load_real(dataset, shape[-1], checkpoint["options"].get("fit", "crop"))
+    if len(unseen) not in (0, len(data.images)):
+        raise BadInput(f"{dataset}: images have been added or removed meanwhile; try again")
     now, before = [data.images.shape[1], *data.classes], [shape[1], *(names or data.classes)]
     if options.dataset and dataset not in HELD_OUT:
         now, before = [len(data.images) - unseen.sum().item(), *now], [shape[0], *before]
