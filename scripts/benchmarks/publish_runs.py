@@ -36,7 +36,7 @@ from common.options import Count, Options
 from scripts.tools.output import launch
 
 LOOK_AT = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", (ROOT / "docs" / "curves.md").read_text(), re.MULTILINE))
-WEIGHTS = {"conditional", "cyclegan_models", "losses", "models", "optimizers", "options", "penalties", "per_sample"}
+WEIGHTS = {*"augment conditional cyclegan_models losses models optimizers options penalties per_sample".split()}
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
