@@ -36,7 +36,7 @@ from common.options import Count, Options
 from scripts.tools.output import launch
 
 LOOK_AT = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", (ROOT / "docs" / "curves.md").read_text(), re.MULTILINE))
-WEIGHTS = {*"augment conditional cyclegan_models losses models optimizers options penalties per_sample".split()}
+NO_WEIGHTS = {"data", "domains", "run"}  # files of common/ that give a run its images and its log
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
@@ -68,8 +68,8 @@ def make_folder(folder: Path) -> None:
 
 
 def source_hash(source: str) -> str:
-    """Return a hash of what decides a run's weights: the syntax, without docstrings, of its script and of WEIGHTS."""
-    used = {"models", "options"} | WEIGHTS & {*re.findall(r"^from common\.(\w+) import", source, re.MULTILINE)}
+    """Return a hash of what decides a run's weights: the syntax, without docstrings, of its script and what it imports."""
+    used = {"models", "options", *re.findall(r"^from common\.(\w+) import", source, re.MULTILINE)} - NO_WEIGHTS
     total = hashlib.sha256()
     for text in (source, *((ROOT / "common" / f"{name}.py").read_text() for name in sorted(used))):
         tree = ast.parse(text)
