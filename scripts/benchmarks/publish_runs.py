@@ -68,7 +68,7 @@ def make_folder(folder: Path) -> None:
 
 
 def source_hash(source: str) -> str:
-    """Return a hash of what decides a run's weights: the syntax, without docstrings, of its script and what it imports."""
+    """Return a hash of what decides a run's weights: the syntax, without docstrings, of script and imports."""
     used = {"models", "options", *re.findall(r"^from common\.(\w+) import", source, re.MULTILINE)} - NO_WEIGHTS
     total = hashlib.sha256()
     for text in (source, *((ROOT / "common" / f"{name}.py").read_text() for name in sorted(used))):
