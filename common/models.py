@@ -63,8 +63,8 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
         else:  # 1x1 first: fewer channels to upsample
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
             up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]
-    shuffle = 2 if plain else 1
-    up += [nn.Conv2d(narrow, shuffle**2 * channels, 3, padding=1), nn.PixelShuffle(shuffle), nn.Tanh()]  # (C, S, S)
+    shuffle = [nn.PixelShuffle(2)] if plain else []
+    up += [nn.Conv2d(narrow, 4 * channels if plain else channels, 3, padding=1), *shuffle, nn.Tanh()]  # (C, S, S)
     networks = Generator(mapping, *up), nn.Sequential(*down)
     return tuple(network.to(memory_format=torch.channels_last) for network in networks)
 

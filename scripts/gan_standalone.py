@@ -128,8 +128,8 @@ def networks(image_shape):
         else:
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
             up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]
-    shuffle = 2 if plain else 1  # plain images are made as squares of 2x2 pixels, first as channels
-    up += [nn.Conv2d(narrow, shuffle**2 * channels, 3, padding=1), nn.PixelShuffle(shuffle), nn.Tanh()]
+    shuffle = [nn.PixelShuffle(2)] if plain else []  # plain images are made as squares of 2x2 pixels, first as channels
+    up += [nn.Conv2d(narrow, 4 * channels if plain else channels, 3, padding=1), *shuffle, nn.Tanh()]
     pair = Generator(mapping, *up), nn.Sequential(*down)
     return tuple(network.to(memory_format=torch.channels_last) for network in pair)
 
