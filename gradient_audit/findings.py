@@ -16,7 +16,7 @@ class Kind(NamedTuple):
 
 
 LIMIT = "Limit where gradients go: `loss.backward(inputs=list(network.parameters()))`"
-# In the order of the report; docs/mistakes.md explains them.
+# In the order of the report, and of their table in docs/mistakes.md, which a test compares.
 KINDS = {
     "stale": Kind("error", "Call `zero_grad()` after each step; a step too many may be another's.", ("no-zero-grad",)),
     "mixed": Kind("error", f"{LIMIT}, or clear the gradients that are not for the step.", ("d-steps-on-g-loss",)),

@@ -128,7 +128,7 @@ class Step(Event):
     taken: dict[frozenset, Set] = field(default_factory=lambda: defaultdict(set), repr=False)  # parameters, by passes
     inner: bool = False  # whether it runs inside another one
     nan: set[int] = field(default_factory=set, repr=False)  # parameters whose gradients were NaN
-    still: set[int] | None = None  # parameters whose gradients were exactly zero, where that was read
+    still: set[int] | None = None  # parameters whose gradients were exactly zero; None: not in detail, see `budget`
 
 
 @dataclass

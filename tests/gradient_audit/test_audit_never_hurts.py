@@ -21,7 +21,8 @@ from gradient_audit.guard import guarded
 pytestmark = pytest.mark.usefixtures("few_objects")
 
 NAMES = (
-    "accounts budget facts findings graph judge ledger lineage measure networks mistakes.raised operations places watch"
+    "accounts budget facts findings graph judge ledger lineage measure networks mistakes.raised operations owners "
+    "places uses watch"
 )
 MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.

@@ -137,7 +137,7 @@ def test_an_audited_training_script_leaves_nothing(script, tmp_path):
     name, *options = f"{script} --steps 5 --dataset images --image-size 28 --batch-size 4".split()
     done = forked(RUN_AUDIT, ROOT / "scripts" / name, *options, folder=tmp_path, TMPDIR=str(tmp_path / "scratch"))
     assert "Stopped after 3 steps of every optimizer." in done.stdout
-    assert re.search(r"\| generator +\| discriminator +\|", done.stdout)  # as main calls them
+    assert table(done, ROOT / "scripts" / name)[0] == ["generator", "discriminator"]  # as main calls them
     assert done.returncode == 0
     assert not [*tmp_path.glob("runs"), *tmp_path.glob("scratch/tmp*")]
 
@@ -147,7 +147,7 @@ def test_an_audited_training_script_leaves_nothing(script, tmp_path):
 AWKWARD = {
     "copied networks, and letters that the terminal lacks": (
         ["first", "second"],
-        "second(first(输入))",
+        "second(first(输入)).exp()",  # the sum of squares behind a LayerNorm is constant
         """
 import copy, sys; sys.stdout.reconfigure(encoding="ascii")
 输入 = torch.randn(1, 2, 4)

@@ -53,6 +53,23 @@ def test_every_kind_of_finding_is_held_up_by_an_exhibit_and_on_the_page_with_its
     assert re.findall(r"^\| `(\S+)` \| (error|question|waste)", PAGE, re.M) == [(n, k[0]) for n, k in KINDS.items()]
 
 
+def test_the_counts_in_readme_are_those_of_the_museum():
+    museum, readme = ROOT / "tests/gradient_audit/museum", (ROOT / "README.md").read_text()
+    bugs, clean, sources = (
+        [path.read_text() for path in museum.glob(f"{room}/*.py")] for room in ("bugs", "clean", "sources")
+    )
+    errors, questions = (
+        [text for text in bugs if re.search(f"^# expects: ({severity}) ", text, re.M)]
+        for severity in ("mistake|error", "question")
+    )
+    asked = len({*questions} - {*errors})
+    counts = f"{len(errors)} as errors, {asked} as questions, {len(bugs) - len(errors) - asked} as waste"
+    assert f"bugs, {sum('://' in text for text in bugs)} of them published" in readme
+    assert f"| {len(bugs)} of {len(bugs)} named, with the line: {counts};" in readme
+    assert f"0 of {len(clean)} called wrong; {sum('# expects: question' in t for t in clean)} get a question" in readme
+    assert f"| {len(sources)} of {len(sources)} classified correctly |" in readme
+
+
 @pytest.mark.parametrize("mistake", ALL, ids=lambda mistake: mistake.name)
 def test_a_silent_mistake_is_seen_in_an_exhibit_or_it_and_the_page_say_what_to_look_at(mistake):
     exhibits = (path.read_text() for path in (ROOT / "tests/gradient_audit/museum/bugs").glob("*.py"))

@@ -5,7 +5,8 @@ error mixed at "g_loss.backward()"` is the severity, the kind, and a part of the
 a right loop. `# expects: mistake second-backward at "..."` is an error raised in that line, and the mistake behind it,
 `# mistake: no-zero-grad` one that a finding names. `# networks: encoder` are the columns of the table, `# says: Not
 reached: "slope"` is a part of the report, with the place of the quoted code. `# cure: "old" -> "new"` is an edit that
-the first cure asks for, `# trains: encoder` what is trained then. `# today: ...` is what is said in place of all this.
+the first cure asks for; the old text occurs once in the code, a `\\n` is a new line, edits apply in order. `# trains:
+encoder` is what is trained then. `# today: ...` is what is said in place of all this.
 """
 
 import re
