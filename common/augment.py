@@ -15,16 +15,16 @@ NUMBERS = 8  # for each image: brightness, saturation, contrast, shift down and 
 class Augmented(nn.Module):
     """A discriminator behind augmentation. It has the discriminator's weights, and no state beside them."""
 
-    def __init__(self, discriminator: nn.Module, draw: Callable[[int], Tensor], augment: bool = True, mirror=False):
-        # draw: from NUMBERS to numbers (N, NUMBERS), uniform in [0, 1), the same ones in all passes of a step.
+    def __init__(self, discriminator: nn.Module, draw: Callable, augment: bool = True, mirror: bool = False):
+        # draw: from images and NUMBERS to (N, NUMBERS), uniform in [0, 1), in a step the same for the same images.
         super().__init__()
         self.discriminator, self.draw, self.augment, self.mirror = discriminator, draw, augment, mirror
 
     def forward(self, images: Tensor, *labels: Tensor) -> Tensor:
-        """Return the logits of images (M, C, H, W) in [-1, 1]. Image i takes row i % N of the draws, real or fake."""
+        """Return the logits of images (M, C, H, W) in [-1, 1]. Image i takes row i % N of their numbers."""
         if not (self.augment or self.mirror):
             return self.discriminator(images, *labels)
-        draws = self.draw(NUMBERS)
+        draws = self.draw(images, NUMBERS)
         draws = draws[torch.arange(len(images), device=draws.device) % len(draws)]
         if self.mirror:
             images = torch.where(draws[:, 7, None, None, None] < 0.5, images, images.flip(3))

@@ -49,8 +49,7 @@ def connect() -> tuple[int, int]:
     """Connect to the other processes if torchrun has started this one; return its rank and their number, or (0, 1)."""
     if dist.is_torchelastic_launched() and not dist.is_initialized():
         collective(dist.init_process_group, "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
-        # Else, if one ended now with an error in its options, the others would wait for it to connect.
-        collective(dist.all_reduce, torch.zeros(1))
+        collective(dist.all_reduce, torch.zeros(1))  # else the others would wait for one that an error ends now
     return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
 
 

@@ -81,9 +81,10 @@ class Run(AbstractContextManager):
         z = torch.randn(self.ranks.count, count, z_dim, generator=self.generator)[self.ranks.rank]
         return z.to(self.device, non_blocking=True)
 
-    def uniform(self, count: int) -> Tensor:
-        """Return uniform numbers of a step for this process's rows, (rows, count), the same ones at every call."""
-        generator = torch.Generator().manual_seed(seed_for(self.options.seed, 0, self.in_step, 0))
+    def uniform(self, images: Tensor, count: int) -> Tensor:
+        """Return numbers in [0, 1) for this process's rows, (rows, count), of a step's real images or of all others."""
+        is_real = images.data_ptr() in self.addresses  # also behind detach()
+        generator = torch.Generator().manual_seed(seed_for(self.options.seed, 0, self.in_step, is_real))
         numbers = torch.rand(self.options.batch_size, count, generator=generator)
         return numbers[self.ranks.rows].to(self.device, non_blocking=True)
 
@@ -122,8 +123,9 @@ class Run(AbstractContextManager):
                 if self.device.type != "cpu":
                     torch.get_device_module(self.device).manual_seed(own)
                 reals = [next(stream) for stream in streams]
-                self.in_step = step
-                yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
+                tensors = [tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real])]
+                self.in_step, self.addresses = step, {tensor.data_ptr() for tensor in tensors}
+                yield step, *tensors
                 self.step, self.in_step = step, 0
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % options.log_every == 0:
@@ -282,8 +284,7 @@ class Run(AbstractContextManager):
         for module in training:
             module.training = True
         for name, picture in made.items():
-            # TensorBoard opens the groups that are first in the alphabet: these pictures, then the losses.
-            self.board.add_image(f"images/{name}", picture, self.step)
+            self.board.add_image(f"images/{name}", picture, self.step)  # TensorBoard opens what is first by name
         if made:
             (self.folder / "samples").mkdir(exist_ok=True)
             checkpoint.write_whole(self.folder / "samples" / f"step-{self.step:06d}.png", png(*made.values()))

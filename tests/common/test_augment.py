@@ -19,7 +19,7 @@ class Copy(nn.Module):
 
 def seen(images, rows, **parts):
     """What D sees of images, given a row of numbers for each."""
-    return Augmented(Copy(), lambda count: torch.tensor(rows)[:, :count], **parts)(images)
+    return Augmented(Copy(), lambda _, count: torch.tensor(rows)[:, :count], **parts)(images)
 
 
 def test_brightness_saturation_and_contrast_by_hand():
@@ -86,13 +86,13 @@ def test_an_image_has_the_numbers_of_its_row_also_in_a_pass_of_real_and_fake_one
     flipped = seen(images, [[0.0] * 7 + [0.49], [0.0] * 7 + [0.5]], augment=False, mirror=True)
     assert flipped.equal(torch.stack([images[0], images[1].flip(2)]))
     labels = torch.tensor([3, 4])
-    assert Augmented(Copy(), lambda count: torch.rand(2, count))(images, labels)[1] is labels
+    assert Augmented(Copy(), lambda _, count: torch.rand(2, count))(images, labels)[1] is labels
 
 
 def test_it_is_differentiable_twice_and_its_weights_and_state_are_those_of_the_discriminator():
     draws = torch.rand(2, NUMBERS, generator=torch.Generator().manual_seed(0)).double()
     bare = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(8, 1)).double()
-    judge = Augmented(bare, lambda _: draws, mirror=True)
+    judge = Augmented(bare, lambda *_: draws, mirror=True)
     images = torch.rand(2, 3, 4, 4, dtype=torch.float64, requires_grad=True)
     assert gradcheck(judge, images)
     assert gradgradcheck(judge, images)

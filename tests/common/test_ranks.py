@@ -60,9 +60,14 @@ def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_
 def draw_in_steps(folder):
     with open_run(folder) as run:
         steps = run.steps(IMAGES, state={"scaler": torch.amp.GradScaler("cpu", enabled=False)}, pictures={})
-        drawn = [(run.noise(len(real), 8), run.uniform(8), run.uniform(8), torch.rand(2)) for _, real in steps]
-    noise, uniform, again, own = (torch.stack(part) for part in zip(*drawn, strict=True))
-    assert uniform.equal(again)
+        drawn = []
+        for _, real in steps:
+            images = real, real.clone(), real.detach().requires_grad_(), real + 1
+            uniform, *others = (run.uniform(each, 8) for each in images)
+            drawn.append((run.noise(len(real), 8), uniform, *others, torch.rand(2)))
+    noise, uniform, fake, again, another, own = (torch.stack(part) for part in zip(*drawn, strict=True))
+    assert uniform.equal(again) and fake.equal(another)  # those of real images, and of all others
+    uniform = torch.cat([uniform, fake], dim=2)
     assert len(uniform.unique()) == uniform.numel()
     torch.save({"noise": noise, "uniform": uniform, "own": own}, folder / f"drawn{run.ranks.rank}")
 

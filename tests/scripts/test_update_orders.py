@@ -32,7 +32,7 @@ def behind_augmentation(pair, rows):
         numbers.set_(torch.rand(rows, 8, generator=generator.manual_seed(step)))
 
     begin(0)
-    return [pair[0], Augmented(pair[1], lambda _: numbers, mirror=True)], begin
+    return [pair[0], Augmented(pair[1], lambda *_: numbers, mirror=True)], begin
 
 
 @pytest.mark.parametrize(("model", "augment"), [("conv", False), ("mlp", False), ("mlp", True)])
