@@ -29,14 +29,15 @@ ALIKE = {
     "| Specify retain_graph=True | buffers have already been freed | intermediate values of the graph are freed"
     "| 第二次…反向传播 | 第二次…计算图 | 反向传播第二次 | 第二次…遍历图 | 计算图…已…释放 | 缓冲区…已…释放",
     "modified by an inplace operation": "by an inplace operation | Backward*is at version #; expected version #"
-    "| that failed to compute its gradient | 原地操作…修改 | 就地操作…修改 | inplace…修改 | 被原地修改",
+    "| that failed to compute its gradient | 原地操作…修改 | 就地操作…修改 | inplace…修改 | 被原地修改"
+    "| 原地操作…更改 | 原位操作…修改",
     "does not require grad and does not have a grad_fn": "element 0 of tensors does not require grad"
     "| does not have a grad_fn | 不需要…grad_fn | 不要求…grad_fn",
     "grad can be implicitly created only for scalar outputs": "标量…隐式 | 隐式…标量",
-    "leaf Variable that requires grad": "叶…原地操作 | 叶…就地操作 | 叶…inplace | 原地操作…叶",
+    "leaf Variable that requires grad": "叶…原地操作 | 叶…就地操作 | 叶…原位操作 | 叶…inplace | 原地操作…叶",
 }
 """Other parts of a message, and how it is put in Chinese; … is up to 12 letters."""
-QUESTIONS = "Questions: docs/questions.md in the repository. 常见问题 (判别器, 计算图, 显存): docs/questions.zh.md"
+QUESTIONS = "Questions: docs/questions.md in the repository. 常见问题 (判别器、计算图、显存): docs/questions.zh.md"
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 RAISED = r"(?:\w+\.)*\w*(?:Error|Exception|Failed|Exit|Interrupt|Iteration|Unsupported)"
 EXCEPTION = re.compile(rf"^(?:\[rank\d+\]:|E\s|[^\w\n])*{RAISED}(?::|\s*$)", re.MULTILINE)

@@ -7,7 +7,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gradient_audit.mistakes.one_rank import one_rank
 
-MESSAGES = ("Expected to mark a variable ready only once", "has been marked as ready twice|标记…就绪")
+MESSAGES = ("Expected to mark a variable ready only once", "has been marked as ready twice|标记…就绪|标记…ready")
 WHY = """A checkpoint of the old form inside DDP, used twice on the same layer, has two backward passes; so has a
 parameter used outside the wrapped forward()."""
 CURE = "checkpoint(..., use_reentrant=False); and call the DDP object, not layers of its .module."

@@ -6,7 +6,7 @@ from gradient_audit.mistakes.one_weight import one_weight_gan
 
 MESSAGES = (
     "backward through the graph a second time",
-    "生成器…没有…梯度|生成器…梯度…none|生成器…不到梯度|生成器…不更新",
+    "生成器…没有…梯度|生成器…梯度…none|生成器…不到梯度|生成器…不更新|生成器…没有更新|生成器…参数…不变",
 )
 WHY = """No gradient passes detach(): the .grad of what comes before stays None, and the optimizer skips such weights
 without a warning; backward() raises where nothing else is left. A G loss on D's scores of fake.detach() finds that D's
