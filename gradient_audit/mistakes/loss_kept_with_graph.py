@@ -4,9 +4,8 @@ import torch
 
 MESSAGES = (
     "backward through the graph a second time",
-    *("CUDA out of memory", "CUDA error: out of memory", "HIP out of memory"),
-    *("torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError"),
-    *("显存不足", "显存不够", "显存溢出", "爆显存", "显存越来越大", "显存一直增长"),
+    *("CUDA out of memory", "CUDA error: out of memory", "HIP out of memory", "torch.OutOfMemoryError"),
+    *("torch.cuda.OutOfMemoryError", "显存不足", "显存不够", "显存溢出", "爆显存", "显存越来越大", "显存一直增长"),
 )
 HINTS = ("running", "hidden", "total_loss")
 WHY = """The second step adds to a tensor that still refers to the graph of the first, which backward() has freed. An

@@ -12,10 +12,9 @@ MESSAGES = (
 )
 WHY = """DistributedDataParallel, DataParallel and AveragedModel hold the network as .module and forward only forward().
 Their names begin with module., those of torch.compile() with _orig_mod.; AveragedModel also stores n_averaged."""
-CURE = """Store the network itself: ddp.module.state_dict(), average.module.state_dict(),
-compiled._orig_mod.state_dict(); or network.compile(), which changes no names. If there is only the file, take the
-prefix from its names, as here, once for each wrapper. An attribute is wrapped.module.weight; a DDP's module alone
-averages no gradients."""
+CURE = """Store the network: ddp.module.state_dict(), average.module.state_dict(), compiled._orig_mod.state_dict(),
+or network.compile(), which changes no names. If there is only the file, take the prefix from its names, as here, once
+for each wrapper. An attribute is wrapped.module.weight; a DDP's module alone averages no gradients."""
 RIGHT_RETURNS = [[0.5]]
 
 
