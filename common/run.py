@@ -83,7 +83,7 @@ class Run(AbstractContextManager):
 
     def uniform(self, images: Tensor, count: int) -> Tensor:
         """Return numbers in [0, 1) for this process's rows, (rows, count), of a step's real images or of all others."""
-        is_real = images.data_ptr() in self.addresses  # also behind detach()
+        is_real = any(0 <= images.data_ptr() - real.data_ptr() < real.nbytes for real in self.reals)  # or a part of it
         generator = torch.Generator().manual_seed(seed_for(self.options.seed, 0, self.in_step, is_real))
         numbers = torch.rand(self.options.batch_size, count, generator=generator)
         return numbers[self.ranks.rows].to(self.device, non_blocking=True)
@@ -124,7 +124,7 @@ class Run(AbstractContextManager):
                     torch.get_device_module(self.device).manual_seed(own)
                 reals = [next(stream) for stream in streams]
                 tensors = [tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real])]
-                self.in_step, self.addresses = step, {tensor.data_ptr() for tensor in tensors}
+                self.in_step, self.reals = step, tensors
                 yield step, *tensors
                 self.step, self.in_step = step, 0
                 # Several processes must stop at the same step, so they exchange signals when they log.

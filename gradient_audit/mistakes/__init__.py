@@ -220,7 +220,7 @@ def explain(name: str | None, text: str | None) -> bool:
     matches = match(text) if name is None else [load(name)]
     if len(matches) > 1:
         print("Likeliest first:", *matches, sep="\n", end="\n\n")
-    nothing = "No mistake in the catalogue has this message. --list also names those that give no error.\n"
+    nothing = "No mistake in the catalogue has this message. Without an error, audit the script, or see --list.\n"
     print(describe(matches[0]) if matches else nothing, end="")
     return bool(matches)
 

@@ -62,7 +62,7 @@ def draw_in_steps(folder):
         steps = run.steps(IMAGES, state={"scaler": torch.amp.GradScaler("cpu", enabled=False)}, pictures={})
         drawn = []
         for _, real in steps:
-            images = real, real.clone(), real.detach().requires_grad_(), real + 1
+            images = real, real.clone(), real.detach()[1:].requires_grad_(), real + 1
             uniform, *others = (run.uniform(each, 8) for each in images)
             drawn.append((run.noise(len(real), 8), uniform, *others, torch.rand(2)))
     noise, uniform, fake, again, another, own = (torch.stack(part) for part in zip(*drawn, strict=True))
