@@ -106,8 +106,7 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
         augment = ("on" if is_few else "off") if self.augment == "auto" else self.augment
         chosen = {"lr": self.lr or lr, "lr_d": self.lr_d or self.lr or lr_d, "augment": augment}
         if not self.resume and connect()[0] == 0:  # once, and by one process
-            options = " ".join(typed(name, value) for name, value in chosen.items())
-            print(f"Trains on {count} images of {channels}x{size}x{size} with {options}")
+            print(f"Trains on {count} images of {channels}x{size}x{size} with", *(typed(*it) for it in chosen.items()))
         return replace(self, **chosen)
 
 
