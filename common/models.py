@@ -62,8 +62,7 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
             up += [nn.ConvTranspose2d(wide, narrow, 4, 2, 1), nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
         else:  # 1x1 first: fewer channels to upsample
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
-            up += [] if narrow < width else [nn.Conv2d(narrow, narrow, 3, padding=1)]  # at full size, the last one does
-            up += [Styled(narrow), nn.ReLU()]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]
     shuffle = [nn.PixelShuffle(2)] if plain else []
     up += [nn.Conv2d(narrow, 4 * channels if plain else channels, 3, padding=1), *shuffle, nn.Tanh()]  # (C, S, S)
     networks = Generator(mapping, *up), nn.Sequential(*down)

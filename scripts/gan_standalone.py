@@ -127,8 +127,7 @@ def networks(image_shape):
             up += [nn.ConvTranspose2d(wide, narrow, 4, 2, 1), nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
         else:
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
-            up += [] if narrow == 8 else [nn.Conv2d(narrow, narrow, 3, padding=1)]  # at full size, the last one does
-            up += [Styled(narrow), nn.ReLU()]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]
     shuffle = [nn.PixelShuffle(2)] if plain else []  # plain images are made as squares of 2x2 pixels, first as channels
     up += [nn.Conv2d(narrow, 4 * channels if plain else channels, 3, padding=1), *shuffle, nn.Tanh()]
     pair = Generator(mapping, *up), nn.Sequential(*down)
