@@ -13,6 +13,7 @@ from helpers import ROOT, TRAINING, call, path_of, saved
 from processes import ended, forked, logs, start_ranks
 
 from common import losses
+from common.augment import Augmented
 from common.models import conv, mlp
 from common.options import RATES
 from gradient_audit import GradientAudit
@@ -20,7 +21,7 @@ from scripts import gan_detach
 from scripts.tools.finished_run import load_generator
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "copy.md").read_text(), re.M | re.S)
-HINGE, ACCUMULATION, COSINE, SCHEDULE, WARM_UP, CLIPPING, SCALER, SCALED, TWICE, LOADING = SNIPPETS
+HINGE, ACCUMULATION, COSINE, SCHEDULE, WARM_UP, CLIPPING, SCALER, SCALED, TWICE, AUGMENTED, LOADING = SNIPPETS
 ROWS = re.findall(r"^\| `(?:train_step|common/losses).*", (ROOT / "README.md").read_text(), re.M)
 TAKEN = {*re.findall(r"`(\w+)`", "".join(ROWS))}  # train_step, and what it needs of its script
 FILES = {*re.findall(r"(\w+)\.py", ROWS[-1])}
@@ -206,6 +207,17 @@ def test_a_data_set_that_is_named_twice_gives_two_batches(tmp_path):
     both = f"    {TWICE}        assert first.shape == second.shape and not first.equal(second)\n        real = first\n"
     call(edited(tmp_path, (loop, both)), *TINY, "--steps", 1, "--runs-dir", tmp_path)
     assert saved(tmp_path)["step"] == 1
+
+
+def test_all_passes_of_a_step_see_the_same_augmentation_of_real_and_another_of_fake_images():
+    real = torch.rand(4, 3, 8, 8)
+    parts = {"torch": torch, "Augmented": Augmented, "discriminator": torch.nn.Identity(), "real": real}
+    exec(AUGMENTED, parts)
+    augmented, fake = parts["augmented"], real.clone()
+    first, fakes = augmented(real), augmented(fake)
+    assert first.equal(augmented(real.detach())) and fakes.equal(augmented(fake)) and not first.equal(fakes)
+    parts["numbers"].clear()
+    assert not first.equal(augmented(real))
 
 
 def test_another_program_loads_the_average_and_exports_it_for_any_batch_size(tmp_path, monkeypatch):
