@@ -3,15 +3,15 @@
 FID and KID are distances between features of the samples and of real images, 0 is best (Heusel et al. 2017, Binkowski
 et al. 2018). Precision is the share of samples that lie among the real images, recall the share of real images that lie
 among the samples (Kynkaanniemi et al. 2019). The features are those of a classifier of the data's classes, which also
-says how many samples it is sure of, and the share of each class. Data without classes take those of a small
-network of random weights, the same everywhere. If the networks take a class, each sample has that of a real image;
-beside the recall of each class stands the share of samples that the classifier takes for the class asked for.
-`lattice` and `lattice of 4` are the shares of the images' power at periods of two and of four pixels, those of the
-lattices which some networks leave; `colours` is the spread of the images' mean colours relative to that of the real
-images. Each figure stands beside its floor, the same for other real images in place of the samples. The real images are
-a folder's held-out ones and the floor's those trained on, if some are held out; for fashion-mnist and cifar10 both are
-test images, for other data both are those trained on, which a line says. Figures of different features or counts are
-not comparable: FID falls as the count grows.
+says how many samples it is sure of, and the share of each class. Data without classes take those of a small network of
+random weights, the same everywhere. If the networks take a class, each sample has that of a real image; beside the
+recall of each class stands the share of samples that the classifier takes for the class asked for. `lattice` and
+`lattice of 4` are the shares of the images' power at periods of two and of four pixels, those of the lattices which
+some networks leave; `colours` is the spread of the images' mean colours relative to that of the real images. Beside
+each figure, in the column `real images`, stands its floor: the same for other real images in place of the samples. The
+real images are a folder's held-out ones and the floor's those trained on, if some are held out; for fashion-mnist and
+cifar10 both are test images, for other data both are those trained on, which a line says. Figures of different features
+or counts are not comparable: FID falls as the count grows.
 
 Prints the figures, and adds them to `evaluation.json` in the run, one entry for each settings and step, and to
 TensorBoard, as the run `evaluation` in it: `quality/<settings>/fid` for the samples, `quality_floor/<settings>/fid` for
