@@ -240,6 +240,6 @@ def test_torchrun_trains_in_two_processes_of_which_one_prints_and_a_signal_ends_
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=PATIENCE)
     (step,) = re.findall(r"Interrupted after step (\d+)\.", output)
-    words = ["Chosen", "Interrupted", "Continue:", "Samples:", "TensorBoard:"]
+    words = ["Trains", "Interrupted", "Continue:", "Samples:", "TensorBoard:"]
     assert [line.split()[0] for line in output.splitlines()] == words
     assert saved(tmp_path)["step"] == int(step)
