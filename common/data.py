@@ -49,8 +49,9 @@ def load_dataset(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, 
 
 def resized(images: Tensor, size: int | None) -> Tensor:
     """Return square images (N, C, S, S) scaled to `size` pixels a side; None keeps their size."""
-    side = size or images.shape[-1]
-    return torch.cat([resize(part, [side, side]) for part in images.split(1000)])
+    if size in (None, images.shape[-1]):
+        return images
+    return torch.cat([resize(part, [size, size]) for part in images.split(1000)])
 
 
 def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:

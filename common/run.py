@@ -58,7 +58,7 @@ class Run(AbstractContextManager):
         self.folder: Path | None = None  # that of the run, once its loop has begun
         is_bf16 = options.precision == "bf16"  # without a cache, as a step changes weights between forward passes
         self.precision = partial(torch.autocast, self.device.type, torch.bfloat16, is_bf16, cache_enabled=False)
-        self.in_step = 0  # the step that main's loop is in, or has been left in, or 0
+        self.in_step, self.reals = 0, []  # the step that main's loop is in, or has been left in, or 0; and its batches
         self.opened = ExitStack()  # what ends with the run: files, hooks, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU

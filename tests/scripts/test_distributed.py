@@ -186,9 +186,9 @@ def command_of_rank(arguments):
 def test_bad_input_is_told_and_ends_all_processes(arguments, told, tmp_path):
     arguments += f" --runs-dir {tmp_path / 'runs'}"
     assert ended(start_ranks(2, tmp_path, command_of_rank, arguments)) == [2, 2]
-    for log in logs(tmp_path, 2):
-        lines = [line for line in log.splitlines() if not line.startswith("Trains on")]  # which one process says
-        assert len(lines) == 1 and lines[0].startswith(f"error: {told}")
+    lines = [line for log in logs(tmp_path, 2) for line in log.splitlines()]
+    assert [line.startswith("Trains on") for line in lines] == [True, False, False]  # one process says it
+    assert all(line.startswith(f"error: {told}") for line in lines[1:])
     assert not (tmp_path / "runs").exists()
 
 
