@@ -147,7 +147,7 @@ def test_an_audited_training_script_leaves_nothing(script, tmp_path):
 AWKWARD = {
     "copied networks, and letters that the terminal lacks": (
         ["first", "second"],
-        "second(first(输入)).exp()",  # the sum of squares behind a LayerNorm is constant
+        "second(first(输入))",
         """
 import copy, sys; sys.stdout.reconfigure(encoding="ascii")
 输入 = torch.randn(1, 2, 4)
