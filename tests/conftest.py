@@ -1,8 +1,12 @@
 """Settings, a finished run, and the command line of a script in this process, for all tests."""
 
 import gc
+import os
 import re
 import shutil
+
+if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):  # they, and the processes that they start, share the cores
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers))))
 
 import pytest
 import torch
