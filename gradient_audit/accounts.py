@@ -28,11 +28,10 @@ class Accounts:
         self.lineage, self.watch_again = watcher.lineage, watcher.watch_again
         self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
-        self.numbers = count(1)  # of accounts and optimizers
+        self.numbers, self.optimizer_numbers = count(1), count(1)
         self.pending = WeakIdKeyDictionary()  # modules that may have parameters without an account
         self.slots: dict[int, list[Account | None]] = {}  # by optimizer: the accounts of its parameters, in their order
-        self.optimizers = WeakIdKeyDictionary()  # all that were seen
-        self.optimizer_numbers = WeakIdKeyDictionary()
+        self.optimizers = WeakIdKeyDictionary()  # the numbers of all that were seen
         self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
         self.hooks = ExitStack()  # removes those on parameters
 
@@ -41,10 +40,10 @@ class Accounts:
         """Note the line that makes a parameter."""
         self.record.made.setdefault(parameter, current_place())
 
-    def expect(self, module: nn.Module, *_: object) -> None:
-        """Note that a module may have new parameters."""
+    def expect(self, *modules: nn.Module) -> None:
+        """Note that modules may have new parameters."""
         named = self.networks.named
-        self.pending.update({module: None} if named is None else dict.fromkeys(named.values()))
+        self.pending.update(dict.fromkeys(modules if named is None else named.values()))
 
     def open_all(self) -> None:
         """Open an account for each parameter of the modules that may have new ones."""
@@ -76,7 +75,6 @@ class Accounts:
 
     def look_at_all(self) -> None:
         """Look at the gradients that are the sum of known passes."""
-        self.open_all()
         self.follow()
         for account in list(self.record.accounts.values()):
             if (parameter := account.parameter()) is not None:
@@ -114,6 +112,7 @@ class Accounts:
 
     def follow(self) -> None:
         """Let a parameter that takes another's place in an optimizer have that one's account."""
+        self.open_all()
         record = self.record
         for number, optimizer in record.optimizers.items():
             held = [parameter for parameter in parameters_of(optimizer) if isinstance(parameter, Tensor)]
@@ -137,7 +136,9 @@ class Accounts:
 
     def search_optimizers(self) -> None:
         """Find the optimizers that exist, also those that were copied or unpickled."""
-        self.optimizers.update((thing, None) for thing in gc.get_objects() if issubclass(type(thing), Optimizer))
+        for thing in gc.get_objects():
+            if issubclass(type(thing), Optimizer):
+                self.number_of(thing)
 
     @guarded
     def find_optimizers(self) -> list[Optimizer]:
@@ -151,24 +152,21 @@ class Accounts:
 
     def number_of(self, optimizer: Optimizer) -> int:
         """Return the number of an optimizer."""
-        if optimizer not in self.optimizer_numbers:
-            self.optimizer_numbers[optimizer] = next(self.numbers)
-        return self.optimizer_numbers[optimizer]
+        return self.optimizers.setdefault(optimizer, next(self.optimizer_numbers))
 
     @guarded
     def note_construction(self, optimizer: Optimizer, *_: object, **__: object) -> None:
         """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""
         self.record.made[optimizer] = place = construction_place(optimizer)
-        self.optimizers[optimizer] = None
         self.networks.add_leaves(optimizer)
         self.open_all()
-        alike = place, frozenset(self.record.numbers_of(parameters_of(optimizer)))
-        self.record.given |= alike[1]
-        if alike in self.constructed and alike[1]:
-            self.optimizer_numbers[optimizer] = number = self.constructed[alike]
+        parameters = frozenset(self.record.numbers_of(parameters_of(optimizer)))
+        self.record.given |= parameters
+        if parameters and (number := self.constructed.get((place, parameters))):
+            self.optimizers[optimizer] = number
             self.record.renewed[number] += 1
             self.record.optimizers[number] = optimizer
-        self.constructed[alike] = self.number_of(optimizer)
+        self.constructed[place, parameters] = self.number_of(optimizer)
 
     @guarded
     def note_clipping(self, parameters: Tensor | list[Tensor], *limits: object, **named: object) -> None:
@@ -213,34 +211,30 @@ class Accounts:
     @guarded
     def record_step(self, optimizer: Optimizer) -> None:
         """Record a step before it runs."""
-        self.open_all()
         self.follow()
-        accounts = self.record.accounts_of(parameters_of(optimizer))
         ledger, number, place = self.record.ledger, self.number_of(optimizer), current_place()
+        accounts = self.record.accounts_of(parameters_of(optimizer))
+        held = {account.number: parameter for account, parameter in accounts}
         if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
-            ledger.skip({account.number for account, _ in accounts})
-            for account, _ in accounts:
-                account.version_before = -1
+            ledger.skip(held.keys())
             return
         self.record.optimizers[number] = optimizer
         self.watch_again(place)
         self.slots[number] = [self.record.accounts.get(id(p)) for p in parameters_of(optimizer)]
-        zeros, trained, nan = {}, set(), set()
         for account, parameter in accounts:
             self.look(account, parameter, stepping=True)
-            trained |= {account.number} if parameter.requires_grad else set()
             account.version_before = -1 if parameter.grad is None else parameter._version
-            if parameter.grad is not None:  # what no pass has filled is read, and counts as a gradient unless all zeros
-                zeros[account.number] = not ledger.balances[account.number].passes and is_zero(parameter.grad)
-                nan |= {account.number} if self.activity.detailed and has_nan(parameter.grad) else set()
-        held = {account.number for account, _ in accounts}
-        self.record.held |= held
+        self.record.held |= held.keys()
+        grads = {key: parameter.grad for key, parameter in held.items() if parameter.grad is not None}
+        # What no pass has filled is read, and counts as a gradient unless it is all zeros.
+        zeros = {key: not ledger.balances[key].passes and is_zero(grad) for key, grad in grads.items()}
+        trained = {key for key, parameter in held.items() if parameter.requires_grad}
         # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
         inside = len(self.record.passes) - 1 if self.activity.call else None
-        taken = ledger.step(held, trained, zeros, inside)
-        event = Step("step", place, self.shared(frozenset(zeros)), optimizer=number, nan=nan)
-        event.inner = self.activity.steps > 1
+        taken = ledger.step(held.keys(), trained, zeros, inside)
+        event = Step("step", place, self.shared(frozenset(grads)), optimizer=number, inner=self.activity.steps > 1)
         if self.activity.detailed:
-            event.still = {account.number for account, p in accounts if p.grad is not None and is_zero(p.grad)}
+            event.nan = {key for key, grad in grads.items() if has_nan(grad)}
+            event.still = {key for key, grad in grads.items() if is_zero(grad)}
         event.taken = {passes: self.shared(frozenset(numbers)) for passes, numbers in taken.items()}
         self.record.events.append(event)

@@ -7,12 +7,12 @@ from types import TracebackType
 from torch import nn
 
 from gradient_audit.budget import MOST_PASSES
-from gradient_audit.findings import Finding
+from gradient_audit.findings import SEVERITIES, Finding
 from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
-from gradient_audit.record import Event
+from gradient_audit.record import Event, Pass
 from gradient_audit.watch import Limit, Watcher
 
 LEGEND = {
@@ -22,7 +22,6 @@ LEGEND = {
     "-": "no gradient",
 }
 
-NOUNS = {"error": "error", "question": "question", "waste": "wasted computation"}
 SHARES = "97%: a term's part in the sum of the gradients' norms, in that network; against: against the other terms."
 
 
@@ -52,6 +51,7 @@ class GradientAudit:
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
         self._provider, self._limit, self.networks = Networks(networks), None, networks
         self.events: list[Event] = []
+        self.passes: list[Pass] = []  # the backward ones among the events, and autograd.grad where it filled .grad
         self.findings: list[Finding] = []
         self.unwatched = ""  # why nothing was watched
         self.failure = self.not_run = ""  # what raised inside the audit; what the answer is not about
@@ -82,7 +82,7 @@ class GradientAudit:
             self.unwatched = "Not watched: this is a forked process."
             return
         stopped, self.record.closed = self.record.closed, bool(self.record.failure)
-        self.events, self.findings, self.not_run = [], [], ""
+        self.events, self.passes, self.findings, self.not_run = [], [], [], ""
         self._conclude(trace, ended=self._limit is None or not (stopped or kind))
         self._watcher.remove_hooks()
         self.not_run = "" if kind and not stopped else self.not_run
@@ -91,17 +91,11 @@ class GradientAudit:
 
     @guarded
     def _conclude(self, trace: TracebackType | None, *, ended: bool) -> None:
-        self.networks = self._provider.settle(trace)
         self._watcher.accounts.search_optimizers()
+        self.networks = self._provider.settle(trace)
         self._watcher.accounts.find_optimizers()
         self._watcher.complete_record()
-        self.findings, self.not_run, self.events = judge(self.record, self.networks, ended=ended)
-
-    @property
-    def passes(self) -> list[Event]:
-        """The backward passes among the events, also calls of autograd.grad whose results became gradients."""
-        passes = (event for event in self.events if getattr(event, "number", None) is not None)
-        return sorted(passes, key=lambda event: event.number)
+        self.findings, self.not_run, self.events, self.passes = judge(self.record, self.networks, ended=ended)
 
     @property
     def saw_nothing(self) -> bool:
@@ -131,7 +125,7 @@ class GradientAudit:
         if not self.findings:
             return f"Nothing wrong, nothing wasted. {self.not_run}".rstrip()
         counts = Counter(finding.severity for finding in self.findings)
-        amounts = [f"{n} {NOUNS[kind]}{'s' * (n > 1)}" for kind, n in counts.items()]
+        amounts = [f"{n} {SEVERITIES[severity]}{'s' * (n > 1)}" for severity, n in counts.items()]
         opening = f"{'Wrong' if counts['error'] else 'Nothing wrong'}. {', '.join(amounts)}:"
         first = self.findings[0]
         if first.facts:

@@ -35,18 +35,3 @@ class Activity:
     def is_watched(self) -> bool:
         """Return whether what the script computes here is watched."""
         return not (self.call or torch.compiler.is_compiling() or self.is_elsewhere())
-
-    def is_new(self, place: Place) -> bool:
-        """Return whether a line runs a pass or a step for the first time; then what follows is watched in detail."""
-        if place in self.lines:
-            return False
-        self.lines.add(place)
-        self.spent = min(self.spent, DETAILED - AGAIN)
-        return True
-
-    def is_spent(self) -> bool:
-        """Return whether the passes in detail are over; from then on values are read only where they must be."""
-        if self.closures or self.spent < DETAILED:  # the step of a closure is still to be seen
-            return False
-        self.reads_values = self.writes
-        return True

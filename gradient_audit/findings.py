@@ -64,7 +64,7 @@ KINDS = {
     "late": Kind("waste", "Freeze it before its forward pass, or name the other weights in `backward(inputs=...)`."),
     "graph": Kind("waste", "Delete it, or compute it, and nothing that a loss uses, under `torch.no_grad()`."),
 }
-SEVERITIES = ("error", "question", "waste")
+SEVERITIES = {"error": "error", "question": "question", "waste": "wasted computation"}  # in words, the worst first
 
 
 @dataclass(frozen=True)

@@ -76,10 +76,10 @@ def nodes_of(roots: Iterable, follow: Callable | None = None) -> Iterator:
             stack += follow(node) if follow else [child for child, _ in node.next_functions]
 
 
-def nodes_between(roots: Iterable, ends: list[Tensor]) -> list:
-    """Return the nodes on the way from the roots to the ends."""
+def nodes_between(losses: list[Tensor], ends: list[Tensor]) -> list:
+    """Return the nodes on the way from the losses to the ends."""
     parents = defaultdict(list)
-    for node in nodes_of(roots):
+    for node in nodes_of(loss.grad_fn for loss in losses):
         for child, _ in node.next_functions:
             parents[child].append(node)
     found = [n for n in parents if n and any(n is end.grad_fn or getattr(n, "variable", None) is end for end in ends)]

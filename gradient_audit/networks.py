@@ -128,10 +128,8 @@ class Networks:
             return self.named
         self.name_modules([frame for frame, _ in traceback.walk_tb(trace)])  # the frames of what the script raised
         gc.collect()  # dead modules that hold one another
-        for module in self.known:
-            self.recorder.accounts.expect(module)
+        self.recorder.accounts.expect(*self.known)
         holders = defaultdict(set)
-        self.recorder.accounts.search_optimizers()
         for optimizer in self.recorder.accounts.find_optimizers():
             for parameter in parameters_of(optimizer):
                 holders[id(parameter)].add(id(optimizer))

@@ -46,9 +46,8 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         yield finding("mixed", networks, text, places, doubtful=networks not in proved)
     told = {place for places, _ in mixed.values() for place in places}
     moved = [facts.networks_of(p.used & p.reached) for p in passes]
-    order = {name: index for index, name in enumerate(facts.numbers)}
     pairs = {pair for names in {*moved} for pair in permutations(names, 2)}
-    for made, judge in sorted(pairs, key=lambda pair: [order[name] for name in pair]):
+    for made, judge in filter(pairs.__contains__, permutations(facts.numbers, 2)):
         first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
         places = [place for place in _opposed(facts, made, judge, moved) if place not in told]
         text = f"one loss moved {made} and {judge}; another moved what {judge} says of {made}'s output the other way."
@@ -123,10 +122,9 @@ def _opposed(facts: Facts, made: str, judge: str, moved: list[tuple[str, ...]]) 
 def owners(facts: Facts) -> Iterator[Finding]:
     """Yield what no optimizer holds, and the gradients that none used."""
     reached, used = set().union(*(p.reached for p in facts.passes)), set().union(*(p.used for p in facts.passes))
-    taken = [event.taken for event in facts.events if event.kind == "step"]
-    unknown = any(frozenset() in passes for passes in taken)
-    replaced = set().union(*(passes.get(frozenset(), set()) for passes in taken))
-    handed = facts.handed | {p.place for p in facts.passes if unknown and not p.detailed}
+    # What had a gradient of no known pass in a step.
+    replaced = set().union(*(event.taken.get(frozenset(), ()) for event in facts.events if event.kind == "step"))
+    handed = facts.handed | {p.place for p in facts.passes if replaced and not p.detailed}
     excused, left_out = idle_parameters(facts), left_out_networks(facts)
     swaps = {new: place for new, (place, old) in facts.record.replaced.items() if old & facts.owned}
     for network, ids in facts.numbers.items():
@@ -150,7 +148,7 @@ def owners(facts: Facts) -> Iterator[Finding]:
         told = lost | swapped.keys()
         ownerless -= told
         # Without any optimizer, no parameter is expected to have one.
-        if ownerless and facts.optimizers and not unknown:
+        if ownerless and facts.optimizers and not replaced:
             told |= ownerless
             yield _ownerless(facts, network, ownerless, wasted, left_out=network in left_out)
         for place, unused in wasted.items():

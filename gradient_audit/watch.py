@@ -16,7 +16,7 @@ from torch.autograd.graph import increment_version
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.accounts import Accounts
-from gradient_audit.budget import MOST_PASSES, Activity
+from gradient_audit.budget import AGAIN, DETAILED, MOST_PASSES, Activity
 from gradient_audit.graph import has_nan, is_zero, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guarded, replace, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
@@ -57,8 +57,7 @@ class Watcher:
     def add_hooks(self) -> None:
         self.networks.start(self)
         self.hooks.push(self.accounts.hooks)
-        for module in list(self.networks.known):
-            self.accounts.expect(module)
+        self.accounts.expect(*self.networks.known)
         if self.networks.named is None:
             watch_calls(self.hooks, nn.Parameter, "__new__", self.accounts.note_parameter, of_result=True)
         else:
@@ -102,7 +101,7 @@ class Watcher:
         self.record.grown = [*{memory: place for memory, *_, place in self.lineage.writes if memory in grown}.values()]
 
     def watch_autograd(self, name: str, begin: Callable, end: Callable, limit: Limit | None = None) -> None:
-        """Wrap a function of autograd. begin: returns the event and the roots of its graph, or None."""
+        """Wrap a function of autograd. begin: returns the event, or None."""
         original = getattr(torch.autograd, name)
         bind = inspect.signature(original).bind
         note = guarded(lambda of: of.record.lines.update((code.co_filename, n) for code, _, n in current_callers()))
@@ -117,14 +116,14 @@ class Watcher:
             self.pauses.close()  # a step that raised has left them open
             given = {k: tuple(x) if isinstance(x, Iterator) else x for k, x in bind(*args, **kwargs).arguments.items()}
             with self.details.paused():  # looking at gradients is no operation of the script
-                event, roots = begin(**given) or (None, ())
-                self.activity.call, gradients = event, None
+                self.activity.call = event = begin(**given)
+                gradients = None
                 try:
                     gradients = original(**given)
                     return gradients
                 except BaseException as error:
                     if event:
-                        self.note_error(event, roots, tensors_in([*given.values()][:1]), error)
+                        self.note_error(event, tensors_in([*given.values()][:1]), error)
                     raise
                 finally:
                     self.activity.call = None
@@ -136,15 +135,14 @@ class Watcher:
     @guarded
     def begin_pass(
         self, tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None, **_
-    ) -> tuple[Pass, list] | None:
+    ) -> Pass | None:
         self.activity.thread, self.activity.steps = threading.get_ident(), 0
         if len(self.record.passes) == MOST_PASSES:
             self.record.closed = True
             return None
         losses = tensors_in(tensors)
-        roots = [tensor.grad_fn for tensor in losses if tensor.grad_fn is not None]
         self.accounts.look_at_all()
-        nodes = [*nodes_of(roots)] if self.activity.detailed else []
+        nodes = [*nodes_of(loss.grad_fn for loss in losses)] if self.activity.detailed else []
         leaves = [node.variable for node in nodes if hasattr(node, "variable")]
         leaves += [tensor for tensor in losses if tensor.is_leaf and self.activity.detailed]
         for leaf in (leaf for leaf in leaves if leaf in self.record.made):  # a parameter beside all networks
@@ -160,8 +158,7 @@ class Watcher:
             ways = [(term, way) for term, way in terms if way]
             self.measure.begin(event, nodes, (losses, given), ways, parameters, self.lineage.writes)
             event.late = self.record.numbers_of(x for x in leaves if inputs is None and not x.requires_grad)
-            between = nodes if inputs is None else nodes_between(roots, tensors_in(inputs))
-            self.note_graph(event, between, retain_graph)
+            self.note_graph(event, nodes if inputs is None else nodes_between(losses, tensors_in(inputs)), retain_graph)
             self.lineage.passed |= dict.fromkeys(event.nodes, event)
             if not self.activity.closures:  # LBFGS keeps the first loss until its step ends
                 self.details.follow_graph(event, losses)
@@ -179,7 +176,7 @@ class Watcher:
         self.record.events.append(event)
         self.record.passes.append(event)
         self.watch_again(event.place)
-        return event, roots
+        return event
 
     def note_graph(self, event: Pass, nodes: Iterable, retain_graph: bool | None) -> None:
         event.keeps = event.create_graph if retain_graph is None else retain_graph
@@ -189,21 +186,19 @@ class Watcher:
     @guarded
     def end_pass(self, event: Pass, *_: object, **__: object) -> None:
         reached = [account for account in self.record.accounts.values() if account.number in event.reached]
-        event.reached, zeros, dropped = self.accounts.shared(frozenset(event.reached)), {}, set()
-        for account in reached:
-            if (grad := getattr(account.parameter(), "grad", None)) is None:  # a hook has used and cleared it already
-                dropped.add(account.number)
-                continue
+        grads = [(account, getattr(account.parameter(), "grad", None)) for account in reached]
+        dropped = {account.number for account, grad in grads if grad is None}  # a hook has used and cleared it already
+        event.reached, zeros, ledger = self.accounts.shared(frozenset(event.reached)), {}, self.record.ledger
+        grads = [(account, grad) for account, grad in grads if grad is not None]
+        for account, grad in grads:
             account.grad, account.version = weakref.ref(grad), grad._version
             zeros[account.number] = self.activity.reads_values and is_zero(grad)
-        ledger = self.record.ledger
         ledger.add(event.number, zeros, dropped)
         self.measure.restore()
-        for account in reached if self.activity.detailed else ():
-            passes, grad = ledger.balances[account.number].passes, getattr(account.parameter(), "grad", None)
-            if grad is not None:
-                summed = [index for index, call in enumerate(self.record.calls) if call.number in passes]
-                self.lineage.memory_of(grad).sources = sum(bit(CALL, index) for index in summed)
+        for account, grad in grads if self.activity.detailed else ():
+            passes = ledger.balances[account.number].passes
+            summed = [index for index, call in enumerate(self.record.calls) if call.number in passes]
+            self.lineage.memory_of(grad).sources = sum(bit(CALL, index) for index in summed)
         used = {number for number in dropped if not ledger.balances[number].stepped}
         if used and not event.raised:
             self.record.events.append(Step("hand", event.place, used, taken={frozenset([event.number]): used}))
@@ -212,16 +207,23 @@ class Watcher:
             self.lineage.memory_of(leaf().grad).sources = bit(CALL, len(self.record.calls) - 1)
         self.networks.hold({id(account.parameter()) for account in reached})
         self.activity.spent += not self.activity.closures
-        if self.activity.is_spent():
-            self.details.stop()
+        self.end_detail()
 
     def watch_again(self, place: Place) -> None:
         """Watch in detail what follows, if the line has run no pass and no step before."""
-        if self.activity.is_new(place):
+        if place not in self.activity.lines:
+            self.activity.lines.add(place)
+            self.activity.spent = min(self.activity.spent, DETAILED - AGAIN)
             self.details.start()
 
+    def end_detail(self) -> None:
+        """Watch in detail no longer, after enough passes; from then on values are read only where they must be."""
+        if self.activity.spent >= DETAILED and not self.activity.closures:  # the step of a closure is still to be seen
+            self.activity.reads_values = self.activity.writes
+            self.details.stop()
+
     @guarded
-    def begin_grad(self, outputs, inputs, retain_graph=None, create_graph=False, **_) -> tuple[Pass, list] | None:
+    def begin_grad(self, outputs, inputs, retain_graph=None, create_graph=False, **_) -> Pass | None:
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph.
         if any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors + ends):
@@ -232,14 +234,13 @@ class Watcher:
         event.needed = any(isinstance(first, FunctionCtx) for first in arguments)  # by an adjoint, for its own result
         event.functional = any(map(is_functorch_wrapped_tensor, tensors + ends))
         self.watch_again(event.place)
-        roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
-        nodes = nodes_between(roots, ends)
+        nodes = nodes_between(tensors, ends)
         uses = (child for node in nodes for child, _ in node.next_functions if hasattr(child, "variable"))
         event.reached = self.record.numbers_of(child.variable for child in uses)
         if self.activity.detailed:
             self.note_graph(event, nodes, retain_graph)
         self.record.events.append(event)
-        return event, roots
+        return event
 
     @guarded
     def end_grad(self, event: Pass | None, gradients: object, inputs, **_) -> None:
@@ -251,8 +252,9 @@ class Watcher:
             self.record.calls.append(event)
 
     @guarded
-    def note_error(self, event: Pass, roots: list, losses: list[Tensor], error: BaseException) -> None:
+    def note_error(self, event: Pass, losses: list[Tensor], error: BaseException) -> None:
         event.raised = True
+        roots = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
         with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
             self.record.errors += trace_error(event, roots, losses, str(error), self.record, self.lineage)
 
@@ -302,17 +304,12 @@ class Watcher:
                 if raised := parameter._version == account.version_before:
                     increment_version(parameter)
                 self.lineage.writes.append((memory, account.version_before, "", raised, place))
+                account.version_before = -1
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.activity.steps:
             self.pauses.close()
-            if self.activity.is_spent():
-                self.details.stop()
-
-
-def _end_in_child() -> None:
-    if Watcher.watching:
-        Watcher.watching.remove_hooks()
+            self.end_detail()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_end_in_child)
+    os.register_at_fork(after_in_child=lambda: Watcher.watching and Watcher.watching.remove_hooks())
