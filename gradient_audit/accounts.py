@@ -14,12 +14,13 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import has_nan, is_zero, parameters_of, tensors_in
-from gradient_audit.guard import guarded
+from gradient_audit.guard import guard_hooks, guarded
 from gradient_audit.lineage import CALL, numbers_in
 from gradient_audit.places import construction_place, current_place
 from gradient_audit.record import Account, Step
 
 
+@guard_hooks
 class Accounts:
     """Opens accounts in the record, and tells its ledger how gradients have changed, and who used them."""
 
@@ -35,7 +36,6 @@ class Accounts:
         self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
         self.hooks = ExitStack()  # removes those on parameters
 
-    @guarded
     def note_parameter(self, parameter: Tensor) -> None:
         """Note the line that makes a parameter."""
         self.record.made.setdefault(parameter, current_place())
@@ -66,7 +66,6 @@ class Accounts:
             note = functools.partial(self.note_gradient, account.number)
             account.hook = self.hooks.callback(parameter.register_post_accumulate_grad_hook(note).remove)
 
-    @guarded
     def note_gradient(self, number: int, parameter: Tensor) -> None:
         """Note that the pass that runs has come to a parameter."""
         given = parameter.grad is not None or len(parameter._post_accumulate_grad_hooks) > 1  # another has used it
@@ -154,7 +153,6 @@ class Accounts:
         """Return the number of an optimizer."""
         return self.optimizers.setdefault(optimizer, next(self.optimizer_numbers))
 
-    @guarded
     def note_construction(self, optimizer: Optimizer, *_: object, **__: object) -> None:
         """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""
         self.record.made[optimizer] = place = construction_place(optimizer)
@@ -168,7 +166,6 @@ class Accounts:
             self.record.optimizers[number] = optimizer
         self.constructed[place, parameters] = self.number_of(optimizer)
 
-    @guarded
     def note_clipping(self, parameters: Tensor | list[Tensor], *limits: object, **named: object) -> None:
         """Note a call of clip_grad_norm_ or clip_grad_value_."""
         if not math.isfinite(float([*limits, *named.values()][0])):
@@ -181,7 +178,6 @@ class Accounts:
             fate = "used" if self.activity.steps else "" if given else "empty"  # used: in a hook of the step
             self.record.ledger.clip(current_place(), {account.number for account, _ in accounts}, fate)
 
-    @guarded
     def note_unscaling(self, scaler: torch.amp.GradScaler, optimizer: Optimizer) -> None:
         """Note a call of `GradScaler.unscale_`, by the script or by the scaler's step."""
         record = self.record
@@ -195,12 +191,10 @@ class Accounts:
         record.ledger.unscale(grads.keys())
         record.ledger.skip({number for number, grad in read if grad is not None and not grad.isfinite().all()})
 
-    @guarded
     def note_scaling(self, _scaler: torch.amp.GradScaler, losses: object) -> None:
         """Note a call of `GradScaler.scale`."""
         self.scaled |= {loss.grad_fn._sequence_nr() for loss in tensors_in(losses) if loss.grad_fn is not None}
 
-    @guarded
     def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
         """Note a call of `Module.requires_grad_`."""
         self.open_all()
@@ -208,8 +202,7 @@ class Accounts:
         place = None if any(parameter.requires_grad for parameter in parameters) else current_place()
         self.record.frozen |= dict.fromkeys(self.record.numbers_of(parameters), place)
 
-    @guarded
-    def record_step(self, optimizer: Optimizer) -> None:
+    def note_step(self, optimizer: Optimizer) -> None:
         """Record a step before it runs."""
         self.follow()
         ledger, number, place = self.record.ledger, self.number_of(optimizer), current_place()

@@ -43,10 +43,8 @@ class Facts:
         self.rows = [*rows.values()]  # the terms of losses, as the table has them
         self.most_steps = max((steps.places.total() for steps in self.steps.values()), default=0)
         # By optimizer: the accounts of its parameters, in their order. And all that any holds, also plain tensors.
-        self.accounts_of = {
-            number: [account.number for p in parameters_of(o) if (account := record.accounts.get(id(p)))]
-            for number, o in self.optimizers.items()
-        }
+        held = {number: record.accounts_of(parameters_of(o)) for number, o in self.optimizers.items()}
+        self.accounts_of = {number: [account.number for account, _ in pairs] for number, pairs in held.items()}
         self.owned = set().union(*self.accounts_of.values())
         self.held = {id(p) for optimizer in self.optimizers.values() for p in parameters_of(optimizer)}
         self.last_detailed = {p.place: p for p in self.passes if p.detailed}

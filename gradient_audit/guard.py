@@ -30,6 +30,14 @@ def guarded(hook: Callable) -> Callable:
     return harmless
 
 
+def guard_hooks(kind: type) -> type:
+    """Guard the methods of a class that hooks call: those whose names begin with `note_`, `begin_` or `end_`."""
+    for name, method in list(vars(kind).items()):
+        if name.startswith(("note_", "begin_", "end_")):
+            setattr(kind, name, guarded(method))
+    return kind
+
+
 def replace(hooks: ExitStack, owner: object, name: str, function: Callable) -> None:
     """Replace an attribute of a class or module until `hooks` is closed."""
     hooks.callback(setattr, owner, name, getattr(owner, name))

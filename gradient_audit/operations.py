@@ -14,7 +14,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.graph import has_nan, is_zero, parameters_of, storage_of, tensors_in, written_arguments
-from gradient_audit.guard import guarded, watch_calls
+from gradient_audit.guard import guard_hooks, watch_calls
 from gradient_audit.lineage import CALL, FORWARD, GRAPH, PARAMETER, REPLACING, bit, numbers_in
 from gradient_audit.places import Place, current_callers, current_frames, current_place, expression_place, runs_inside
 from gradient_audit.record import Built, Event, Forward, Pass, Step
@@ -22,6 +22,7 @@ from gradient_audit.record import Built, Event, Forward, Pass, Step
 COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
 
 
+@guard_hooks
 class Details(dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`, and counts the calls of autograd and the steps that run."""
 
@@ -41,13 +42,9 @@ class Details(dispatch.TorchDispatchMode):
         return True
 
     def start(self) -> None:
+        elsewhere = self.home != threading.get_ident()
         # A PyTorch without `_get_current_dispatch_mode` raises before the mode is entered.
-        if (
-            self.activity.detailed
-            or self.ended
-            or self.home != threading.get_ident()
-            or dispatch._get_current_dispatch_mode()
-        ):
+        if self.activity.detailed or self.ended or elsewhere or dispatch._get_current_dispatch_mode():
             return
         for kind in (Optimizer, nn.Module):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
@@ -76,25 +73,21 @@ class Details(dispatch.TorchDispatchMode):
             if watching and self.activity.detailed:
                 self.__enter__()
 
-    @guarded
     def note_zero_grad(self, of: Optimizer | nn.Module, *_: object, **__: object) -> None:
         if self.activity.is_watched():
             parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
             self.record.events.append(Event("zero_grad", current_place(), self.record.numbers_of(parameters)))
 
-    @guarded
     def note_reading(self, tensor: torch.Tensor, *_: object, **__: object) -> None:
         if self.activity.is_watched():
             with self.paused():
                 self.lineage.note_numbers(tensor)
 
-    @guarded
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
         if self.activity.is_watched():
             self.open_accounts()
             self.forwards.append([])
 
-    @guarded
     def end_forward(self, module: nn.Module, _args: tuple, output: object) -> None:
         """Record a forward pass of a network, or one that is not part of another."""
         if not self.forwards or not self.activity.is_watched():
@@ -137,12 +130,10 @@ class Details(dispatch.TorchDispatchMode):
                     built.in_loss = event  # whether or not its pass comes through them
                     event.outputs.append((built.module, self.lineage.reach([node])))
 
-    @guarded
     def note_nan(self, place: Place, results: object, given: object) -> None:
         if self.record.nan is None and not self.activity.measuring and has_nan(results) and not has_nan(given):
             self.record.nan = place
 
-    @guarded
     def note_need(self, event: Built, gradients: tuple) -> None:
         """Note that a pass has come through the graph of an event, and in which direction it moves the output."""
         event.needed |= not self.activity.measuring
@@ -162,7 +153,6 @@ class Details(dispatch.TorchDispatchMode):
         self.note_operation(function, args, result)
         return result
 
-    @guarded
     def note_operation(self, function: Callable, args: tuple, result: object) -> None:
         """Note an operation of a forward pass; a write to a parameter outside of one may be a step by hand."""
         if self.activity.steps or not self.activity.is_watched():  # what a step does is no computation of a loss

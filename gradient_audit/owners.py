@@ -73,10 +73,8 @@ def _groups_crossed(facts: Facts, p: Pass) -> Iterator[dict[str, set[int]]]:
         for name, ids in facts.numbers.items()
     }
     groups = [{name for name, optimizers in movers.items() if optimizers}]
-    alike = facts.in_detail(p)
-    terms = alike.terms if alike else []
-    if terms:
-        groups = united([{name for name, cell in term.cells.items() if cell == "used"} for term in terms])
+    if (alike := facts.in_detail(p)) and alike.terms:
+        groups = united([{name for name, cell in term.cells.items() if cell == "used"} for term in alike.terms])
     for group in groups:
         together = {name: movers[name] for name in facts.numbers if name in group}
         if len(united(together.values())) > 1:

@@ -82,11 +82,8 @@ def missing_gradients(facts: Facts) -> Iterator[Finding]:
 
 def still_layers(facts: Facts) -> Iterator[Finding]:
     """Yield the first layers of a network whose gradient was exactly zero at every step, unless a weight was zero."""
-    steps = [  # each with what it used, and what of that was zero
-        (event.place, set().union(*event.taken.values()), event.still)
-        for event in facts.events
-        if event.kind == "step" and event.still is not None
-    ]
+    steps = [event for event in facts.events if event.kind == "step" and event.still is not None]
+    steps = [(step.place, set().union(*step.taken.values()), step.still) for step in steps]  # where, used, of it zero
     excused = set().union(*(term.reached for p in facts.passes for term in p.terms if term.weightless))
     excused |= set().union(*(moved for *_, moved in zero_terms(facts)))  # told of the term
     for network, ids in facts.numbers.items():
@@ -104,10 +101,8 @@ def idle(facts: Facts) -> Iterator[tuple[int, set[int], list[Pass], list[Pass]]]
     for key in facts.optimizers.keys() - facts.steps.keys():
         numbers = {*facts.accounts_of[key]} - facts.stepped - by_hand
         passes = [p for p in facts.passes if p.reached & numbers and not p.raised]
-        left = (p for p in passes if p.reached <= numbers)
-        dropped = [
-            p for p in left if not any(p.number in facts.balances[n].passes for n in p.reached & facts.balances.keys())
-        ]
+        kept = set().union(*(facts.balances[number].passes for number in numbers & facts.balances.keys()))
+        dropped = [p for p in passes if p.reached <= numbers and p.number not in kept]
         if facts.networks_of(numbers) and passes and facts.most_steps >= (2 if dropped else IDLE_AFTER):
             yield key, numbers, passes, dropped
 
@@ -241,19 +236,15 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
 
 def unused_graphs(facts: Facts) -> Iterator[Finding]:
     """Yield the lines whose graphs were built and dropped; of a function that is needed elsewhere, its caller."""
-    built = [
-        (names, event)
-        for event in facts.events
-        if isinstance(event, Built)
-        and (names := tuple(name for name, cell in event.cells.items() if cell in ("here", "read")))
-    ]
+    events = [event for event in facts.events if isinstance(event, Built)]
+    built = [(tuple(name for name, cell in e.cells.items() if cell in ("here", "read")), e) for e in events]
     needed = {(names, caller) for names, event in built if event.needed for caller in event.callers}
     lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], Built]]] = defaultdict(list)
     for names, event in built:
         useless = [caller for caller in event.callers if (names, caller) not in needed]
         tried = any(code.co_name == "__init__" for code, *_ in event.callers)  # to see the shapes
         in_part = any(part.needed for part in getattr(event, "parts", ()))  # that of features which a hook has taken
-        if event.gone and useless and not (tried or in_part):
+        if names and event.gone and useless and not (tried or in_part):
             place = event.place if useless[0] == event.callers[0] else expression_place(*useless[0])
             lines[place, event.kind].append((names, event))
     for (place, kind), pairs in lines.items():

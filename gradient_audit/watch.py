@@ -18,8 +18,8 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from gradient_audit.accounts import Accounts
 from gradient_audit.budget import AGAIN, DETAILED, MOST_PASSES, Activity
 from gradient_audit.graph import has_nan, is_zero, nodes_between, nodes_of, parameters_of, tensors_in
-from gradient_audit.guard import guarded, replace, watch_calls
-from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
+from gradient_audit.guard import guard_hooks, guarded, replace, watch_calls
+from gradient_audit.lineage import CALL, PARAMETER, Lineage, Memory, bit, numbers_in
 from gradient_audit.measure import Measure
 from gradient_audit.mistakes.raised import trace_error
 from gradient_audit.networks import Networks
@@ -30,6 +30,7 @@ from gradient_audit.record import Pass, Record, Step
 Limit = Callable[["Watcher", Optimizer | None], None]  # called before each pass, with None, and after each step
 
 
+@guard_hooks
 class Watcher:
     """Hooks on passes, parameters and steps. They say what happened; the record and its ledger keep it."""
 
@@ -73,7 +74,7 @@ class Watcher:
         self.measure.start(self.hooks)
         # The details' hooks and modes would change what is compiled.
         watch_calls(self.hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
-        self.hooks.callback(register_optimizer_step_pre_hook(torch.compiler.disable(self.before_step)).remove)
+        self.hooks.callback(register_optimizer_step_pre_hook(torch.compiler.disable(self.begin_step)).remove)
         self.hooks.callback(register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)).remove)
         modules = (part for module in self.networks.known for part in module.modules())
         if any(hasattr(m, "_orig_mod") or m._compiled_call_impl for m in modules):
@@ -132,7 +133,6 @@ class Watcher:
         # A compiled function may call it; `disable` keeps it out of its graph.
         replace(self.hooks, torch.autograd, name, torch.compiler.disable(watched))
 
-    @guarded
     def begin_pass(
         self, tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None, **_
     ) -> Pass | None:
@@ -169,7 +169,7 @@ class Watcher:
             grads = [leaf.grad for leaf in loose if leaf.grad is not None and not is_zero(leaf.grad)]
             before = [self.record.calls[index] for index in numbers_in(CALL, self.lineage.sources_of(grads))]
             event.added = any(call.for_inputs and call.place == event.place for call in before)
-            self.lineage.forget_numbers()
+            self.lineage.read = Memory()
             event.cuts = [cut for tensor in losses + loose for cut in self.lineage.memory_of(tensor).cuts]
             event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))
             self.record.calls.append(event)
@@ -183,7 +183,6 @@ class Watcher:
         event.nodes = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
         event.callers = current_callers()
 
-    @guarded
     def end_pass(self, event: Pass, *_: object, **__: object) -> None:
         reached = [account for account in self.record.accounts.values() if account.number in event.reached]
         grads = [(account, getattr(account.parameter(), "grad", None)) for account in reached]
@@ -222,7 +221,6 @@ class Watcher:
             self.activity.reads_values = self.activity.writes
             self.details.stop()
 
-    @guarded
     def begin_grad(self, outputs, inputs, retain_graph=None, create_graph=False, **_) -> Pass | None:
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph.
@@ -242,7 +240,6 @@ class Watcher:
         self.record.events.append(event)
         return event
 
-    @guarded
     def end_grad(self, event: Pass | None, gradients: object, inputs, **_) -> None:
         if event and self.activity.detailed:
             self.details.follow_graph(event, gradients)
@@ -251,15 +248,13 @@ class Watcher:
             self.lineage.derive(gradients, sources, [("penalty-without-graph", event.place)] * (not event.create_graph))
             self.record.calls.append(event)
 
-    @guarded
     def note_error(self, event: Pass, losses: list[Tensor], error: BaseException) -> None:
         event.raised = True
         roots = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
         with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
             self.record.errors += trace_error(event, roots, losses, str(error), self.record, self.lineage)
 
-    @guarded
-    def before_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+    def begin_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Record a step before it runs; one with a closure uses the gradients that each call of the closure leaves."""
         if self.activity.is_elsewhere():
             return None
@@ -267,7 +262,7 @@ class Watcher:
         self.pauses.enter_context(self.details.paused())
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if not callable(closure):
-            self.accounts.record_step(optimizer)
+            self.accounts.note_step(optimizer)
             return None
         self.activity.spent += 1
 
@@ -281,7 +276,7 @@ class Watcher:
                 self.pauses.enter_context(self.details.paused())
                 self.activity.steps = steps
                 self.activity.closures -= 1
-            self.accounts.record_step(optimizer)
+            self.accounts.note_step(optimizer)
             return loss
 
         given = {key: watched_closure if value is closure else value for key, value in kwargs.items()}
@@ -293,7 +288,6 @@ class Watcher:
             if self.limit:
                 self.limit(self, optimizer)
 
-    @guarded
     def end_step(self, optimizer: Optimizer) -> None:
         """Note the versions after the step, and raise those that the step changed behind autograd's back."""
         self.activity.steps = max(self.activity.steps - 1, 0)
