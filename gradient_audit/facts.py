@@ -99,9 +99,9 @@ class Facts:
         cells = dict.fromkeys(self.numbers, "-") | dict.fromkeys(self.networks_of(reached), word)
         return cells | dict.fromkeys(self.networks_of(used), "used")
 
-    def in_detail(self, p: Pass) -> Pass | None:
-        """Return the pass, or another one of its line, that was watched in detail."""
-        return p if p.detailed else self.last_detailed.get(p.place)
+    def in_detail(self, p: Pass) -> Pass:
+        """Return the pass, or another one of its line that was watched in detail, if there is one."""
+        return p if p.detailed else self.last_detailed.get(p.place, p)
 
     def holders_of(self, network: str) -> list[int]:
         """Return the numbers of the optimizers that hold a parameter of the network."""
@@ -110,7 +110,7 @@ class Facts:
     def leads_through(self, p: Pass, name: str, other: str) -> bool:
         """Whether the gradient goes to the other network through the output of this one."""
         ids = self.numbers[other].keys()
-        return any(reached & ids for module, reached in p.outputs if module() is self.networks[name])
+        return any(reached & ids for module, reached in self.in_detail(p).outputs if module() is self.networks[name])
 
     def is_fed_by(self, p: Pass, other: str) -> bool:
         """Whether the loss was computed from what the network computed, and has no graph to it."""
@@ -120,8 +120,7 @@ class Facts:
 
     def leads_on(self, p: Pass, network: str) -> bool:
         """Whether the gradient goes on, through the network, to another one that the pass moved."""
-        moved = [name for name in self.networks_of(p.used) if name != network]
-        return (alike := self.in_detail(p)) is not None and any(self.leads_through(alike, network, n) for n in moved)
+        return any(self.leads_through(p, network, name) for name in self.networks_of(p.used) if name != network)
 
     def networks_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return the names of the networks that hold any of these accounts."""

@@ -1,6 +1,7 @@
 """Hooks that do not hurt: what raises inside the audit ends the watching, and all that was replaced is put back."""
 
 import functools
+import inspect
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -40,7 +41,7 @@ def guard_hooks(kind: type) -> type:
 
 def replace(hooks: ExitStack, owner: object, name: str, function: Callable) -> None:
     """Replace an attribute of a class or module until `hooks` is closed."""
-    hooks.callback(setattr, owner, name, getattr(owner, name))
+    hooks.callback(setattr, owner, name, inspect.getattr_static(owner, name))  # a static method as such
     setattr(owner, name, function)
 
 

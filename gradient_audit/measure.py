@@ -49,19 +49,16 @@ class Measure:
         refuse = functools.partial(self.refuse, "saved tensors have hooks, as those of a checkpoint")
         watch_calls(hooks, graph.saved_tensors_hooks, "__enter__", refuse)
         watch_calls(hooks, torch._C._autograd.SavedTensor, "register_hooks", refuse)
-        register = vars(function._HookMixin)["_register_hook"]  # PyTorch calls it for hooks on nodes
-
-        def registered(*args):
-            if not sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
-                self.refuse("a node has a hook")
-            return register.__func__(*args)
-
-        hooks.callback(setattr, function._HookMixin, "_register_hook", register)
-        function._HookMixin._register_hook = staticmethod(registered)
+        watch_calls(hooks, function._HookMixin, "_register_hook", self.note_node_hook)  # PyTorch calls it for nodes
 
     def refuse(self, obstacle: str, *_: object) -> None:
         """Measure nothing from now on, unless it is the audit that looks at saved tensors."""
         self.obstacle = self.obstacle if runs_inside(raised.__file__) else obstacle
+
+    def note_node_hook(self, *_: object) -> None:
+        """Note that a node has a hook, unless it is one of the audit's."""
+        if not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):
+            self.refuse("a node has a hook")
 
     def note_hook(self, tensor: Tensor, *_: object) -> None:
         """Note that a tensor has a hook, or keeps its gradient."""

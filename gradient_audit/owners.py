@@ -73,8 +73,8 @@ def _groups_crossed(facts: Facts, p: Pass) -> Iterator[dict[str, set[int]]]:
         for name, ids in facts.numbers.items()
     }
     groups = [{name for name, optimizers in movers.items() if optimizers}]
-    if (alike := facts.in_detail(p)) and alike.terms:
-        groups = united([{name for name, cell in term.cells.items() if cell == "used"} for term in alike.terms])
+    if terms := facts.in_detail(p).terms:
+        groups = united([{name for name, cell in term.cells.items() if cell == "used"} for term in terms])
     for group in groups:
         together = {name: movers[name] for name in facts.numbers if name in group}
         if len(united(together.values())) > 1:
@@ -92,13 +92,10 @@ def _is_one_model(facts: Facts, group: dict[str, set[int]]) -> bool:
 
 def _may_be_meant(facts: Facts, p: Pass, summed: frozenset, mine: set[str], others: list[str]) -> bool:
     """Whether the sum of a loss that comes to the others through this player, and another one, is as in BicycleGAN."""
-    alike = {number: facts.in_detail(facts.passes[number]) for number in summed}
-    loss = alike[p.number]
-    return (
-        None not in alike.values()
-        and any(facts.leads_through(loss, name, other) for name in mine for other in others)
-        and not any(facts.is_fed_by(q, other) for q in alike.values() for other in others)
-    )
+    alike = [facts.in_detail(facts.passes[number]) for number in summed]
+    through = any(facts.leads_through(p, name, other) for name in mine for other in others)
+    fed = any(facts.is_fed_by(q, other) for q in alike for other in others)
+    return all(q.detailed for q in alike) and through and not fed
 
 
 def _opposed(facts: Facts, made: str, judge: str, moved: list[tuple[str, ...]]) -> list[Place]:
@@ -210,8 +207,7 @@ def _is_backbone(facts: Facts, names: dict[int, str], ownerless: set[int]) -> bo
 def _is_led_to(facts: Facts, network: str, passes: list[Pass]) -> bool:
     """Whether the gradient comes to the network through one that an optimizer holds: it is a part, no judge."""
     trained = [name for name, ids in facts.numbers.items() if name != network and ids.keys() & facts.owned]
-    alike = [p for q in passes if (p := facts.in_detail(q))]
-    return any(facts.leads_through(p, name, network) for p in alike for name in trained)
+    return any(facts.leads_through(p, name, network) for p in passes for name in trained)
 
 
 def _cure_of_waste(facts: Facts, network: str, unused: dict[int, set[int]]) -> str:

@@ -238,13 +238,14 @@ def unused_graphs(facts: Facts) -> Iterator[Finding]:
     """Yield the lines whose graphs were built and dropped; of a function that is needed elsewhere, its caller."""
     events = [event for event in facts.events if isinstance(event, Built)]
     built = [(tuple(name for name, cell in e.cells.items() if cell in ("here", "read")), e) for e in events]
+    built = [(names, event) for names, event in built if names]
     needed = {(names, caller) for names, event in built if event.needed for caller in event.callers}
     lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], Built]]] = defaultdict(list)
     for names, event in built:
         useless = [caller for caller in event.callers if (names, caller) not in needed]
         tried = any(code.co_name == "__init__" for code, *_ in event.callers)  # to see the shapes
         in_part = any(part.needed for part in getattr(event, "parts", ()))  # that of features which a hook has taken
-        if names and event.gone and useless and not (tried or in_part):
+        if event.gone and useless and not (tried or in_part):
             place = event.place if useless[0] == event.callers[0] else expression_place(*useless[0])
             lines[place, event.kind].append((names, event))
     for (place, kind), pairs in lines.items():
