@@ -240,7 +240,7 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
 
 def strays(facts: Facts) -> Iterator[Finding]:
     """Yield the lines that made parameters in no network, as anew in each pass, which no optimizer holds."""
-    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside.keys()
+    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside
     lines: dict[Place, list[tuple[int, Pass]]] = defaultdict(list)
     for p in facts.passes if facts.optimizers else ():
         for number in () if p.raised or p.place in facts.read | facts.handed else p.reached - known - p.used:

@@ -65,8 +65,8 @@ def page(audit: GradientAudit, script: str = "a training loop", ending: str = ""
 
 def picture(audit: GradientAudit, events: list[Event]) -> Iterable[str]:
     """Yield the rows of one training step: networks as columns, time downwards, a mark for each event."""
-    passes = [(event.place, event.terms) for event in audit.events if getattr(event, "measured", False)]
-    measured = {(place, len(terms)): terms for place, terms in passes}  # the last ones: later passes have no shares
+    # The last ones: later passes have no shares.
+    measured = {(p.place, len(p.terms)): p.terms for p in audit.passes if p.measured}
     for event in events:
         raised, create_graph = getattr(event, "raised", False), getattr(event, "create_graph", False)
         place, cells = event.place, event.cells

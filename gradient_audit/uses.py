@@ -189,7 +189,7 @@ def _is_cut_loss(facts: Facts, p: Pass, term: Term, *, changes: bool) -> bool:
 
 def _moves_nothing(facts: Facts, pairs: list[tuple[Pass, Term]], held_still: set[int]) -> bool:
     """Whether a term with a graph reaches nothing that a step used, in passes of which one was used."""
-    alive = held_still | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside.keys()
+    alive = held_still | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside
     goes_on = any(term.node in q.nodes for p, term in pairs for q in facts.passes if q is not p)
     # In another pass of the same sum, for another network's step, it may move that one.
     last, term = pairs[-1]
