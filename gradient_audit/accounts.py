@@ -43,7 +43,8 @@ class Accounts:
     def expect(self, *modules: nn.Module) -> None:
         """Note that modules may have new parameters."""
         named = self.networks.named
-        self.pending.update(dict.fromkeys(modules if named is None else named.values()))
+        for module in modules if named is None else named.values():  # no dict: a user's own `==` may compare them
+            self.pending[module] = None
 
     def open_all(self) -> None:
         """Open an account for each parameter of the modules that may have new ones."""
