@@ -211,6 +211,8 @@ class Accounts:
         held = {account.number: parameter for account, parameter in accounts}
         if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
             ledger.skip(held.keys())
+            for account, _ in accounts:
+                account.version_before = -1
             return
         self.record.optimizers[number] = optimizer
         self.watch_again(place)

@@ -31,7 +31,9 @@ class Networks:
     def __init__(self, named: dict[str, nn.Module] | None = None):
         self.named, self.networks = named, {}
         # Every module, in order of construction: weakly, for what the script drops is no network.
-        self.known = WeakIdKeyDictionary(dict.fromkeys((named or {}).values()))
+        self.known = WeakIdKeyDictionary()
+        for module in (named or {}).values():  # no dict: a user's own `==` may compare them
+            self.known[module] = None
         self.leaves = WeakIdKeyDictionary()  # by optimizer: a module for each plain tensor that it holds
         self.names = WeakIdKeyDictionary()
         self.first: dict[str, weakref.ref] = {}  # by name: the module that had it first

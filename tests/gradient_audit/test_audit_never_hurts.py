@@ -259,3 +259,17 @@ def test_a_second_audit_is_refused_and_leaves_the_first_as_it_is():
         textbook_detach(*parts, *batch())
     assert len(audit.passes) == 2
     assert traces() == before
+
+
+def test_networks_that_are_compared_element_by_element_are_watched_by_name():
+    class Compared(nn.Linear):
+        def __eq__(self, other):
+            return self.weight == other.weight
+
+        def __hash__(self):
+            return 1
+
+    a, b = Compared(2, 2), Compared(2, 2)
+    with GradientAudit(a=a, b=b) as audit:
+        b(a(torch.randn(3, 2))).sum().backward()
+    assert cells(audit) == [("here", "here")]
