@@ -60,7 +60,7 @@ def shift_and_cut(images: Tensor, draws: Tensor) -> Tensor:
         sources.append(source % side)
         inside.append((source >= 0) & (source < side))
         cut.append((behind >= 0) & (behind < length))
-    index = (sources[0][:, :, None] * side + sources[1][:, None]).flatten(1)[:, None]
+    index = (sources[0][:, :, None] * images.shape[3] + sources[1][:, None]).flatten(1)[:, None]
     moved = images.flatten(2).gather(2, index.expand(-1, images.shape[1], -1)).view(images.shape)
     is_seen = inside[0][:, :, None] & inside[1][:, None] & ~(cut[0][:, :, None] & cut[1][:, None])
     return moved * is_seen[:, None]

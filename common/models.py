@@ -32,8 +32,8 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
     - no batch normalisation, which mixes samples: group normalisation in G (Wu and He, 2018), none in D;
     - D's weights have a norm that is fixed by `normalise`, unless that is 0: `Normalised`;
     - G maps the noise to a style first, in a layer that learns slowly as its weights are large: `Generator`;
-    - in colour or above 32 pixels G upsamples before a convolution, as a transposed one leaves a lattice (Odena et al.,
-      2016), and the style scales and shifts its features: `Styled`;
+    - the style shifts G's normalised features, and scales them, too, in colour or above 32 pixels: `Styled`; there G
+      upsamples before a convolution, as a transposed one leaves a lattice (Odena et al., 2016);
     - D begins with squares of 2x2 pixels as channels, as G for small grey images ends (Shi et al., 2016);
     - D ends with a hidden linear layer.
     """
@@ -47,9 +47,8 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
     for narrow, wide in pairwise(channels_d):  # (2 width, S/4, S/4), ..., (wide, 4, 4)
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
     down += [nn.Flatten(), nn.Linear(wide * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]  # (64), then the logit, (1)
-    for layer in down if normalise else ():
-        if hasattr(layer, "weight"):
-            nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(normalise), unsafe=True)
+    for layer in [layer for layer in down if normalise and hasattr(layer, "weight")]:
+        nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(normalise), unsafe=True)
 
     mapping = nn.Linear(z_dim, STYLE, bias=False)
     nn.init.orthogonal_(mapping.weight, gain=3.5)
@@ -59,10 +58,11 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
     widths_g = [last, *reversed(widths[:-1]), *([] if plain else [width // 2])]
     for wide, narrow in pairwise(widths_g):  # ..., (width, S/2, S/2) and, unless plain, (width / 2, S, S)
         if plain:
-            up += [nn.ConvTranspose2d(wide, narrow, 4, 2, 1), nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
+            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
         else:  # 1x1 first: fewer channels to upsample
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
-            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1)]
+        up += [Styled(narrow, scales=not plain), nn.ReLU()]
     shuffle = [nn.PixelShuffle(2)] if plain else []
     up += [nn.Conv2d(narrow, 4 * channels if plain else channels, 3, padding=1), *shuffle, nn.Tanh()]  # (C, S, S)
     networks = Generator(mapping, *up), nn.Sequential(*down)
@@ -82,20 +82,20 @@ class Generator(nn.Sequential):
 
 
 class Styled(nn.GroupNorm):
-    """Group normalisation, then a scale and a shift of each channel, by the style.
+    """Group normalisation, then a shift of each channel, and a scale unless `scales` is False, by the style.
 
-    Karras et al., "A Style-Based Generator Architecture for Generative Adversarial Networks" (2019). Normalisation
-    alone would remove an image's mean colour.
+    Karras et al., "A Style-Based Generator Architecture for GANs" (2019). Normalisation alone removes the mean colour.
     """
 
-    def __init__(self, channels: int):
+    def __init__(self, channels: int, scales: bool = True):
         super().__init__(channels // 8, channels, affine=False)
-        self.change = nn.Linear(STYLE, 2 * channels)
+        self.change = nn.Linear(STYLE, (1 + scales) * channels)
 
     def forward(self, features: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
         """Return features (N, channels, H, W), given such features and styles (N, STYLE)."""
-        scale, shift = self.change(style)[..., None, None].chunk(2, dim=1)
-        return torch.addcmul(shift, super().forward(features), 1 + scale)
+        *scales, shift = self.change(style)[..., None, None].split(self.num_channels, dim=1)
+        features = super().forward(features)
+        return torch.addcmul(shift, features, 1 + scales[0]) if scales else features + shift
 
 
 class Normalised(nn.Module):

@@ -75,16 +75,17 @@ class Normalised(nn.Module):
 
 
 class Styled(nn.GroupNorm):
-    """Group normalisation, which alone removes the mean colour; then the style scales and shifts each channel."""
+    """Group normalisation, which alone removes the mean colour; then the style shifts and maybe scales each channel."""
 
-    def __init__(self, channels):
+    def __init__(self, channels, scales):
         super().__init__(channels // 8, channels, affine=False)  # of each sample by itself, not of the batch
-        self.change = nn.Linear(STYLE, 2 * channels)
+        self.change = nn.Linear(STYLE, (1 + scales) * channels)
 
     def forward(self, features, style):
         """Return features (N, channels, H, W), given such features and styles (N, STYLE)."""
-        scale, shift = self.change(style)[..., None, None].chunk(2, dim=1)
-        return torch.addcmul(shift, super().forward(features), 1 + scale)
+        *scales, shift = self.change(style)[..., None, None].split(self.num_channels, dim=1)
+        features = super().forward(features)
+        return torch.addcmul(shift, features, 1 + scales[0]) if scales else features + shift
 
 
 class Generator(nn.Sequential):
@@ -121,13 +122,13 @@ def networks(image_shape):
     up = [nn.Linear(STYLE, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
     plain = is_plain(image_shape)  # else, transposed convolutions leave a lattice
-    widths_g = [last, *reversed(widths[:-1]), *([] if plain else [8])]
-    for wide, narrow in pairwise(widths_g):  # twice the size each time
+    for wide, narrow in pairwise([last, *reversed(widths[:-1]), *([] if plain else [8])]):  # twice the size each time
         if plain:
-            up += [nn.ConvTranspose2d(wide, narrow, 4, 2, 1), nn.GroupNorm(narrow // 8, narrow), nn.ReLU()]
+            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
         else:
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
-            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1)]
+        up += [Styled(narrow, scales=not plain), nn.ReLU()]
     shuffle = [nn.PixelShuffle(2)] if plain else []  # plain images are made as squares of 2x2 pixels, first as channels
     up += [nn.Conv2d(narrow, 4 * channels if plain else channels, 3, padding=1), *shuffle, nn.Tanh()]
     pair = Generator(mapping, *up), nn.Sequential(*down)
