@@ -24,7 +24,7 @@ Seed = Annotated[int, Range(0, 2**63 - 1)]
 Rate = Annotated[float, Range(1e-12, 10**6)]
 Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
-RATES = {"plain": (5e-3, 5e-3), "styled": (2e-3, 3e-3)}  # for G and D, by which G the images get in `models.conv`
+RATES = {"plain": (5e-3, 5e-3), "styled": (2e-3, 3e-3)}  # for G and D; plain: grey images up to 32 pixels
 BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # of older checkpoints without these
 
 
