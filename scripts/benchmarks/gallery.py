@@ -85,13 +85,13 @@ MISTAKES = (
     Mistake(
         "healthy",
         "none: gan_detach.py as it is",
-        "D's loss is a little below 0.69, G's near 0.8; both probabilities are near 0.5; the samples are digits",
+        "D's loss is a little below 0.69, G's near 0.9; both probabilities are near 0.5; the samples are digits",
         "none is needed",
     ),
     Mistake(
         "sigmoid-twice",
         "D ends with a sigmoid, and its loss takes logits",
-        "D's loss is flat at 0.81 and both probabilities at 0.73, from the first steps on; the samples stay a pattern",
+        "both probabilities stay above one half, and G's loss below 0.69; the samples are digits, a little worse",
         "end D with its last linear layer; the loss applies the sigmoid itself",
         {
             REAL: "real_logits, fake_logits = discriminator(real).sigmoid(), discriminator(fake.detach()).sigmoid()",
@@ -101,7 +101,7 @@ MISTAKES = (
     Mistake(
         "labels-broadcast",
         "labels (2N,) against logits (2N, 1): the difference is (2N, 2N)",
-        "D's loss stays at 0.25 and both probabilities at 0.5: D learns the mean label; the samples are noise",
+        "D's loss stays at 0.25 and both probabilities at 0.5: D learns the mean label; the samples are dots",
         "give labels the shape of the logits, torch.ones_like(logits), or take a loss without labels",
         {
             D_LOSS: """logits = torch.cat([real_logits, fake_logits])
@@ -119,7 +119,7 @@ MISTAKES = (
     Mistake(
         "no-zero-grad",
         "zero_grad() is never called",
-        "D's loss falls to 0 and G's rises without end, as D(G(z)) is 0; the samples are one black and white pattern",
+        "D's loss falls to 0 and G's stays high, as D(G(z)) is 0; the samples are black, or one pattern of dots",
         "call zero_grad() before each backward pass, or at the start of the step",
         {D_ZERO: "", "    optimizer_g.zero_grad()\n": ""},
     ),
@@ -154,7 +154,7 @@ MISTAKES = (
     Mistake(
         "g-too-fast",
         "G's learning rate is 20 times the default",
-        "G's loss is above 1 for 500 steps, then near that of `healthy`; the FID is 2.8 times as high",
+        "D's loss falls to 0 and G's rises without end, as D(G(z)) is 0; the samples are black",
         "lower `--lr`; judge the samples, not the losses",
         arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE:g}"),
     ),
