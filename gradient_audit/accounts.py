@@ -29,7 +29,7 @@ class Accounts:
         self.lineage, self.watch_again = watcher.lineage, watcher.watch_again
         self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
-        self.numbers, self.optimizer_numbers = count(1), count(1)
+        self.numbers = count(1)  # of accounts and optimizers
         self.pending = WeakIdKeyDictionary()  # modules that may have parameters without an account
         self.slots: dict[int, list[Account | None]] = {}  # by optimizer: the accounts of its parameters, in their order
         self.optimizers = WeakIdKeyDictionary()  # the numbers of all that were seen
@@ -152,7 +152,9 @@ class Accounts:
 
     def number_of(self, optimizer: Optimizer) -> int:
         """Return the number of an optimizer."""
-        return self.optimizers.setdefault(optimizer, next(self.optimizer_numbers))
+        if optimizer not in self.optimizers:
+            self.optimizers[optimizer] = next(self.numbers)
+        return self.optimizers[optimizer]
 
     def note_construction(self, optimizer: Optimizer, *_: object, **__: object) -> None:
         """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""

@@ -12,7 +12,7 @@ from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
 from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
-from gradient_audit.record import Event, Pass
+from gradient_audit.record import Event
 from gradient_audit.watch import Limit, Watcher
 
 LEGEND = {
@@ -51,7 +51,6 @@ class GradientAudit:
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
         self._provider, self._limit, self.networks = Networks(networks), None, networks
         self.events: list[Event] = []
-        self.passes: list[Pass] = []  # the backward ones among the events, and autograd.grad where it filled .grad
         self.findings: list[Finding] = []
         self.unwatched = ""  # why nothing was watched
         self.failure = self.not_run = ""  # what raised inside the audit; what the answer is not about
@@ -82,7 +81,7 @@ class GradientAudit:
             self.unwatched = "Not watched: this is a forked process."
             return
         stopped, self.record.closed = self.record.closed, bool(self.record.failure)
-        self.events, self.passes, self.findings, self.not_run = [], [], [], ""
+        self.events, self.findings, self.not_run = [], [], ""
         self._conclude(trace, ended=self._limit is None or not (stopped or kind))
         self._watcher.remove_hooks()
         self.not_run = "" if kind and not stopped else self.not_run
@@ -95,7 +94,13 @@ class GradientAudit:
         self.networks = self._provider.settle(trace)
         self._watcher.accounts.find_optimizers()
         self._watcher.complete_record()
-        self.findings, self.not_run, self.events, self.passes = judge(self.record, self.networks, ended=ended)
+        self.findings, self.not_run, self.events = judge(self.record, self.networks, ended=ended)
+
+    @property
+    def passes(self) -> list[Event]:
+        """The backward passes among the events, also calls of autograd.grad whose results became gradients."""
+        passes = (event for event in self.events if getattr(event, "number", None) is not None)
+        return sorted(passes, key=lambda event: event.number)
 
     @property
     def saw_nothing(self) -> bool:

@@ -25,7 +25,10 @@ class Facts:
             name: {record.accounts[id(p)].number: n for n, p in network.named_parameters() if id(p) in record.accounts}
             for name, network in networks.items()
         }
-        self.inside = set().union(*self.numbers.values())  # the accounts of all networks
+        self.inside: dict[int, list[str]] = defaultdict(list)  # by account: the networks that hold it
+        for name, ids in self.numbers.items():
+            for number in ids:
+                self.inside[number].append(name)
         balances, alive = record.ledger.balances, [account.number for account in record.accounts.values()]
         self.balances = {number: balances.get(number, Balance()) for number in alive}
         self.stepped = {number for number, balance in self.balances.items() if balance.stepped}  # by an optimizer
@@ -121,7 +124,8 @@ class Facts:
 
     def networks_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return the names of the networks that hold any of these accounts."""
-        return tuple(name for name, ids in self.numbers.items() if not ids.keys().isdisjoint(numbers))
+        names = {name for number in numbers for name in self.inside.get(number, ())}
+        return tuple(name for name in self.numbers if name in names)
 
     def count_of(self, numbers: set[int], network: str | None = None) -> str:
         """Return how many parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)" or "all parameters"."""

@@ -13,7 +13,7 @@ from gradient_audit import owners, uses
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.mistakes.raised import raised_errors
-from gradient_audit.record import Record
+from gradient_audit.record import Event, Pass, Record
 
 CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
 RULES = (
@@ -37,8 +37,10 @@ RULES = (
 )
 
 
-def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool) -> tuple:
-    """Return the findings, what raised first, then errors; what they are not about; the events; and the passes."""
+def judge(
+    record: Record, networks: dict[str, nn.Module], *, ended: bool = True
+) -> tuple[list[Finding], str, list[Event]]:
+    """Return the findings, what raised first, then errors; what they are not about; and the events, for the table."""
     facts = Facts(record, networks, ended)
     merged: dict[Finding, list[str]] = defaultdict(list)  # the networks of which the same is told
     for finding in (finding for rule in RULES for finding in rule(facts)):
@@ -46,12 +48,14 @@ def judge(record: Record, networks: dict[str, nn.Module], *, ended: bool) -> tup
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
     found.sort(key=lambda f: ([*SEVERITIES].index(f.severity), not f.facts, [*KINDS].index(f.kind)))
-    for term in (term for pairs, _ in uses.dead_rows(facts) for _, term in pairs):
-        term.dead = True
-    for p in facts.passes:  # the terms that tell something have a graph, or are dead
-        telling = [term for term in p.terms if term.value is None or term.dead]
-        p.terms = telling if len(telling) > 1 else []
-    return found, not_run(facts), facts.events, facts.passes
+    dead = {id(term) for pairs, _ in uses.dead_rows(facts) for _, term in pairs}
+    return found, not_run(facts), [with_telling_terms(event, dead) for event in facts.events]
+
+
+def with_telling_terms(event: Event, dead: set[int]) -> Event:
+    """Return the event with the terms that tell something: those that have a graph, or are dead."""
+    terms = [replace(t, dead=id(t) in dead) for t in getattr(event, "terms", ()) if t.value is None or id(t) in dead]
+    return replace(event, terms=terms if len(terms) > 1 else []) if isinstance(event, Pass) else event
 
 
 def not_run(facts: Facts) -> str:

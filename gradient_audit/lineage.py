@@ -63,7 +63,6 @@ class Memory:
     origins: set["Memory"] = field(default_factory=set)  # likewise: from what
     reader: weakref.ref | None = None  # the tensor that a graph has read, a leaf if there is one
     rebuilt: Place | None = None  # where it was made from numbers that were tensors
-    numbers: set = field(default_factory=set)  # of what stands for all that the script has read: those numbers
     cuts: dict = field(default_factory=dict)  # behind it: (mistake that cut it off a graph, place)
 
 
@@ -82,20 +81,24 @@ class Lineage:
         self.consumed: set[int] = set()  # likewise, of nodes whose result an operation took
         self.passed: dict[int, Pass] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
-        self.read = Memory()  # of the numbers that the script has read, as by item(), since the last pass
+        self.number_sources, self.number_place, self.numbers = 0, None, set()
+
+    def forget_numbers(self) -> None:
+        """Forget the numbers that the script has read, as by item(), since the last pass."""
+        self.number_sources, self.number_place, self.numbers = 0, None, set()
 
     def note_numbers(self, tensor: Tensor) -> None:
         """Note that the script reads the numbers of a tensor."""
         if tensor.numel() <= MOST_NUMBERS and (sources := self.sources_of(tensor)):
-            numbers = self.read.numbers | _numbers_in(tensor)
-            self.read = Memory(self.read.sources | sources, rebuilt=current_place(), numbers=numbers)
+            self.number_sources, self.number_place = self.number_sources | sources, current_place()
+            self.numbers |= _numbers_in(tensor)
 
     def note_rebuilt(self, tensor: Tensor, here: tuple) -> None:
         """Note of a new tensor whether its numbers, or what it is the mean of, were read from others."""
         small = storage_of(tensor) is not None and tensor.numel() <= MOST_NUMBERS and tensor.is_floating_point()
-        if self.read.sources and small and (tensor.numel() == 1 or _numbers_in(tensor) & self.read.numbers):
+        if self.number_sources and small and (tensor.numel() == 1 or _numbers_in(tensor) & self.numbers):
             memory = self.memory_of(tensor)
-            memory.sources |= sum(bit(NUMBER, number) for number in numbers_in(PARAMETER, self.read.sources))
+            memory.sources |= sum(bit(NUMBER, number) for number in numbers_in(PARAMETER, self.number_sources))
             memory.rebuilt = expression_place(*here)
 
     def note(self, function: object, args: tuple, result: object, frame: FrameType) -> tuple[set[Memory], int]:
@@ -103,7 +106,7 @@ class Lineage:
         here = (frame.f_code, frame.f_lasti, frame.f_lineno)
         indices = written_arguments(function)
         inputs = [x for index, x in enumerate(args) if index not in indices]
-        for tensor in _plain_tensors(args) if self.read.sources else ():
+        for tensor in _plain_tensors(args) if self.number_sources else ():
             if not tensor.requires_grad and storage_of(tensor) not in self.memories:  # from_numpy() has made it
                 self.note_rebuilt(tensor, here)
         read = self.sources_of(inputs)
@@ -149,8 +152,8 @@ class Lineage:
         written = [tensor for tensor in _plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             if (memory := self.memory_of(tensor)).reader:  # what comes before all forward passes is not to blame
-                hidden = self.raise_version(memory, tensor)
-                version, name = tensor._version if hidden is None else hidden, function.overloadpacket.__name__
+                hidden, name = self.raise_version(memory, tensor), function.overloadpacket.__name__
+                version = tensor._version if hidden is None else hidden
                 self.writes.append((memory, version, name, hidden is not None, expression_place(*here)))
         return set(map(self.memory_of, written)), read
 
@@ -275,7 +278,7 @@ class Lineage:
     def constant(self, summand: object) -> tuple[float, int, Memory] | None:
         """Return the value, or sum, of a summand without a graph, its sources and memory; None for others and for 0."""
         if isinstance(summand, float | int):
-            return (float(summand), self.read.sources, self.read) if summand else None
+            return (float(summand), self.number_sources, Memory(rebuilt=self.number_place)) if summand else None
         if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
             return None
         sources = self.sources_of(summand)

@@ -112,9 +112,10 @@ class Measure:
         if len(terms) < 2 or not leaves or enough:
             event.unmeasured = ""
             return
-        too_large = len(terms) * sum(leaf.nbytes for leaf in leaves.values()) > MOST_BYTES
-        event.unmeasured = hindrance or "the gradients take over 1 GiB" * too_large
-        if event.unmeasured:
+        if len(terms) * sum(leaf.nbytes for leaf in leaves.values()) > MOST_BYTES:
+            hindrance = hindrance or "the gradients take over 1 GiB"
+        event.unmeasured = hindrance
+        if hindrance:
             return
         with self.at_work(event):
             starts = [torch.ones_like(one) if start is None else start for one, start in zip(*loss, strict=True)]

@@ -46,8 +46,9 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         yield finding("mixed", networks, text, places, doubtful=networks not in proved)
     told = {place for places, _ in mixed.values() for place in places}
     moved = [facts.networks_of(p.used & p.reached) for p in passes]
+    order = {name: index for index, name in enumerate(facts.numbers)}
     pairs = {pair for names in {*moved} for pair in permutations(names, 2)}
-    for made, judge in filter(pairs.__contains__, permutations(facts.numbers, 2)):
+    for made, judge in sorted(pairs, key=lambda pair: [order[name] for name in pair]):
         first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
         places = [place for place in _opposed(facts, made, judge, moved) if place not in told]
         text = f"one loss moved {made} and {judge}; another moved what {judge} says of {made}'s output the other way."
@@ -240,7 +241,7 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
 
 def strays(facts: Facts) -> Iterator[Finding]:
     """Yield the lines that made parameters in no network, as anew in each pass, which no optimizer holds."""
-    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside
+    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside.keys()
     lines: dict[Place, list[tuple[int, Pass]]] = defaultdict(list)
     for p in facts.passes if facts.optimizers else ():
         for number in () if p.raised or p.place in facts.read | facts.handed else p.reached - known - p.used:

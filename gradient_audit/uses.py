@@ -101,8 +101,10 @@ def idle(facts: Facts) -> Iterator[tuple[int, set[int], list[Pass], list[Pass]]]
     for key in facts.optimizers.keys() - facts.steps.keys():
         numbers = {*facts.accounts_of[key]} - facts.stepped - by_hand
         passes = [p for p in facts.passes if p.reached & numbers and not p.raised]
-        kept = set().union(*(facts.balances[number].passes for number in numbers & facts.balances.keys()))
-        dropped = [p for p in passes if p.reached <= numbers and p.number not in kept]
+        left = (p for p in passes if p.reached <= numbers)
+        dropped = [
+            p for p in left if not any(p.number in facts.balances[n].passes for n in p.reached & facts.balances.keys())
+        ]
         if facts.networks_of(numbers) and passes and facts.most_steps >= (2 if dropped else IDLE_AFTER):
             yield key, numbers, passes, dropped
 
@@ -189,7 +191,7 @@ def _is_cut_loss(facts: Facts, p: Pass, term: Term, *, changes: bool) -> bool:
 
 def _moves_nothing(facts: Facts, pairs: list[tuple[Pass, Term]], held_still: set[int]) -> bool:
     """Whether a term with a graph reaches nothing that a step used, in passes of which one was used."""
-    alive = held_still | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside
+    alive = held_still | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside.keys()
     goes_on = any(term.node in q.nodes for p, term in pairs for q in facts.passes if q is not p)
     # In another pass of the same sum, for another network's step, it may move that one.
     last, term = pairs[-1]

@@ -19,7 +19,7 @@ from gradient_audit.accounts import Accounts
 from gradient_audit.budget import AGAIN, DETAILED, MOST_PASSES, Activity
 from gradient_audit.graph import has_nan, is_zero, nodes_between, nodes_of, parameters_of, tensors_in
 from gradient_audit.guard import guard_hooks, guarded, replace, watch_calls
-from gradient_audit.lineage import CALL, PARAMETER, Lineage, Memory, bit, numbers_in
+from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
 from gradient_audit.measure import Measure
 from gradient_audit.mistakes.raised import trace_error
 from gradient_audit.networks import Networks
@@ -169,7 +169,7 @@ class Watcher:
             grads = [leaf.grad for leaf in loose if leaf.grad is not None and not is_zero(leaf.grad)]
             before = [self.record.calls[index] for index in numbers_in(CALL, self.lineage.sources_of(grads))]
             event.added = any(call.for_inputs and call.place == event.place for call in before)
-            self.lineage.read = Memory()
+            self.lineage.forget_numbers()
             event.cuts = [cut for tensor in losses + loose for cut in self.lineage.memory_of(tensor).cuts]
             event.values = set(numbers_in(PARAMETER, self.lineage.sources_of(losses)))
             self.record.calls.append(event)
@@ -305,5 +305,10 @@ class Watcher:
             self.end_detail()
 
 
+def _end_in_child() -> None:
+    if Watcher.watching:
+        Watcher.watching.remove_hooks()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: Watcher.watching and Watcher.watching.remove_hooks())
+    os.register_at_fork(after_in_child=_end_in_child)
