@@ -6,9 +6,11 @@ a right loop. `# expects: mistake second-backward at "..."` is an error raised i
 `# mistake: no-zero-grad` one that a finding names. `# networks: encoder` are the columns of the table, `# says: Not
 reached: "slope"` is a part of the report, with the place of the quoted code. `# cure: "old" -> "new"` is an edit that
 the first cure asks for; the old text occurs once in the code, a `\\n` is a new line, edits apply in order. `# trains:
-encoder` is what is trained then. `# today: ...` is what is said in place of all this.
+encoder` is what is trained then. `# today: ...` is what is said in place of all this. The code as the write-up prints
+it is in a text beside the file, and `# differs: "old" -> "new"` is an edit of that text, which a comment explains.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -80,6 +82,27 @@ def audit(script):
     return done, {severity for severity, *_ in wanted}
 
 
+def edited(code, script, name):
+    """The code with the edits `# name: "old" -> "new"` of a file."""
+    for edit in re.findall(f'^# {name}: "(.+)" -> "(.*)"$', script.read_text(), re.MULTILINE):
+        old, new = (part.replace(r"\n", "\n") for part in edit)
+        assert code.count(old) == 1, old
+        code = code.replace(old, new)
+    return code
+
+
+def statements(body):
+    """The syntax trees of statements in order: of a compound one the header, then what is in it, then its end."""
+    for node in body:
+        inner = getattr(node, "body", None)
+        node.body = []
+        tree = ast.dump(node)
+        yield tree
+        if inner:
+            yield from statements(inner)
+            yield f"end of {tree}"
+
+
 def files(folder):
     """The files of a folder, as parameters; those with a line `# today:` are expected to fail."""
     for script in sorted(MUSEUM.glob(f"{folder}/*.py")):
@@ -99,17 +122,11 @@ CURED += [script for script in sorted(MUSEUM.glob("sources/*.py")) if headers(sc
 
 @pytest.mark.parametrize("script", CURED, ids=lambda script: script.stem)
 def test_what_the_cure_says_cures_and_trains_what_was_meant(script, tmp_path):
-    text, kinds = script.read_text(), {kind for _, kind, _ in expected(script)}
-    code = re.sub("^# .*\n", "", text, flags=re.MULTILINE)
-    edits = re.findall('^# cure: "(.+)" -> "(.*)"$', text, re.MULTILINE)
-    for edit in edits:
-        old, new = (part.replace(r"\n", "\n") for part in edit)
-        assert code.count(old) == 1, old
-        code = code.replace(old, new)
+    code, kinds = re.sub("^# .*\n", "", script.read_text(), flags=re.M), {kind for _, kind, _ in expected(script)}
     cured = tmp_path / script.name
-    cured.write_text(code)
+    cured.write_text(edited(code, script, "cure"))
     done = forked(RUN_AUDIT, cured)
-    assert edits and done.returncode == 0, done.stdout + done.stderr
+    assert headers(script, "cure") and done.returncode == 0, done.stdout + done.stderr
     rows = [re.split(r" *\| *", row)[-1 - len(columns(done)) : -1] for row in re.findall(r"^\| `.+", done.stdout, re.M)]
     used = {name for row in rows for name, cell in zip(columns(done), row, strict=False) if cell == "used"}
     assert used >= {name for names in headers(script, "trains") for name in names.split(", ")}, done.stdout
@@ -129,6 +146,17 @@ def test_the_code_of_the_write_ups_runs_and_is_told_right_or_wrong_as_it_is(scri
     assert forked(script).returncode == ("# expects: mistake" in script.read_text())
     done, severities = audit(script)
     assert done.returncode == bool("No backward pass ran." in done.stdout or severities & {"error", "mistake"})
+
+
+@pytest.mark.parametrize("script", [*files("sources")])
+def test_every_statement_that_a_write_up_prints_stands_in_its_exhibit_as_printed_and_in_that_order(script):
+    """What makes the code run may stand between; what was written after a description has no printed text."""
+    text = script.with_suffix(".txt")
+    assert text.exists() != ("\nWritten after " in script.read_text())
+    printed = edited(text.read_text(), script, "differs") if text.exists() else ""
+    here = statements(ast.parse(script.read_text()).body)
+    missing = [tree for tree in statements(ast.parse(printed).body) if tree not in here]
+    assert missing[:1] == []  # after one that is missing, none is found
 
 
 @pytest.mark.parametrize("kept", ["err_{}", "err_{}.item()"])

@@ -19,21 +19,35 @@ class OldSGD(torch.optim.SGD):
             parameter.data.add_(parameter.grad, alpha=-1.0)
 
 
-X = torch.ones(1, 1, 1, 1)
-G, D = nn.Conv2d(1, 1, 1, bias=False), nn.Conv2d(1, 1, 1, bias=False)
+torch.optim.SGD = OldSGD
+
+
+print(f"Pytorch version: {torch.__version__} \n")
+X = torch.ones(size=[1, 1, 1, 1]).requires_grad_(False)
+G = nn.Conv2d(1, 1, kernel_size=1, stride=1, padding=0, bias=False)
 G.weight.data.fill_(0.5)
+G_optim = torch.optim.SGD(G.parameters(), lr=1.0)
+D = nn.Conv2d(1, 1, kernel_size=1, stride=1, padding=0, bias=False)
 D.weight.data.fill_(0.7)
-G_optim, D_optim = OldSGD(G.parameters(), lr=1.0), OldSGD(D.parameters(), lr=1.0)
+D_optim = torch.optim.SGD(D.parameters(), lr=1.0)
+print(f"Init grad: {G.weight.grad} {D.weight.grad}")
+print(f"Init weight: {G.weight.detach()} {D.weight.detach()} \n")
 
 Y = G(X)
+G_optim.zero_grad()
+D_optim.zero_grad()
 D_loss = D(Y.detach()) ** 2
 G_loss = D(Y) ** 2
 
 D_loss.backward()
 D_optim.step()
+print(f"Checkpoint 1 grad: {G.weight.grad} {D.weight.grad}")
+print(f"Checkpoint 1 weight: {G.weight.detach()} {D.weight.detach()} \n")
 
 G_loss.backward()
 G_optim.step()
+print(f"Checkpoint 2 grad: {G.weight.grad} {D.weight.grad}")
+print(f"Checkpoint 2 weight: {G.weight.detach()} {D.weight.detach()} \n")
 assert abs(G.weight.grad.item() - 0.245) < 1e-6
 assert abs(D.weight.grad.item() - 0.7) < 1e-6
 assert abs(G.weight.item() - 0.255) < 1e-6

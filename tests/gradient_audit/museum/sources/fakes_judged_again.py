@@ -2,25 +2,36 @@
 
 https://www.cnblogs.com/LXP-Never/p/13951578.html
 """
+# The write-up says that the fakes are judged again, and prints the old scores.
+# differs: "adversarial_loss(pred_gen, valid)" -> "adversarial_loss(discriminator(gen_imgs), valid)"
 # expects: waste wasted at "g_loss.backward()"
 
 import torch
 from torch import nn
 
-generator = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
-discriminator = nn.Sequential(nn.Linear(4, 5), nn.LeakyReLU(0.2), nn.Linear(5, 1))
+device = "cuda" if torch.cuda.is_available() else "cpu"
+generator = nn.Sequential(nn.Linear(100, 4), nn.Tanh()).to(device)
+discriminator = nn.Sequential(nn.Linear(4, 5), nn.LeakyReLU(0.2), nn.Linear(5, 1)).to(device)
 optimizer_G = torch.optim.Adam(generator.parameters(), lr=2e-4)
 optimizer_D = torch.optim.Adam(discriminator.parameters(), lr=2e-4)
 adversarial_loss = nn.BCEWithLogitsLoss()
-valid, fake = torch.ones(6, 1), torch.zeros(6, 1)
 
-for _ in range(5):
-    real_imgs, z = torch.randn(6, 4), torch.randn(6, 3)
+for imgs in torch.randn(5, 6, 4):
+    valid = torch.Tensor(imgs.size(0), 1).fill_(1.0).to(device)
+    fake = torch.Tensor(imgs.size(0), 1).fill_(0.0).to(device)
+
+    real_imgs = imgs.to(device)
+    z = torch.randn((imgs.shape[0], 100)).to(device)
 
     gen_imgs = generator(z)
-    pred_gen, pred_real = discriminator(gen_imgs.detach()), discriminator(real_imgs)
-    d_loss = (adversarial_loss(pred_real, valid) + adversarial_loss(pred_gen, fake)) / 2
+    pred_gen = discriminator(gen_imgs.detach())
+    pred_real = discriminator(real_imgs)
+
     optimizer_D.zero_grad()
+    real_loss = adversarial_loss(pred_real, valid)
+    fake_loss = adversarial_loss(pred_gen, fake)
+    d_loss = (real_loss + fake_loss) / 2
+
     d_loss.backward()
     optimizer_D.step()
 

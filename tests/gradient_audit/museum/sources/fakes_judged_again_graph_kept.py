@@ -1,5 +1,7 @@
 """D's loss goes through G, whose graph is kept, and the fakes are judged again: right, with two gradients for nothing.
 
+Written after that script, not a copy of it.
+
 https://github.com/growvv/GAN-Pytorch/blob/93b49bd7ce395c2035df1d036daad83a67a9c691/Simple-GAN/simple_gan.py
 """
 # expects: waste wasted at "d_loss.backward(retain_graph=True)"

@@ -8,5 +8,10 @@ https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 import torch
 
 a = torch.tensor([10.0, 5.0, 2.0, 3.0], requires_grad=True)
+print(a, a.is_leaf)
+
 a[:] = 0
-(a * a).mean().backward()
+print(a, a.is_leaf)
+
+loss = (a * a).mean()
+loss.backward()

@@ -7,8 +7,14 @@ https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 import torch
 
 a = torch.tensor([10.0, 5.0, 2.0, 3.0], requires_grad=True)
+print(a, a.is_leaf, id(a))
+
 a.data.fill_(10.0)
+
+print(a, a.is_leaf, id(a))
 assert a.is_leaf
+
 loss = (a * a).mean()
 loss.backward()
+print(a.grad)
 assert a.grad.tolist() == [5, 5, 5, 5]

@@ -1,5 +1,7 @@
 """A leaf is filled through .data after its use: no error, and the gradient of other numbers than the loss.
 
+Written after the write-up, which prints no such code.
+
 https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: error overwritten at "a.data.fill_(10.0)"

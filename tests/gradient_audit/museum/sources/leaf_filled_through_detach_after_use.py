@@ -1,5 +1,7 @@
 """A leaf is filled through detach() after its use.
 
+Written after the write-up, which prints no such code.
+
 https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: error overwritten at "a.detach().fill_(10.0)"

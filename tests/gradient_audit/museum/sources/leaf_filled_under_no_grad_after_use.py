@@ -1,5 +1,7 @@
 """A leaf is filled under no_grad() after its use.
 
+Written after the write-up, which prints no such code.
+
 https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: error overwritten at "a[:] = 10.0"

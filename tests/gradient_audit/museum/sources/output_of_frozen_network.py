@@ -7,8 +7,14 @@ https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 import torch
 from torch import nn
 
-net = nn.Sequential(nn.Conv2d(3, 16, 3, 1), nn.Conv2d(16, 32, 3, 1))
+input = torch.randn(8, 3, 50, 100)
+print(input.requires_grad)
 
-for parameter in net.parameters():
-    parameter.requires_grad = False
-assert not net(torch.randn(8, 3, 12, 12)).requires_grad
+net = nn.Sequential(nn.Conv2d(3, 16, 3, 1), nn.Conv2d(16, 32, 3, 1))
+for param in net.named_parameters():
+    param[1].requires_grad = False
+    print(param[0], param[1].requires_grad)
+
+output = net(input)
+print(output.requires_grad)
+assert not output.requires_grad

@@ -7,9 +7,15 @@ https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 import torch
 from torch import nn
 
-net = nn.Sequential(nn.Conv2d(3, 16, 3, 1), nn.Conv2d(16, 32, 3, 1))
+input = torch.randn(8, 3, 50, 100)
+print(input.requires_grad)
+assert not input.requires_grad
 
-images = torch.randn(8, 3, 12, 12)
-assert not images.requires_grad
-assert all(parameter.requires_grad for parameter in net.parameters())
-assert net(images).requires_grad
+net = nn.Sequential(nn.Conv2d(3, 16, 3, 1), nn.Conv2d(16, 32, 3, 1))
+for param in net.named_parameters():
+    print(param[0], param[1].requires_grad)
+    assert param[1].requires_grad
+
+output = net(input)
+print(output.requires_grad)
+assert output.requires_grad

@@ -11,8 +11,12 @@ import torch
 
 a = torch.tensor([1.0, 3.0], requires_grad=True)
 b = a + 2
+print(b._version)
 assert b._version == 0
+
 loss = (b * b).mean()
 b[0] = 1000.0
+print(b._version)
 assert b._version == 1
+
 loss.backward()

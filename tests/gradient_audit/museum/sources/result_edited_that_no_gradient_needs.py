@@ -1,5 +1,7 @@
 """A result is edited after a sum, whose gradient does not need it: right.
 
+Written after the write-up, which prints no such code.
+
 https://www.cnblogs.com/ of 2022-10-12, by _yanghh: PyTorch的Autograd机制
 """
 # expects: nothing

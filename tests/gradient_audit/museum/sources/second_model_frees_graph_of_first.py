@@ -8,18 +8,21 @@ https://www.daimajiaoliu.com/daima/479755892900406
 # cure: "model2(a)" -> "model2(a.detach())"
 
 import torch
-from torch import nn
 
-model1, model2 = nn.Linear(10, 2), nn.Linear(2, 2)
+data = torch.randn(4, 10)
+model1 = torch.nn.Linear(10, 2)
+model2 = torch.nn.Linear(2, 2)
 optimizer1 = torch.optim.Adam(model1.parameters(), lr=0.001, betas=(0.5, 0.999))
 optimizer2 = torch.optim.Adam(model2.parameters(), lr=0.001, betas=(0.5, 0.999))
-loss = nn.CrossEntropyLoss()
-data, label = torch.randn(4, 10), torch.tensor([0, 1, 1, 0])
+loss = torch.nn.CrossEntropyLoss()
+data = torch.randn(4, 10)
+label = torch.Tensor([0, 1, 1, 0]).long()
 
-for _ in range(5):
+for i in range(20):  # noqa: B007
     a = model1(data)
     b = model2(a)
-    l1, l2 = loss(a, label), loss(b, label)
+    l1 = loss(a, label)
+    l2 = loss(b, label)
     optimizer2.zero_grad()
     l2.backward()
     optimizer2.step()
