@@ -92,7 +92,6 @@ def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], 
 
     Of a term that was measured, the mark is a bar.
     """
-    code = escape(place.code) + "…" * (len(place.code) == 60)  # as long as it may be, so probably cut
     via = f" <small>via {escape(Path(place.via).name)}</small>" * bool(place.via)
     marks = ""
     for network, word in cells.items():
@@ -105,7 +104,7 @@ def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], 
         mark = f'<td class="net {colour}">{drawing}</td>'
         marks += '<td class="net"></td>' if word == "-" else mark
     where = f'<td class="where"><span>{escape(Path(place.file).name)}:</span>{place.number}</td>'
-    source = f'<td class="code"><code>{code}</code>{via}</td>'
+    source = f'<td class="code"><code>{escape(place.code)}</code>{via}</td>'
     return f'<tr class="{kind}">{where}{source}<td class="what">{words}</td>{marks}</tr>'
 
 

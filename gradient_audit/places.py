@@ -39,7 +39,8 @@ class Place(NamedTuple):
     @property
     def code(self) -> str:
         """The source of it, without its comment, 60 characters at most."""
-        return _source(self.file, self.number, self.columns)[:60]
+        text = _source(self.file, self.number, self.columns)
+        return text if len(text) <= 60 else f"{text[:57]}..."
 
     def __str__(self) -> str:
         via = f" via {Path(self.via).name}" if self.via else ""

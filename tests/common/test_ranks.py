@@ -62,11 +62,14 @@ def draw_in_steps(folder):
         steps = run.steps(IMAGES, state={"scaler": torch.amp.GradScaler("cpu", enabled=False)}, pictures={})
         drawn = []
         for _, real in steps:
-            images = real, real.clone(), real.detach()[1:].requires_grad_(), real + 1
-            uniform, *others = (run.uniform(each, 8) for each in images)
+            fake = (real + 1).requires_grad_()
+            images = real, fake, real.detach()[1:].requires_grad_(), (fake + 1), fake[1:].detach().requires_grad_()
+            between = (real / 2 + fake / 2).detach().requires_grad_()
+            uniform, *others = (run.uniform(each, 8) for each in (*images, between))
             drawn.append((run.noise(len(real), 8), uniform, *others, torch.rand(2)))
-    noise, uniform, fake, again, another, own = (torch.stack(part) for part in zip(*drawn, strict=True))
-    assert uniform.equal(again) and fake.equal(another)  # those of real images, and of all others
+    noise, uniform, fake, again, another, part, between, own = (torch.stack(x) for x in zip(*drawn, strict=True))
+    assert uniform.equal(again) and uniform.equal(between)  # those of real images, and of points between
+    assert fake.equal(another) and fake.equal(part)
     uniform = torch.cat([uniform, fake], dim=2)
     assert len(uniform.unique()) == uniform.numel()
     torch.save({"noise": noise, "uniform": uniform, "own": own}, folder / f"drawn{run.ranks.rank}")
