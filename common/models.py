@@ -82,10 +82,7 @@ class Generator(nn.Sequential):
 
 
 class Styled(nn.GroupNorm):
-    """Group normalisation, then a shift of each channel, and a scale unless `scales` is False, by the style.
-
-    Karras et al., "A Style-Based Generator Architecture for GANs" (2019). Normalisation alone removes the mean colour.
-    """
+    """Group normalisation, which removes the mean colour; then the style (Karras et al., 2019) shifts, maybe scales."""
 
     def __init__(self, channels: int, scales: bool = True):
         super().__init__(channels // 8, channels, affine=False)

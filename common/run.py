@@ -58,8 +58,7 @@ class Run(AbstractContextManager):
         self.folder: Path | None = None  # that of the run, once its loop has begun
         is_bf16 = options.precision == "bf16"  # without a cache, as a step changes weights between forward passes
         self.precision = partial(torch.autocast, self.device.type, torch.bfloat16, is_bf16, cache_enabled=False)
-        self.in_step = 0  # the step that main's loop is in, or has been left in
-        self.seen: dict[int, tuple[bool, Tensor]] = {}  # its images, by their memory: whether they count as real
+        self.in_step, self.seen = 0, {}  # the step that main's loop is in, or has been left in; and its images
         self.opened = ExitStack()  # what ends with the run: files, hooks, the lock on its folder
         torch.manual_seed(options.seed)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
@@ -86,8 +85,8 @@ class Run(AbstractContextManager):
         """Return numbers in [0, 1), (rows, count), of a step's real images, also of points between, or of its fakes."""
         has_fakes = not all(is_real for is_real, _ in self.seen.values())
         is_between = has_fakes and images.is_leaf and images.requires_grad
-        memory = images.untyped_storage().data_ptr()  # also of a part of a batch, or of a detached one
-        is_real, _ = self.seen.setdefault(memory, (is_between, images.detach()))
+        # By their memory, which parts of a batch and detached images share.
+        is_real, _ = self.seen.setdefault(images.untyped_storage().data_ptr(), (is_between, images.detach()))
         generator = torch.Generator().manual_seed(seed_for(self.options.seed, 0, self.in_step, is_real))
         numbers = torch.rand(self.options.batch_size, count, generator=generator)
         return numbers[self.ranks.rows].to(self.device, non_blocking=True)
