@@ -101,6 +101,13 @@ class Lineage:
             memory.sources |= sum(bit(NUMBER, number) for number in numbers_in(PARAMETER, self.number_sources))
             memory.rebuilt = expression_place(*here)
 
+    def knows(self, function: object, args: tuple) -> bool:
+        """Whether an operation may tell something: none on data alone does, as those that prepare images."""
+        alone = all(
+            type(x) is Tensor and not x.requires_grad and storage_of(x) not in self.memories for x in tensors_in(args)
+        )
+        return bool(self.number_sources) or not alone or function is torch.ops.aten.lift_fresh.default
+
     def note(self, function: object, args: tuple, result: object, frame: FrameType) -> tuple[set[Memory], int]:
         """Note an operation; return the memory that it wrote to, and the sources of what it only read."""
         here = (frame.f_code, frame.f_lasti, frame.f_lineno)

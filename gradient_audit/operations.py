@@ -158,9 +158,12 @@ class Details(dispatch.TorchDispatchMode):
         if self.activity.steps or not self.activity.is_watched():  # what a step does is no computation of a loss
             return
         frame = current_frames()[0]
-        written, read = self.lineage.note(function, args, result, frame)
-        if tensors_in(args) and "empty" not in function.overloadpacket.__name__:  # which has no numbers yet
+        has_numbers = tensors_in(args) and "empty" not in function.overloadpacket.__name__
+        if has_numbers and self.record.nan is None and has_nan(result):
             self.note_nan(expression_place(frame.f_code, frame.f_lasti, frame.f_lineno), result, args)
+        if not self.lineage.knows(function, args):
+            return
+        written, read = self.lineage.note(function, args, result, frame)
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
         for call in calls:
             call.read = True
