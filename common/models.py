@@ -54,7 +54,7 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
     nn.init.orthogonal_(mapping.weight, gain=3.5)
     up = [nn.Linear(STYLE, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
-    plain = channels == 1 and size <= 32  # as `GanOptions.for_images` has it
+    plain = channels == 1 and size <= 32
     widths_g = [last, *reversed(widths[:-1]), *([] if plain else [width // 2])]
     for wide, narrow in pairwise(widths_g):  # ..., (width, S/2, S/2) and, unless plain, (width / 2, S, S)
         if plain:
@@ -84,7 +84,7 @@ class Generator(nn.Sequential):
 class Styled(nn.GroupNorm):
     """Group normalisation, which removes the mean colour; then the style (Karras et al., 2019) shifts, maybe scales."""
 
-    def __init__(self, channels: int, scales: bool = True):
+    def __init__(self, channels: int, scales: bool):
         super().__init__(channels // 8, channels, affine=False)
         self.change = nn.Linear(STYLE, (1 + scales) * channels)
 

@@ -39,7 +39,7 @@ ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Z_DIM, STYLE = 64, 128  # lengths of the noise vector, and of the style that G makes of it
-RATES = {"plain": (5e-3, 5e-3), "styled": (2e-3, 3e-3)}  # for G and D; they fall from half of the steps on
+RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D; True: of images up to 32 pixels; later they fall
 BETAS = (0.0, 0.9)  # of Adam
 SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 EMA = 0.995  # decay per step of the averaged G that samples are from
@@ -101,7 +101,7 @@ class Generator(nn.Sequential):
 
 
 def is_plain(image_shape):
-    """Return whether images are grey and small: then G is cheaper, and both networks learn at the rates so called."""
+    """Return whether images are grey and small: then G is cheaper."""
     return image_shape[0] == 1 and image_shape[2] <= 32
 
 
@@ -193,7 +193,7 @@ def main():
     with exit_on_error(f"--dataset {options.dataset!r}: no images can be read or downloaded; name mnist or a folder"):
         images = load_images(options.dataset, options.image_size).to(DEVICE)
     generator, discriminator = (n.to(DEVICE) for n in networks(images.shape[1:]))
-    rates = zip((generator, discriminator), RATES["plain" if is_plain(images.shape[1:]) else "styled"], strict=True)
+    rates = zip((generator, discriminator), RATES[images.shape[-1] <= 32], strict=True)
     optimizer_g, optimizer_d = (torch.optim.Adam(network.parameters(), lr, BETAS) for network, lr in rates)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(EMA)).requires_grad_(False)
     sample_z = torch.randn(64, Z_DIM).to(DEVICE)

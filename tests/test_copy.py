@@ -157,7 +157,7 @@ def test_a_rate_of_the_step_is_right_after_more_steps(tmp_path):
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
     call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
     rate = saved(tmp_path)["optimizer_g"]["param_groups"][0]["lr"]
-    assert rate == pytest.approx(RATES["plain"][0] * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
+    assert rate == pytest.approx(RATES[True][0] * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
 
 
 def test_the_decay_of_an_average_that_warms_up_rises_to_that_of_the_options():
@@ -246,4 +246,4 @@ def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     whole, parts = (saved(tmp_path / runs) for runs in ("whole", "parts"))
     for name in ("schedule_g", "optimizer_g", "generator"):
         torch.testing.assert_close(parts[name], whole[name], rtol=0, atol=0)
-    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(RATES["plain"][0] * 0.999**4, rel=1e-12)
+    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(RATES[True][0] * 0.999**4, rel=1e-12)

@@ -69,7 +69,7 @@ class Mistake:
         return source
 
 
-RATE = RATES["plain"][0]  # of both
+RATE = RATES[True][0]  # of both
 
 
 def penalty(keep: str) -> dict[str, str]:

@@ -19,6 +19,7 @@ from PIL import Image
 from processes import fork
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.options import GanOptions
 from common.run import Run
 
 KILLED = -signal.SIGKILL  # the exit code
@@ -257,8 +258,11 @@ def test_augmentation_is_decided_by_the_images_and_told_and_an_older_run_goes_on
     printed = {}
     auto, on, off = (weight(train(augment)) for augment in ("auto", "on", "off"))
     assert auto.equal(on) and not auto.equal(off)
-    chosen = "Trains on 6 images of 3x8x8 with --lr=0.002 --lr-d=0.003 --augment=on\nDone: "
+    chosen = "Trains on 6 images of 3x8x8 with --lr=0.005 --lr-d=0.005 --augment=on\nDone: "
     assert printed["auto"].startswith(chosen) and printed["on"].startswith(chosen)
+    for shape, choice in (((9_999, 3, 33, 33), "on"), ((10_000, 3, 33, 33), "off"), ((5, 1, 64, 64), "off")):
+        chosen = GanOptions().for_images(torch.empty(shape, dtype=torch.uint8, device="meta"))
+        assert (chosen.lr, chosen.lr_d, chosen.augment) == (2e-3, 3e-3, choice)
     older = train("off", 2)
     change(older, lambda c: [c["options"].pop(name) for name in ("augment", "mirror", "hold_out", "fit")])
     refused = refusal("gan_detach", "--resume", older, "--augment=on")
