@@ -24,7 +24,7 @@ Seed = Annotated[int, Range(0, 2**63 - 1)]
 Rate = Annotated[float, Range(1e-12, 10**6)]
 Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
-RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D; True: of images up to 32 pixels a side
+RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D; True: up to 32 pixels, not augmented
 BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # of older checkpoints without these
 
 
@@ -101,9 +101,9 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
     def for_images(self, images: Tensor) -> "GanOptions":
         """Return the options with those left to the images, (N, C, S, S), chosen; a line prints them."""
         count, channels, _, size = images.shape
-        lr, lr_d = RATES[size <= 32]
         is_few = channels == 3 and count < 10_000
         augment = ("on" if is_few else "off") if self.augment == "auto" else self.augment
+        lr, lr_d = RATES[size <= 32 and augment == "off"]
         chosen = {"lr": self.lr or lr, "lr_d": self.lr_d or self.lr or lr_d, "augment": augment}
         if not self.resume and connect()[0] == 0:  # once, and by one process
             print(f"Trains on {count} images of {channels}x{size}x{size} with", *(typed(*it) for it in chosen.items()))

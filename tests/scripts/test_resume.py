@@ -258,11 +258,13 @@ def test_augmentation_is_decided_by_the_images_and_told_and_an_older_run_goes_on
     printed = {}
     auto, on, off = (weight(train(augment)) for augment in ("auto", "on", "off"))
     assert auto.equal(on) and not auto.equal(off)
-    chosen = "Trains on 6 images of 3x8x8 with --lr=0.005 --lr-d=0.005 --augment=on\nDone: "
+    chosen = "Trains on 6 images of 3x8x8 with --lr=0.002 --lr-d=0.003 --augment=on\nDone: "
     assert printed["auto"].startswith(chosen) and printed["on"].startswith(chosen)
-    for shape, choice in (((9_999, 3, 33, 33), "on"), ((10_000, 3, 33, 33), "off"), ((5, 1, 64, 64), "off")):
-        chosen = GanOptions().for_images(torch.empty(shape, dtype=torch.uint8, device="meta"))
-        assert (chosen.lr, chosen.lr_d, chosen.augment) == (2e-3, 3e-3, choice)
+    low, high, chosen = (2e-3, 3e-3), (5e-3, 5e-3), {}
+    for shape in ((9_999, 3, 32, 32), (10_000, 3, 32, 32), (5, 1, 32, 32), (5, 1, 33, 33)):
+        options = GanOptions().for_images(torch.empty(shape, device="meta"))
+        chosen[shape[:3]] = (options.lr, options.lr_d), options.augment
+    assert [*chosen.values()] == [(low, "on"), (high, "off"), (high, "off"), (low, "off")]
     older = train("off", 2)
     change(older, lambda c: [c["options"].pop(name) for name in ("augment", "mirror", "hold_out", "fit")])
     refused = refusal("gan_detach", "--resume", older, "--augment=on")
