@@ -83,10 +83,10 @@ class Run(AbstractContextManager):
 
     def uniform(self, images: Tensor, count: int) -> Tensor:
         """Return numbers in [0, 1), (rows, count), of a step's real images, also of points between, or of its fakes."""
-        has_fakes = not all(is_real for is_real, _ in self.seen.values())
-        is_between = has_fakes and images.is_leaf and images.requires_grad
-        # By their memory, which parts of a batch and detached images share.
-        is_real, _ = self.seen.setdefault(images.untyped_storage().data_ptr(), (is_between, images.detach()))
+        memory = images.untyped_storage().data_ptr()  # which parts of a batch and detached images share
+        if all(is_real for is_real, _ in self.seen.values()):  # the first that are not real are the fakes
+            self.seen.setdefault(memory, (False, images.detach()))
+        is_real, _ = self.seen.get(memory, (images.is_leaf and images.requires_grad, images))  # or a point between
         generator = torch.Generator().manual_seed(seed_for(self.options.seed, 0, self.in_step, is_real))
         numbers = torch.rand(self.options.batch_size, count, generator=generator)
         return numbers[self.ranks.rows].to(self.device, non_blocking=True)

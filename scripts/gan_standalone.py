@@ -39,7 +39,7 @@ ARGUMENTS = sys.argv[1:] if "__file__" in globals() else []  # a notebook's are 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Z_DIM, STYLE = 64, 128  # lengths of the noise vector, and of the style that G makes of it
-RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D; True: of images up to 32 pixels; later they fall
+RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D; True: up to 32 pixels. They fall in the second half
 BETAS = (0.0, 0.9)  # of Adam
 SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 EMA = 0.995  # decay per step of the averaged G that samples are from
@@ -100,14 +100,10 @@ class Generator(nn.Sequential):
         return features
 
 
-def is_plain(image_shape):
-    """Return whether images are grey and small: then G is cheaper."""
-    return image_shape[0] == 1 and image_shape[2] <= 32
-
-
 def networks(image_shape):
     """Return G, noise (N, Z_DIM) to images (N, C, S, S) in [-1, 1], and D, images to logits (N, 1)."""
     channels, _, side = image_shape
+    plain = channels == 1 and side <= 32  # then G is cheaper; else, its transposed convolutions would leave a lattice
     widths = [16, 32, 64, 128, 128][: SIZES[side]]  # channels at S/2, S/4, ... pixels
     last, side = widths[-1] * 3 // 2, side >> len(widths)
     down = [nn.PixelUnshuffle(2)]  # squares of 2x2 pixels become channels
@@ -121,7 +117,6 @@ def networks(image_shape):
     nn.init.orthogonal_(mapping.weight, gain=3.5)
     up = [nn.Linear(STYLE, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
     up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
-    plain = is_plain(image_shape)  # else, transposed convolutions leave a lattice
     for wide, narrow in pairwise([last, *reversed(widths[:-1]), *([] if plain else [8])]):  # twice the size each time
         if plain:
             up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]

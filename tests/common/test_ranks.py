@@ -63,13 +63,15 @@ def draw_in_steps(folder):
         drawn = []
         for _, real in steps:
             fake = (real + 1).requires_grad_()
-            images = real, fake, real.detach()[1:].requires_grad_(), (fake + 1), fake[1:].detach().requires_grad_()
             between = (real / 2 + fake / 2).detach().requires_grad_()
-            uniform, *others = (run.uniform(each, 8) for each in (*images, between))
+            others = fake + 1, real.clone(), fake[1:].detach().requires_grad_(), between
+            images = real, fake, real.detach()[1:].requires_grad_(), *others
+            uniform, *others = (run.uniform(each, 8) for each in images)
+            assert len(run.seen) == 2  # it holds the memory of one batch beside the real one
             drawn.append((run.noise(len(real), 8), uniform, *others, torch.rand(2)))
-    noise, uniform, fake, again, another, part, between, own = (torch.stack(x) for x in zip(*drawn, strict=True))
+    noise, uniform, fake, again, new, clone, part, between, own = (torch.stack(x) for x in zip(*drawn, strict=True))
     assert uniform.equal(again) and uniform.equal(between)  # those of real images, and of points between
-    assert fake.equal(another) and fake.equal(part)
+    assert fake.equal(new) and fake.equal(clone) and fake.equal(part)  # those of all others
     uniform = torch.cat([uniform, fake], dim=2)
     assert len(uniform.unique()) == uniform.numel()
     torch.save({"noise": noise, "uniform": uniform, "own": own}, folder / f"drawn{run.ranks.rank}")
