@@ -7,7 +7,8 @@ a right loop. `# expects: mistake second-backward at "..."` is an error raised i
 reached: "slope"` is a part of the report, with the place of the quoted code. `# cure: "old" -> "new"` is an edit that
 the first cure asks for; the old text occurs once in the code, a `\\n` is a new line, edits apply in order. `# trains:
 encoder` is what is trained then. `# today: ...` is what is said in place of all this. The code as the write-up prints
-it is in a text beside the file, and `# differs: "old" -> "new"` is an edit of that text, which a comment explains.
+it is in the text of its name beside the file, or in that of `# printed: name.txt`, which several files share, and
+`# differs: "old" -> "new"` is an edit of that text, which a comment explains.
 """
 
 import ast
@@ -151,7 +152,7 @@ def test_the_code_of_the_write_ups_runs_and_is_told_right_or_wrong_as_it_is(scri
 @pytest.mark.parametrize("script", [*files("sources")])
 def test_every_statement_that_a_write_up_prints_stands_in_its_exhibit_as_printed_and_in_that_order(script):
     """What makes the code run may stand between; what was written after a description has no printed text."""
-    text = script.with_suffix(".txt")
+    text = script.with_name([*headers(script, "printed"), f"{script.stem}.txt"][0])
     assert text.exists() != ("\nWritten after " in script.read_text())
     printed = edited(text.read_text(), script, "differs") if text.exists() else ""
     here = statements(ast.parse(script.read_text()).body)

@@ -3,6 +3,7 @@
 https://oldpan.me/archives/pytorch-retain_graph-work
 https://www.daimajiaoliu.com/daima/479755892900406
 """
+# printed: second_model_frees_graph_of_first.txt
 # The write-up gives this optimizer, and says that detach() is wrong with it.
 # differs: "Adam(model2.parameters()" -> "Adam(itertools.chain(model1.parameters(),model2.parameters())"
 # differs: "model2(a)" -> "model2(a.detach())"

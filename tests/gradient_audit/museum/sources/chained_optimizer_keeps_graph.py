@@ -3,6 +3,7 @@
 https://oldpan.me/archives/pytorch-retain_graph-work
 https://www.daimajiaoliu.com/daima/479755892900406
 """
+# printed: second_model_frees_graph_of_first.txt
 # The write-up gives this optimizer, and says that retain_graph is safe with it.
 # differs: "Adam(model2.parameters()" -> "Adam(itertools.chain(model1.parameters(),model2.parameters())"
 # differs: "l2.backward()" -> "l2.backward(retain_graph=True)"

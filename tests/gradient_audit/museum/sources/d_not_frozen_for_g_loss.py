@@ -2,6 +2,7 @@
 
 From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN's two updates; no address is known.
 """
+# printed: both_backward_then_both_steps.txt
 # The write-up: the same without these two statements.
 # differs: "set_requires_grad(D, False)\n" -> ""
 # differs: "set_requires_grad(D, True)\n" -> ""

@@ -2,6 +2,7 @@
 
 From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN's two updates; no address is known.
 """
+# printed: d_steps_before_g_backward.txt
 # expects: error overwritten at "D_optim.step()"
 # mistake: data-edit
 # cure: "G_loss.backward()" -> "(D(Y) ** 2).backward()"

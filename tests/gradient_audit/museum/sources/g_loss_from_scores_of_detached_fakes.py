@@ -2,6 +2,7 @@
 
 https://www.cnblogs.com/LXP-Never/p/13951578.html
 """
+# printed: fakes_judged_again.txt
 # expects: error freed at "pred_gen = discriminator("
 # expects: mistake detached-fakes at "g_loss.backward()"
 # cure: "adversarial_loss(pred_gen, valid)" -> "adversarial_loss(discriminator(generator(z)), valid)"

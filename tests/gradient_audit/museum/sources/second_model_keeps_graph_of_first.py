@@ -3,6 +3,7 @@
 https://oldpan.me/archives/pytorch-retain_graph-work
 https://www.daimajiaoliu.com/daima/479755892900406
 """
+# printed: second_model_frees_graph_of_first.txt
 # The write-up gives this as one cure.
 # differs: "l2.backward()" -> "l2.backward(retain_graph=True)"
 # expects: waste wasted at "l2.backward(retain_graph=True)"

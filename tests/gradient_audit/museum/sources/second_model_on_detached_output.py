@@ -3,6 +3,7 @@
 https://oldpan.me/archives/pytorch-retain_graph-work
 https://www.daimajiaoliu.com/daima/479755892900406
 """
+# printed: second_model_frees_graph_of_first.txt
 # The write-up gives this as the better cure.
 # differs: "model2(a)" -> "model2(a.detach())"
 # expects: nothing
