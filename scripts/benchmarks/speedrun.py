@@ -189,7 +189,8 @@ def main(options: SpeedrunOptions) -> None:
         if math.isfinite(median(seconds)):
             ratio = f"{median(seconds) / reference:.2f}" if math.isfinite(reference) else "-"
             row = [spread(seconds, ".1f"), ratio]
-        rows.append([contender, *row, f"{sum(map(math.isfinite, seconds))} of {len(seconds)}", f"{median(lowest):.2f}"])
+        best = f"{median(lowest):.2f}".replace("inf", "-")  # inf: never judged
+        rows.append([contender, *row, f"{sum(map(math.isfinite, seconds))} of {len(seconds)}", best])
     print(f"\n{table(['contender', f'seconds to FID {options.target:g}', 'ratio', 'arrived', 'lowest FID'], rows)}")
 
 
