@@ -4,7 +4,6 @@ import functools
 import gc
 import math
 import weakref
-from contextlib import ExitStack
 from itertools import count
 
 import torch
@@ -26,7 +25,7 @@ class Accounts:
 
     def __init__(self, watcher: object):
         self.record, self.networks, self.activity = watcher.record, watcher.networks, watcher.activity
-        self.lineage, self.watch_again = watcher.lineage, watcher.watch_again
+        self.lineage, self.hooks, self.watch_again = watcher.lineage, watcher.hooks, watcher.watch_again
         self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.numbers = count(1)  # of accounts and optimizers
@@ -34,10 +33,8 @@ class Accounts:
         self.slots: dict[int, list[Account | None]] = {}  # by optimizer: the accounts of its parameters, in their order
         self.optimizers = WeakIdKeyDictionary()  # the numbers of all that were seen
         self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
-        self.hooks = ExitStack()  # removes those on parameters
 
     def note_parameter(self, parameter: Tensor) -> None:
-        """Note the line that makes a parameter."""
         self.record.made.setdefault(parameter, current_place())
 
     def expect(self, *modules: nn.Module) -> None:
@@ -47,7 +44,6 @@ class Accounts:
             self.pending[module] = None
 
     def open_all(self) -> None:
-        """Open an account for each parameter of the modules that may have new ones."""
         pending, self.pending = self.pending, WeakIdKeyDictionary()
         for module in list(pending):
             for parameter in nn.Module.parameters(module):
@@ -56,22 +52,23 @@ class Accounts:
                 else:
                     self.open(parameter)
 
-    def open(self, parameter: Tensor, number: int = 0) -> None:
-        """Open the account of a parameter, with another one's number if it takes its place."""
+    def open(self, parameter: Tensor) -> Account:
+        """Return the account of a parameter, which is opened if there is none."""
         key, accounts = id(parameter), self.record.accounts
         if (account := accounts.get(key)) is None:
             reference = weakref.ref(parameter, lambda _: accounts.pop(key, None))
-            account = accounts[key] = Account(number or next(self.numbers), reference)
-            self.record.births.setdefault(account.number, self.record.made.get(parameter))
-        if account.hook is None and parameter.requires_grad and parameter.is_leaf:
-            note = functools.partial(self.note_gradient, account.number)
-            account.hook = self.hooks.callback(parameter.register_post_accumulate_grad_hook(note).remove)
+            account = accounts[key] = Account(next(self.numbers), reference)
+            self.record.births[account.number] = self.record.made.get(parameter)
+        if not account.hooked and parameter.requires_grad and parameter.is_leaf:
+            account.hooked = True
+            self.hooks.callback(parameter.register_post_accumulate_grad_hook(self.note_gradient).remove)
+        return account
 
-    def note_gradient(self, number: int, parameter: Tensor) -> None:
+    def note_gradient(self, parameter: Tensor) -> None:
         """Note that the pass that runs has come to a parameter."""
         given = parameter.grad is not None or len(parameter._post_accumulate_grad_hooks) > 1  # another has used it
         if given and parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
-            self.activity.call.reached.add(number)
+            self.activity.call.reached.add(self.record.accounts[id(parameter)].number)
 
     def look_at_all(self) -> None:
         """Look at the gradients that are the sum of known passes."""
@@ -123,13 +120,12 @@ class Accounts:
                 trained = balance and (balance.stepped or balance.passes)
                 if old is None or old is new or not new.requires_grad or trained:
                     continue
-                for gone in (old, new):
-                    if (entry := record.accounts.pop(id(gone), None)) and entry.hook:
-                        entry.hook()  # removes it
-                self.open(old)
-                record.displaced[record.accounts[id(old)].number] = record.made.get(new)
-                self.open(new, account.number)
-                record.ledger.succeed(account.number)
+                successor = self.open(new)
+                successor.number, account.number = account.number, next(self.numbers)
+                successor.grad = account.grad = None
+                record.births[account.number] = record.made.get(old)
+                record.displaced[account.number] = record.made.get(new)
+                record.ledger.succeed(successor.number)
                 self.networks.follow(old, new)
             if number in self.slots:
                 self.slots[number] = [record.accounts.get(id(parameter)) for parameter in held]
@@ -151,7 +147,6 @@ class Accounts:
         return list(self.record.optimizers.values())
 
     def number_of(self, optimizer: Optimizer) -> int:
-        """Return the number of an optimizer."""
         if optimizer not in self.optimizers:
             self.optimizers[optimizer] = next(self.numbers)
         return self.optimizers[optimizer]
@@ -170,7 +165,6 @@ class Accounts:
         self.constructed[place, parameters] = self.number_of(optimizer)
 
     def note_clipping(self, parameters: Tensor | list[Tensor], *limits: object, **named: object) -> None:
-        """Note a call of clip_grad_norm_ or clip_grad_value_."""
         if not math.isfinite(float([*limits, *named.values()][0])):
             return  # asked for the norm
         given = tensors_in(parameters)
@@ -195,18 +189,15 @@ class Accounts:
         record.ledger.skip({number for number, grad in read if grad is not None and not grad.isfinite().all()})
 
     def note_scaling(self, _scaler: torch.amp.GradScaler, losses: object) -> None:
-        """Note a call of `GradScaler.scale`."""
         self.scaled |= {loss.grad_fn._sequence_nr() for loss in tensors_in(losses) if loss.grad_fn is not None}
 
     def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
-        """Note a call of `Module.requires_grad_`."""
         self.open_all()
         parameters = [*nn.Module.parameters(module)]
         place = None if any(parameter.requires_grad for parameter in parameters) else current_place()
         self.record.frozen |= dict.fromkeys(self.record.numbers_of(parameters), place)
 
     def note_step(self, optimizer: Optimizer) -> None:
-        """Record a step before it runs."""
         self.follow()
         ledger, number, place = self.record.ledger, self.number_of(optimizer), current_place()
         accounts = self.record.accounts_of(parameters_of(optimizer))

@@ -81,20 +81,20 @@ class GradientAudit:
             self.unwatched = "Not watched: this is a forked process."
             return
         stopped, self.record.closed = self.record.closed, bool(self.record.failure)
-        self.events, self.findings, self.not_run = [], [], ""
-        self._conclude(trace, ended=self._limit is None or not (stopped or kind))
+        told = self._conclude(trace, ended=self._limit is None or not (stopped or kind))
+        self.findings, self.not_run, self.events = told or ([], "", [])
         self._watcher.remove_hooks()
         self.not_run = "" if kind and not stopped else self.not_run
         self.failure = self.record.failure
         del self._watcher, self.record  # they hold the optimizers
 
     @guarded
-    def _conclude(self, trace: TracebackType | None, *, ended: bool) -> None:
+    def _conclude(self, trace: TracebackType | None, *, ended: bool) -> tuple[list[Finding], str, list[Event]]:
         self._watcher.accounts.search_optimizers()
         self.networks = self._provider.settle(trace)
         self._watcher.accounts.find_optimizers()
         self._watcher.complete_record()
-        self.findings, self.not_run, self.events = judge(self.record, self.networks, ended=ended)
+        return judge(self.record, self.networks, ended=ended)
 
     @property
     def passes(self) -> list[Event]:

@@ -1,11 +1,11 @@
 """Hooks that do not hurt: what raises inside the audit ends the watching, and all that was replaced is put back."""
 
 import functools
-import inspect
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from unittest import mock
 
 from gradient_audit.places import PACKAGE
 
@@ -39,12 +39,6 @@ def guard_hooks(kind: type) -> type:
     return kind
 
 
-def replace(hooks: ExitStack, owner: object, name: str, function: Callable) -> None:
-    """Replace an attribute of a class or module until `hooks` is closed."""
-    hooks.callback(setattr, owner, name, inspect.getattr_static(owner, name))  # a static method as such
-    setattr(owner, name, function)
-
-
 def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable, *, of_result: bool = False) -> None:
     """Have `note` called after each call of a function, with its arguments or result, until `hooks` is closed."""
     original = getattr(owner, name)
@@ -57,4 +51,4 @@ def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable, *, o
         note(result) if of_result else note(*args, **kwargs)
         return result
 
-    replace(hooks, owner, name, watched)
+    hooks.enter_context(mock.patch.object(owner, name, watched))

@@ -140,7 +140,7 @@ class Account:
     grad: weakref.ref | None = None
     version: int = 0
     version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
-    hook: object = None  # what removes it
+    hooked: bool = False
 
 
 @dataclass

@@ -102,9 +102,7 @@ def idle(facts: Facts) -> Iterator[tuple[int, set[int], list[Pass], list[Pass]]]
         numbers = {*facts.accounts_of[key]} - facts.stepped - by_hand
         passes = [p for p in facts.passes if p.reached & numbers and not p.raised]
         left = (p for p in passes if p.reached <= numbers)
-        dropped = [
-            p for p in left if not any(p.number in facts.balances[n].passes for n in p.reached & facts.balances.keys())
-        ]
+        dropped = [p for p in left if not any(p.number in facts.balances[n].passes for n in p.reached)]
         if facts.networks_of(numbers) and passes and facts.most_steps >= (2 if dropped else IDLE_AFTER):
             yield key, numbers, passes, dropped
 
@@ -175,18 +173,15 @@ def dead_rows(facts: Facts) -> Iterator[tuple[list[tuple[Pass, Term]], bool]]:
     for pairs in facts.rows:
         constants = {term.value for _, term in pairs}
         if None not in constants:  # one that changes, and comes from what is trained, was cut off
-            proved = any(_is_cut_loss(facts, p, term, changes=len(constants) > 1) for p, term in pairs)
-            if (proved or len(constants) > 1) and any(term.sources & moved for _, term in pairs):
+            changes = len(constants) > 1
+            calls = [facts.record.calls[number] for _, term in pairs for number in numbers_in(CALL, term.sources)]
+            # A loss is proved to be cut off by a penalty without `create_graph`, or by no_grad().
+            proved = any(call.kind == "grad" and not call.create_graph for call in calls)
+            proved |= changes and any(p.used & {*numbers_in(BLIND, term.sources)} for p, term in pairs)
+            if (proved or changes) and any(term.sources & moved for _, term in pairs):
                 yield pairs, proved
         elif constants == {None} and _moves_nothing(facts, pairs, held_still):
             yield pairs, True
-
-
-def _is_cut_loss(facts: Facts, p: Pass, term: Term, *, changes: bool) -> bool:
-    """Whether a constant is a loss cut off: a penalty without `create_graph`, or one that changes, under no_grad()."""
-    calls = (facts.record.calls[number] for number in numbers_in(CALL, term.sources))
-    blind = p.used & {*numbers_in(BLIND, term.sources)}
-    return (changes and bool(blind)) or any(call.kind == "grad" and not call.create_graph for call in calls)
 
 
 def _moves_nothing(facts: Facts, pairs: list[tuple[Pass, Term]], held_still: set[int]) -> bool:

@@ -7,18 +7,17 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd.function import FunctionCtx
-from torch.autograd.graph import increment_version
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradient_audit.accounts import Accounts
 from gradient_audit.budget import AGAIN, DETAILED, MOST_PASSES, Activity
 from gradient_audit.graph import has_nan, is_zero, nodes_between, nodes_of, parameters_of, tensors_in
-from gradient_audit.guard import guard_hooks, guarded, replace, watch_calls
+from gradient_audit.guard import guard_hooks, guarded, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
 from gradient_audit.measure import Measure
 from gradient_audit.mistakes.raised import trace_error
@@ -39,12 +38,12 @@ class Watcher:
     def __init__(self, networks: Networks, limit: Limit | None = None):
         self.networks, self.limit = networks, limit
         self.record, self.activity = Record(), Activity()
+        self.hooks = ExitStack()  # removes them
         self.lineage = Lineage(self.record.accounts)
         self.accounts = Accounts(self)
         self.details = Details(self)
         self.measure = Measure(self.activity)
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
-        self.hooks = ExitStack()  # removes them
 
     def start(self) -> None:
         """Begin to watch; raises RuntimeError if another audit watches: both would replace the same functions."""
@@ -57,7 +56,6 @@ class Watcher:
     @guarded
     def add_hooks(self) -> None:
         self.networks.start(self)
-        self.hooks.push(self.accounts.hooks)
         self.accounts.expect(*self.networks.known)
         if self.networks.named is None:
             watch_calls(self.hooks, nn.Parameter, "__new__", self.accounts.note_parameter, of_result=True)
@@ -131,7 +129,7 @@ class Watcher:
                     end(event, gradients, **given)
 
         # A compiled function may call it; `disable` keeps it out of its graph.
-        replace(self.hooks, torch.autograd, name, torch.compiler.disable(watched))
+        self.hooks.enter_context(mock.patch.object(torch.autograd, name, torch.compiler.disable(watched)))
 
     def begin_pass(
         self, tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None, **_
@@ -230,7 +228,7 @@ class Watcher:
         event = Pass("grad", current_place(), create_graph=bool(create_graph))
         arguments = (next(iter(frame.f_locals.values()), None) for frame in user_frames())
         event.needed = any(isinstance(first, FunctionCtx) for first in arguments)  # by an adjoint, for its own result
-        event.functional = any(map(is_functorch_wrapped_tensor, tensors + ends))
+        event.functional = any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors + ends))
         self.watch_again(event.place)
         nodes = nodes_between(tensors, ends)
         uses = (child for node in nodes for child, _ in node.next_functions if hasattr(child, "variable"))
@@ -296,7 +294,7 @@ class Watcher:
             if account.version_before >= 0:
                 memory = self.lineage.memory_of(parameter)
                 if raised := parameter._version == account.version_before:
-                    increment_version(parameter)
+                    torch.autograd.graph.increment_version(parameter)
                 self.lineage.writes.append((memory, account.version_before, "", raised, place))
                 account.version_before = -1
         self.networks.hold({*map(id, parameters_of(optimizer))})
