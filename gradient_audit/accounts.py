@@ -39,8 +39,7 @@ class Accounts:
 
     def expect(self, *modules: nn.Module) -> None:
         """Note that modules may have new parameters."""
-        named = self.networks.named
-        for module in modules if named is None else named.values():  # no dict: a user's own `==` may compare them
+        for module in modules:  # no dict: a user's own `==` may compare them
             self.pending[module] = None
 
     def open_all(self) -> None:

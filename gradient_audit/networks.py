@@ -51,7 +51,7 @@ class Networks:
 
     @guarded
     def add(self, module: nn.Module, name: object = "", part: object = None) -> None:
-        self.recorder.accounts.expect(module)
+        self.recorder.accounts.expect(*([module] if self.named is None else self.known))
         if self.named is not None:
             return
         old = (module._modules.get(name) or module._parameters.get(name)) if part is not None else None

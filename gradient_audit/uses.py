@@ -220,9 +220,8 @@ def dead_terms(facts: Facts) -> Iterator[Finding]:
         if not {*facts.networks_of(term.reached)} & left_out:
             networks = tuple(name for name in facts.numbers if p.cells[name] == "used")
             told.append((p, term, networks, "contributes no gradient to any parameter that is updated.", proved))
-    for p, term, moved in zero_terms(facts):
-        text = "gives {} a gradient of exactly zero, each time that it was measured."
-        told.append((p, term, facts.networks_of(moved), text, False))
+    text = "gives {} a gradient of exactly zero, each time that it was measured."
+    told += [(p, term, facts.networks_of(moved), text, False) for p, term, moved in zero_terms(facts)]
     for p, term, networks, text, proved in told:
         name = "a term of the sum" if term.value is not None else f"`{term.name}`"
         name += f" from {term.place.where}" if term.place else ""
