@@ -170,7 +170,7 @@ class Networks:
 
 def is_leaf(module: nn.Module) -> bool:
     """Whether the module stands for a plain tensor."""
-    return type(module) is nn.Module
+    return type(module) is nn.Module and "itself" in module._parameters
 
 
 def _contents(name: str, value: object) -> list[tuple[str, object]]:
