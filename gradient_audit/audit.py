@@ -10,7 +10,6 @@ from gradient_audit.budget import MOST_PASSES
 from gradient_audit.findings import SEVERITIES, Finding
 from gradient_audit.guard import guarded
 from gradient_audit.judge import judge
-from gradient_audit.networks import Networks
 from gradient_audit.places import current_place
 from gradient_audit.record import Event
 from gradient_audit.watch import Limit, Watcher
@@ -49,7 +48,7 @@ class GradientAudit:
         for name, network in networks.items():
             if not issubclass(type(network), nn.Module):  # `isinstance` takes a weakref.proxy of a module for one
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
-        self._provider, self._limit, self.networks = Networks(networks), None, networks
+        self._named, self._limit, self.networks = networks, None, networks
         self.events: list[Event] = []
         self.findings: list[Finding] = []
         self.unwatched = ""  # why nothing was watched
@@ -59,7 +58,7 @@ class GradientAudit:
     def of_script(cls, limit: Limit | None = None) -> "GradientAudit":
         """Return an audit of the networks that a script makes; `limit` may end it by raising."""
         audit = cls()
-        audit._provider, audit._limit = Networks(), limit
+        audit._named, audit._limit = None, limit
         return audit
 
     def __enter__(self) -> "GradientAudit":
@@ -68,7 +67,7 @@ class GradientAudit:
             self.unwatched = "Not watched: the audit of the whole script takes the place of this one."
             print(f"note: {current_place()}: {self.unwatched}", file=sys.stderr)
             return self
-        watcher = Watcher(self._provider, self._limit)
+        watcher = Watcher(self._named, self._limit)
         watcher.start()
         self._watcher, self.record, self.unwatched = watcher, watcher.record, ""
         return self
@@ -91,7 +90,7 @@ class GradientAudit:
     @guarded
     def _conclude(self, trace: TracebackType | None, *, ended: bool) -> tuple[list[Finding], str, list[Event]]:
         self._watcher.accounts.search_optimizers()
-        self.networks = self._provider.settle(trace)
+        self.networks = self._watcher.networks.settle(trace)
         self._watcher.accounts.find_optimizers()
         self._watcher.complete_record()
         return judge(self.record, self.networks, ended=ended)

@@ -28,7 +28,8 @@ class Networks:
     different optimizers, or a loss reaches only some, as in a class of both G and D or of heads, each is a network.
     """
 
-    def __init__(self, named: dict[str, nn.Module] | None = None):
+    def __init__(self, recorder: object, named: dict[str, nn.Module] | None):
+        self.recorder, self.record = recorder, recorder.record
         self.named, self.networks = named, {}
         # Every module, in order of construction: weakly, for what the script drops is no network.
         self.known = WeakIdKeyDictionary()
@@ -41,13 +42,13 @@ class Networks:
         self.trained: dict[int, nn.Module] = {}  # by id, those reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
-    def start(self, recorder: object) -> None:
-        self.recorder, self.record = recorder, recorder.record
-        recorder.hooks.callback(registration.register_module_parameter_registration_hook(self.add).remove)
-        recorder.hooks.callback(registration.register_module_module_registration_hook(self.add).remove)
+    def start(self) -> None:
+        hooks = self.recorder.hooks
+        hooks.callback(registration.register_module_parameter_registration_hook(self.add).remove)
+        hooks.callback(registration.register_module_module_registration_hook(self.add).remove)
         # Of a network that is copied or unpickled, no registration hook is called. A hook on every forward pass would
         # find it, too, but torch.compile would trace it into each graph.
-        watch_calls(recorder.hooks, nn.Module, "__setstate__", self.add)
+        watch_calls(hooks, nn.Module, "__setstate__", self.add)
 
     @guarded
     def add(self, module: nn.Module, name: object = "", part: object = None) -> None:

@@ -35,10 +35,10 @@ class Watcher:
 
     watching: "Watcher | None" = None  # the one of this process
 
-    def __init__(self, networks: Networks, limit: Limit | None = None):
-        self.networks, self.limit = networks, limit
-        self.record, self.activity = Record(), Activity()
+    def __init__(self, named: dict[str, nn.Module] | None, limit: Limit | None = None):
+        self.limit, self.record, self.activity = limit, Record(), Activity()
         self.hooks = ExitStack()  # removes them
+        self.networks = Networks(self, named)
         self.lineage = Lineage(self.record.accounts)
         self.accounts = Accounts(self)
         self.details = Details(self)
@@ -55,7 +55,7 @@ class Watcher:
 
     @guarded
     def add_hooks(self) -> None:
-        self.networks.start(self)
+        self.networks.start()
         self.accounts.expect(*self.networks.known)
         if self.networks.named is None:
             watch_calls(self.hooks, nn.Parameter, "__new__", self.accounts.note_parameter, of_result=True)
@@ -84,7 +84,6 @@ class Watcher:
         self.details.stop(for_good=True)
         self.details.node_hooks.close()
         self.hooks.close()
-        self.networks.recorder = self.networks.record = None  # they hold the optimizers
 
     def complete_record(self) -> None:
         self.details.stop(for_good=True)
