@@ -19,28 +19,23 @@ class Facts:
     """What the judgement asks the record for."""
 
     def __init__(self, record: Record, networks: dict[str, nn.Module], ended: bool):
-        self.record, self.networks, self.ended = record, networks, ended
-        self.optimizers = record.optimizers
+        self.record, self.optimizers, self.networks, self.ended = record, record.optimizers, networks, ended
         self.numbers = {  # by network: the numbers of its parameters' accounts, and their names
             name: {record.accounts[id(p)].number: n for n, p in network.named_parameters() if id(p) in record.accounts}
             for name, network in networks.items()
         }
-        self.inside: dict[int, list[str]] = defaultdict(list)  # by account: the networks that hold it
-        for name, ids in self.numbers.items():
-            for number in ids:
-                self.inside[number].append(name)
-        balances, alive = record.ledger.balances, [account.number for account in record.accounts.values()]
-        self.balances = {number: balances.get(number, Balance()) for number in alive}
+        self.inside = set().union(*self.numbers.values())  # the accounts in any network
+        balances = record.ledger.balances
+        self.balances = {a.number: balances.get(a.number, Balance()) for a in record.accounts.values()}
         self.stepped = {number for number, balance in self.balances.items() if balance.stepped}  # by an optimizer
         self.steps, users = steps_of(record, self.stepped)
         self.fed = set().union(*(steps.fed for steps in self.steps.values()))
         self.events = self.complete(users)
         self.passes = sorted((e for e in self.events if getattr(e, "number", None) is not None), key=lambda p: p.number)
-        rows: dict[tuple, list[tuple[Pass, Term]]] = defaultdict(list)
+        self.rows: dict[tuple, list[tuple[Pass, Term]]] = defaultdict(list)  # terms of losses, as the table has them
         for p in self.passes:
             for index, term in enumerate(p.terms):
-                rows[p.place, len(p.terms), index].append((p, term))
-        self.rows = [*rows.values()]  # the terms of losses, as the table has them
+                self.rows[p.place, len(p.terms), index].append((p, term))
         self.most_steps = max((steps.places.total() for steps in self.steps.values()), default=0)
         # By optimizer: the accounts of its parameters, in their order. And all that any holds, also plain tensors.
         held = {number: record.accounts_of(parameters_of(o)) for number, o in self.optimizers.items()}
@@ -124,8 +119,7 @@ class Facts:
 
     def networks_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return the names of the networks that hold any of these accounts."""
-        names = {name for number in numbers for name in self.inside.get(number, ())}
-        return tuple(name for name in self.numbers if name in names)
+        return tuple(name for name, ids in self.numbers.items() if not ids.keys().isdisjoint(numbers))
 
     def count_of(self, numbers: set[int], network: str | None = None) -> str:
         """Return how many parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)" or "all parameters"."""
@@ -156,7 +150,7 @@ def steps_of(record: Record, by_optimizers: set[int]) -> tuple[dict[int, Steps],
     """
     found: dict[int, Steps] = defaultdict(Steps)
     users: list[dict[int, set[int]]] = [defaultdict(set) for _ in record.passes]
-    first: dict[tuple[int, int], tuple[int, Place]] = {}  # by pass and parameter: who stepped on it first
+    first: dict[tuple[int, int], Step] = {}  # by pass and parameter
     for event in record.events:
         if event.kind == "hand":
             for passes, numbers in event.taken.items():
@@ -181,13 +175,12 @@ def _add(steps: Steps, event: Step, first: dict, passes: list[Pass], users: list
         steps.fed |= numbers
         for p in taken:
             handed = not numbers <= passes[p].reached  # of which, is not known
-            users[p][event.optimizer] |= numbers | (passes[p].reached if handed else set())
-            old = {number for number in numbers if (p, number) in first}
+            users[p][event.optimizer] |= passes[p].reached | numbers if handed else numbers
             for number in numbers:
-                user, place = first.setdefault((p, number), (event.optimizer, event.place))
-                if user != event.optimizer:
-                    steps.faults["twice", event.place, place].add(number)
-                elif number in old:
+                before = first.setdefault((p, number), event)
+                if before.optimizer != event.optimizer:
+                    steps.faults["twice", event.place, before.place].add(number)
+                elif before is not event:
                     steps.faults["stale", passes[p].place, event.place].add(number)
         if len(taken) > 1:
             steps.sums.setdefault(taken, (set(), event.place))[0].update(numbers)

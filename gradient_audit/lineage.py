@@ -37,11 +37,6 @@ class Way(NamedTuple):
     node: object
     output: int  # of the node
 
-    def further(self, index: int) -> "Way":
-        """Return the way that goes on to an input of its node."""
-        node, output = self.node.next_functions[index]
-        return Way(self.root, (*self.steps, (self.node, index)), node, output)
-
 
 def bit(kind: int, number: int) -> int:
     """Return the source with this number, of this kind, as a bit; a set of sources is a sum of such bits."""
@@ -132,12 +127,13 @@ class Lineage:
         below = {tensor.grad_fn._sequence_nr() for tensor in with_graph if tensor.grad_fn is not None}
         self.consumed |= below
         if torch.is_grad_enabled() and (others or with_graph):
-            for tensor in with_graph if function is not torch.ops.aten.detach.default else ():  # as `.data` calls it
-                memory = self.memory_of(tensor)
-                memory.reader = weakref.ref(tensor) if tensor.is_leaf or not memory.reader else memory.reader
+            if function is not torch.ops.aten.detach.default:  # as `.data` calls it
+                for tensor in with_graph:
+                    memory = self.memory_of(tensor)
+                    memory.reader = weakref.ref(tensor) if tensor.is_leaf or not memory.reader else memory.reader
+                for number in below & self.passed.keys():
+                    self.passed[number].keeper = here
             node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
-            for number in below & self.passed.keys() if function is not torch.ops.aten.detach.default else ():
-                self.passed[number].keeper = here
             if node not in self.lines:
                 flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
                 self.lines[node] = (flat and current_callers()) or (here,)
@@ -210,17 +206,16 @@ class Lineage:
 
     def dropped_calls(self) -> dict[Place, int]:
         """Return the calls whose results, losses of samples, no operation took, where another call's came to a pass."""
-        calls = defaultdict(lambda: defaultdict(list))  # by the last line of a function, and by the call
+        calls = defaultdict(list)  # by the last line of a function, and the line that called it
         for node in self.vectors:
-            inner, *callers = self.lines[node]
-            if callers and inner[0].co_name != "<module>":
-                calls[inner][callers[0]].append(node)
+            if len(lines := self.lines[node]) > 1 and lines[0][0].co_name != "<module>":
+                calls[lines[:2]].append(node)
         passed = {lines[1] for node in self.passed if len(lines := self.lines.get(node, ())) > 1}
+        functions = {inner for inner, call in calls if call in passed}
         return {
             expression_place(*call): len(nodes)
-            for inner in calls.values()
-            for call, nodes in inner.items()
-            if call not in passed and any(other in passed for other in inner) and not self.consumed & {*nodes}
+            for (inner, call), nodes in calls.items()
+            if call not in passed and inner in functions and not self.consumed & {*nodes}
         }
 
     def reach(self, roots: list) -> set[int]:
@@ -233,8 +228,8 @@ class Lineage:
         sources = 0
         for tensor in _plain_tensors(value):
             if tensor.requires_grad and tensor.is_leaf and id(tensor) in self.accounts:
-                sources |= bit(PARAMETER, number := self.accounts[id(tensor)].number)
-                sources |= 0 if torch.is_grad_enabled() else bit(BLIND, number)
+                number = self.accounts[id(tensor)].number
+                sources |= bit(PARAMETER, number) | (0 if torch.is_grad_enabled() else bit(BLIND, number))
             else:
                 own = self.memory_of(tensor).sources
                 cut = () if tensor.requires_grad else numbers_in(GRAPH, own)  # as of a detached alias of the storage
@@ -247,10 +242,7 @@ class Lineage:
             self.memory_of(tensor).cuts |= dict.fromkeys(cuts)
 
     def terms_of(self, losses: list[Tensor], code: CodeType) -> list[tuple[Term, Way | None]]:
-        """Split a loss at its sums and scalings, told by its caller's `code`; none if it is one term, or over 31.
-
-        With each term that has a graph comes the way to it.
-        """
+        """Split a loss at sums and scalings; return its terms, with the ways to those that have a graph, or none."""
         terms: list[tuple[Term, Way | None, set[Memory]]] = []  # and, of a constant, what it was computed from
         memory: set[Memory] = set()  # of all summands
         roots = [(index, loss) for index, loss in enumerate(losses) if loss.grad_fn is not None]
@@ -259,7 +251,11 @@ class Lineage:
         while stack and len(terms) + len(stack) <= MOST_TERMS:
             way, summand = stack.pop()
             node = way.node
-            below = [way.further(index) for index, (child, _) in enumerate(node.next_functions) if child is not None]
+            below = [
+                Way(way.root, (*way.steps, (node, index)), child, output)
+                for index, (child, output) in enumerate(node.next_functions)
+                if child is not None
+            ]
             constants, with_graph = self.sums.get(node._sequence_nr(), ((), set()))
             lines = [self.line(w.node) for w in below if w.node.name() not in SUMS] + [c.line for *_, c in constants]
             # What one call of the user's computes, as a loss of PyTorch's or a library's, is one term.
@@ -267,9 +263,8 @@ class Lineage:
                 stack += [(further, further.node) for further in below[::-1]]
                 memory |= with_graph
                 for value, sources, constant in constants:
-                    rebuilt = [memory.rebuilt for memory in (constant, *constant.origins) if memory.rebuilt]
-                    place = expression_place(*constant.line) if constant.line else self.line_of(node)
-                    place = rebuilt[0] if rebuilt else place
+                    computed = expression_place(*constant.line) if constant.line else self.line_of(node)
+                    place = next((m.rebuilt for m in (constant, *constant.origins) if m.rebuilt), computed)
                     terms.append((Term(place, "a constant", -1, value, sources), None, constant.origins | {constant}))
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))

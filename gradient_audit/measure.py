@@ -4,7 +4,7 @@ import functools
 import re
 import sys
 import warnings
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -18,7 +18,7 @@ from gradient_audit.budget import Activity
 from gradient_audit.guard import watch_calls
 from gradient_audit.lineage import Way
 from gradient_audit.mistakes import raised
-from gradient_audit.places import PACKAGE, Place, runs_inside
+from gradient_audit.places import PACKAGE, Place
 from gradient_audit.record import Pass
 
 PASSES = 2  # of a line, that are measured: the first may be special
@@ -35,10 +35,9 @@ class Measure:
         self.activity = activity
         self.obstacle = ""  # what was seen that makes a pass of the audit's own visible to the script
         self.hooked: set[int] = set()  # sequence numbers of the nodes whose tensors have hooks
-        # By line and number of terms (a penalty may come only in some steps): how often it was measured, and the terms
-        # whose gradient was exactly zero each time.
-        self.times: Counter[tuple[Place, int]] = Counter()
-        self.zeros: dict[tuple[Place, int], set[int]] = {}
+        # By line and number of terms (a penalty may come only in some steps): for each time that it was measured, the
+        # terms whose gradient was exactly zero.
+        self.zeros: dict[tuple[Place, int], list[set[int]]] = defaultdict(list)
         self.lowered: list[tuple[Tensor, int]] = []  # while a pass runs: see `pardon`
 
     def start(self, hooks: ExitStack) -> None:
@@ -49,16 +48,13 @@ class Measure:
         refuse = functools.partial(self.refuse, "saved tensors have hooks, as those of a checkpoint")
         watch_calls(hooks, graph.saved_tensors_hooks, "__enter__", refuse)
         watch_calls(hooks, torch._C._autograd.SavedTensor, "register_hooks", refuse)
-        watch_calls(hooks, function._HookMixin, "_register_hook", self.note_node_hook)  # PyTorch calls it for nodes
+        refuse = functools.partial(self.refuse, "a node has a hook")
+        watch_calls(hooks, function._HookMixin, "_register_hook", refuse)  # PyTorch calls it for nodes
 
     def refuse(self, obstacle: str, *_: object) -> None:
-        """Measure nothing from now on, unless it is the audit that looks at saved tensors."""
-        self.obstacle = self.obstacle if runs_inside(raised.__file__) else obstacle
-
-    def note_node_hook(self, *_: object) -> None:
-        """Note that a node has a hook, unless it is one of the audit's."""
+        """Measure nothing from now on, unless the hook is one of the audit's."""
         if not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):
-            self.refuse("a node has a hook")
+            self.obstacle = obstacle
 
     def note_hook(self, tensor: Tensor, *_: object) -> None:
         """Note that a tensor has a hook, or keeps its gradient."""
@@ -106,16 +102,14 @@ class Measure:
         raised_by_audit = [(m.reader(), before) for m, before, _, by_audit, _ in writes if by_audit and m.reader]
         if raised_by_audit and not hindrance:
             with self.at_work(event):
-                self.pardon(nodes, loss, [write for write in raised_by_audit if write[0] is not None])
-        row = event.place, len(terms)
-        enough = self.times[row] >= PASSES and not self.zeros[row]
-        if len(terms) < 2 or not leaves or enough:
-            event.unmeasured = ""
+                self.pardon(nodes, loss, raised_by_audit)
+        zeros = self.zeros[event.place, len(terms)]
+        event.unmeasured = ""  # `pardon` may have raised
+        if len(terms) < 2 or not leaves or (len(zeros) >= PASSES and not set.intersection(*zeros)):
             return
-        if len(terms) * sum(leaf.nbytes for leaf in leaves.values()) > MOST_BYTES:
-            hindrance = hindrance or "the gradients take over 1 GiB"
-        event.unmeasured = hindrance
-        if hindrance:
+        large = len(terms) * sum(leaf.nbytes for leaf in leaves.values()) > MOST_BYTES
+        event.unmeasured = hindrance or "the gradients take over 1 GiB" * large
+        if event.unmeasured:
             return
         with self.at_work(event):
             starts = [torch.ones_like(one) if start is None else start for one, start in zip(*loss, strict=True)]
@@ -125,15 +119,10 @@ class Measure:
             for index, (term, _) in enumerate(terms):
                 term.weightless = rows[index] is None
                 term.measured = {number: column[index] for number, column in zip(leaves, found, strict=True)}
-            zeros = {index for index, (term, _) in enumerate(terms) if not any(s for s, _ in term.measured.values())}
-            self.zeros[row] = zeros & self.zeros.get(row, zeros)
-            self.times[row] += 1
+            zeros.append({i for i, (term, _) in enumerate(terms) if not any(s for s, _ in term.measured.values())})
 
-    def pardon(self, nodes: list, loss: Loss, writes: list[tuple[Tensor, int]]) -> None:
-        """Lower the versions that the audit has raised of tensors to whose readers a gradient of exactly zero comes.
-
-        writes: tensors, with their versions before.
-        """
+    def pardon(self, nodes: list, loss: Loss, writes: list[tuple[Tensor | None, int]]) -> None:
+        """Lower the versions that the audit has raised of tensors to whose readers a gradient of exactly zero comes."""
         errors = [(node, str(error)) for node in nodes for _, error in raised.saved_errors(node)]
         ends = [GradientEdge(n, i) for n in {node for node, _ in errors} for i in range(len(n._input_metadata))]
         losses, given = loss
@@ -141,7 +130,7 @@ class Measure:
         if any(gradient is not None and gradient.any() for gradient in found):
             return
         for now, expected in {tuple(map(int, raised.IN_PLACE.search(text).groups())) for _, text in errors}:
-            for tensor in {id(tensor): tensor for tensor, _ in writes if tensor._version == now}.values():
+            for tensor in {id(t): t for t, _ in writes if t is not None and t._version == now}.values():
                 if sum(one is tensor and before >= expected for one, before in writes) == now - expected:
                     self.lowered.append((tensor, now))
                     set_version(tensor, expected)
@@ -161,11 +150,8 @@ def set_version(tensor: Tensor, version: int) -> None:
 
 
 def gradients(way: Way, starts: list[Tensor], leaves: list[Tensor]) -> tuple[Tensor | None, ...] | None:
-    """Return the gradient that comes to the leaves by way of one term; None if the loss gives that a weight of zero.
-
-    starts: the gradient of each loss.
-    """
-    gradient = starts[way.root]
+    """Return the gradient that comes to the leaves by way of one term; None if the loss gives that a weight of zero."""
+    gradient = starts[way.root]  # of that loss
     for node, index in way.steps:
         results = node(gradient)  # no hook is called
         gradient = results[index] if isinstance(results, tuple) else results
@@ -177,11 +163,8 @@ def gradients(way: Way, starts: list[Tensor], leaves: list[Tensor]) -> tuple[Ten
 def products(column: tuple[Tensor | None, ...], leaf: Tensor) -> list[tuple[float, float]]:
     """Return, of the gradients that terms give to a leaf, the square of each, and its product with their sum."""
     device = "cpu" if leaf.is_mps else leaf.device  # which has no doubles
-    rows = torch.zeros(
-        len(column), leaf.numel(), dtype=torch.cdouble if leaf.is_complex() else torch.double, device=device
-    )
-    for row, gradient in zip(rows, column, strict=True):
-        if gradient is not None:
-            row.copy_((gradient.to_dense() if gradient.is_sparse else gradient).flatten())
+    dtype = torch.cdouble if leaf.is_complex() else torch.double
+    dense = [torch.zeros_like(leaf) if gradient is None else gradient.to_dense() for gradient in column]
+    rows = torch.stack([gradient.flatten().to(device, dtype) for gradient in dense])
     sums = rows.conj() * rows.sum(0)
     return [*zip((rows.abs() ** 2).sum(1).tolist(), sums.real.sum(1).tolist(), strict=True)]

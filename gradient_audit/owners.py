@@ -46,9 +46,7 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         yield finding("mixed", networks, text, places, doubtful=networks not in proved)
     told = {place for places, _ in mixed.values() for place in places}
     moved = [facts.networks_of(p.used & p.reached) for p in passes]
-    order = {name: index for index, name in enumerate(facts.numbers)}
-    pairs = {pair for names in {*moved} for pair in permutations(names, 2)}
-    for made, judge in sorted(pairs, key=lambda pair: [order[name] for name in pair]):
+    for made, judge in permutations(facts.numbers, 2):
         first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
         places = [place for place in _opposed(facts, made, judge, moved) if place not in told]
         text = f"one loss moved {made} and {judge}; another moved what {judge} says of {made}'s output the other way."
@@ -124,13 +122,13 @@ def owners(facts: Facts) -> Iterator[Finding]:
     excused, left_out = idle_parameters(facts), left_out_networks(facts)
     swaps = {new: place for new, (place, old) in facts.record.replaced.items() if old & facts.owned}
     for network, ids in facts.numbers.items():
-        wasted: dict[Place, dict[int, set[int]]] = defaultdict(dict)
-        for number, p in enumerate(facts.passes):
+        wasted: dict[Place, list[tuple[Pass, set[int]]]] = defaultdict(list)
+        for p in facts.passes:
             # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.
             unused = (p.reached & ids.keys()).difference(excused, p.used, replaced if p.hooked else ())
-            if unused and not (p.raised or p.place in handed or number in facts.record.ledger.skipped):
-                wasted[p.place][number] = unused
-        left = set().union(*(numbers for unused in wasted.values() for numbers in unused.values()))
+            if unused and not (p.raised or p.place in handed or p.number in facts.record.ledger.skipped):
+                wasted[p.place].append((p, unused))
+        left = set().union(*(unused for pairs in wasted.values() for _, unused in pairs))
         if lost := (facts.record.held & left) - facts.owned:
             text = f"{facts.count_of(lost, network)} of {{}} are no longer held by the optimizer that stepped on them."
             cure = "See what changes its `param_groups`; a generator there, as `network.parameters()`, is used up once."
@@ -147,15 +145,15 @@ def owners(facts: Facts) -> Iterator[Finding]:
         if ownerless and facts.optimizers and not replaced:
             told |= ownerless
             yield _ownerless(facts, network, ownerless, wasted, left_out=network in left_out)
-        for place, unused in wasted.items():
-            if numbers := set().union(*unused.values()) - told:
+        for place, pairs in wasted.items():
+            if numbers := set().union(*(unused for _, unused in pairs)) - told:
                 count = facts.count_of(numbers, network)
-                text = f"{count} of {{}} got gradients that no optimizer used, {len(unused)}x."
-                if wiped := _wiped(facts, [facts.passes[number] for number in unused], numbers):
+                text = f"{count} of {{}} got gradients that no optimizer used, {len(pairs)}x."
+                if wiped := _wiped(facts, [p for p, _ in pairs], numbers):
                     text += " This line clears them before a step."
                     yield finding("wasted", (network,), text, [wiped, place], ACCUMULATE, doubtful=True)
                 else:
-                    yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, unused))
+                    yield finding("wasted", (network,), text, [place], _cure_of_waste(facts, network, pairs))
 
 
 def _wiped(facts: Facts, passes: list[Pass], numbers: set[int]) -> Place | None:
@@ -174,12 +172,14 @@ def _wiped(facts: Facts, passes: list[Pass], numbers: set[int]) -> Place | None:
 def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict, *, left_out: bool) -> Finding:
     """Return the finding for parameters that no optimizer holds: of a judge, or of first layers, it is waste."""
     ids, cure, places = facts.numbers[network], "", [*wasted]
-    numbers = set().union(*wasted.values())
-    judged = [facts.passes[number] for number in numbers]
-    to_train = _is_led_to(facts, network, judged) or any(p.reached <= ids.keys() for p in judged)
+    judged = [p for pairs in wasted.values() for p, _ in pairs]
+    # A gradient that comes to it through a network that an optimizer holds comes to a part, no judge.
+    trained = [name for name in facts.networks_of(facts.owned) if name != network]
+    to_train = any(facts.leads_through(p, name, network) for p in judged for name in trained)
+    to_train |= any(p.reached <= ids.keys() for p in judged)
     text = f"{facts.count_of(ownerless, network)} of {{}} are held by no optimizer."
     if wasted and not ids.keys() & facts.owned and not to_train and not left_out:
-        text = f"no optimizer holds {{}}, which gets gradients, {len(numbers)}x."
+        text = f"no optimizer holds {{}}, which gets gradients, {len(judged)}x."
         if not any(facts.leads_on(p, network) for p in judged):  # a target
             calls = [event for event in facts.record.forwards if event.module() is facts.networks[network]]
             places = [event.place for event in calls if event.in_loss] or places
@@ -205,23 +205,17 @@ def _is_backbone(facts: Facts, names: dict[int, str], ownerless: set[int]) -> bo
     return before.keys() >= ownerless and not ownerless & meant
 
 
-def _is_led_to(facts: Facts, network: str, passes: list[Pass]) -> bool:
-    """Whether the gradient comes to the network through one that an optimizer holds: it is a part, no judge."""
-    trained = [name for name, ids in facts.numbers.items() if name != network and ids.keys() & facts.owned]
-    return any(facts.leads_through(p, name, network) for p in passes for name in trained)
-
-
-def _cure_of_waste(facts: Facts, network: str, unused: dict[int, set[int]]) -> str:
-    """Return the cure for gradients of a network that no optimizer used. unused: parameters, by pass."""
+def _cure_of_waste(facts: Facts, network: str, wasted: list[tuple[Pass, set[int]]]) -> str:
+    """Return the cure for gradients of a network that no optimizer used. wasted: passes, each with parameters."""
     if not facts.steps:
         return "No optimizer stepped during the audit: audit whole steps."
     cure = KINDS["wasted"].cure
-    if any(facts.leads_on(facts.passes[number], network) for number in unused):
+    if any(facts.leads_on(p, network) for p, _ in wasted):
         cure = LIMIT + "."  # `detach()` there would cut off those whom the loss is for
-    moved = [n for number in unused for n in facts.networks_of(facts.passes[number].used)]
+    moved = [name for p, _ in wasted for name in facts.networks_of(p.used)]
     if moved and all(is_leaf(facts.networks[name]) for name in moved):
         cure = cure.replace("list(network.parameters())", f"[{', '.join(dict.fromkeys(moved))}]")
-    if all(n in facts.balances[k].passes for n, numbers in unused.items() for k in numbers):
+    if all(p.number in facts.balances[number].passes for p, unused in wasted for number in unused):
         cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
     return cure
 
@@ -241,7 +235,7 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
 
 def strays(facts: Facts) -> Iterator[Finding]:
     """Yield the lines that made parameters in no network, as anew in each pass, which no optimizer holds."""
-    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside.keys()
+    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside
     lines: dict[Place, list[tuple[int, Pass]]] = defaultdict(list)
     for p in facts.passes if facts.optimizers else ():
         for number in () if p.raised or p.place in facts.read | facts.handed else p.reached - known - p.used:

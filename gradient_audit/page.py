@@ -70,12 +70,11 @@ def picture(audit: GradientAudit, events: list[Event]) -> Iterable[str]:
     for event in events:
         raised, create_graph = getattr(event, "raised", False), getattr(event, "create_graph", False)
         place, cells = event.place, event.cells
-        if event.kind == "forward" and event.callers and not place.via:
-            place = expression_place(*event.callers[0])  # the call: a line may have several
-        errors = [found for found in audit.findings if found.severity == "error" and event.place.where in found.lines]
+        errors = [found for found in audit.findings if found.severity == "error" and place.where in found.lines]
         if event.kind == "forward":  # is wrong only where its tensors were overwritten
-            calls = {place, event.place}
-            errors = [found for found in errors if found.kind == "overwritten" and calls & {*found.places}]
+            if event.callers and not place.via:
+                place = expression_place(*event.callers[0])  # the call: a line may have several
+            errors = [f for f in errors if f.kind == "overwritten" and {place, event.place} & {*f.places}]
         wrong = {name for found in errors for name in found.networks}
         if raised:  # before it reached a network: a mark in those that the error names
             cells = cells | dict.fromkeys(wrong or cells, "wrong")
@@ -88,10 +87,7 @@ def picture(audit: GradientAudit, events: list[Event]) -> Iterable[str]:
 
 
 def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], wrong: set[str], term=None) -> str:
-    """Return the row of an event or a term: where, what, and a mark for each network in the colour of its word.
-
-    Of a term that was measured, the mark is a bar.
-    """
+    """Return the row of an event or a term: where, what, and for each network a mark, or a bar if it was measured."""
     via = f" <small>via {escape(Path(place.via).name)}</small>" * bool(place.via)
     marks = ""
     for network, word in cells.items():

@@ -39,7 +39,12 @@ class Place(NamedTuple):
     @property
     def code(self) -> str:
         """The source of it, without its comment, 60 characters at most."""
-        text = _source(self.file, self.number, self.columns)
+        last, begin, end = self.columns or (self.number, None, None)
+        lines = [linecache.getline(self.file, number).encode() for number in range(self.number, last + 1)]
+        lines[-1] = lines[-1][:end]
+        lines[0] = lines[0][begin:]
+        text = " ".join(b" ".join(lines).decode(errors="replace").split())
+        text = text if self.columns else re.split(r"\s+#", text)[0]
         return text if len(text) <= 60 else f"{text[:57]}..."
 
     def __str__(self) -> str:
@@ -113,14 +118,3 @@ def _origin(file: str) -> str:
         return "torch"
     installed = file.startswith(LIBRARIES) or {"site-packages", "dist-packages"} & {*Path(file).parts}
     return "library" if installed else "user"
-
-
-@cache
-def _source(file: str, line: int, columns: tuple[int, int, int] | None) -> str:
-    """Return a line of source without its comment, or an expression."""
-    last, begin, end = columns or (line, None, None)
-    lines = [linecache.getline(file, number).encode() for number in range(line, last + 1)]
-    lines[-1] = lines[-1][:end]
-    lines[0] = lines[0][begin:]
-    text = " ".join(b" ".join(lines).decode(errors="replace").split())
-    return text if columns else re.split(r"\s+#", text)[0]

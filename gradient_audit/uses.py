@@ -170,7 +170,7 @@ def dead_rows(facts: Facts) -> Iterator[tuple[list[tuple[Pass, Term]], bool]]:
     used = set().union(*(p.used for p in facts.passes))
     moved = sum(bit(kind, number) for number in used for kind in (PARAMETER, NUMBER))
     held_still = idle_parameters(facts)
-    for pairs in facts.rows:
+    for pairs in facts.rows.values():
         constants = {term.value for _, term in pairs}
         if None not in constants:  # one that changes, and comes from what is trained, was cut off
             changes = len(constants) > 1
@@ -186,7 +186,7 @@ def dead_rows(facts: Facts) -> Iterator[tuple[list[tuple[Pass, Term]], bool]]:
 
 def _moves_nothing(facts: Facts, pairs: list[tuple[Pass, Term]], held_still: set[int]) -> bool:
     """Whether a term with a graph reaches nothing that a step used, in passes of which one was used."""
-    alive = held_still | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside.keys()
+    alive = held_still | {OTHER}.union(*(term.reached for _, term in pairs)) - facts.inside
     goes_on = any(term.node in q.nodes for p, term in pairs for q in facts.passes if q is not p)
     # In another pass of the same sum, for another network's step, it may move that one.
     last, term = pairs[-1]
@@ -204,7 +204,7 @@ def left_out_networks(facts: Facts) -> set[str]:
 
 def zero_terms(facts: Facts) -> Iterator[tuple[Pass, Term, set[int]]]:
     """Yield the terms whose gradient was exactly zero each time that it was measured, with what they should move."""
-    for pairs in facts.rows:
+    for pairs in facts.rows.values():
         moving = [(p, term, p.used & term.reached) for p, term in pairs if term.measured and not term.at_zero]
         moving = [(p, term, moved) for p, term, moved in moving if moved]
         zero = (t.measured.get(n, (1, 1))[0] == 0 and not t.weightless for _, t, moved in moving for n in moved)
