@@ -13,7 +13,7 @@ from gradient_audit import owners, uses
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
 from gradient_audit.mistakes.raised import raised_errors
-from gradient_audit.record import Event, Record
+from gradient_audit.record import Event, Pass, Record
 
 CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
 RULES = (
@@ -49,10 +49,13 @@ def judge(
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
     found.sort(key=lambda f: ([*SEVERITIES].index(f.severity), not f.facts, [*KINDS].index(f.kind)))
     dead = {id(term) for pairs, _ in uses.dead_rows(facts) for _, term in pairs}
-    for p in facts.passes:  # the terms that tell something have a graph, or are dead
-        telling = [replace(t, dead=id(t) in dead) for t in p.terms if t.value is None or id(t) in dead]
-        p.terms = telling if len(telling) > 1 else []
-    return found, not_run(facts), facts.events
+    return found, not_run(facts), [with_telling_terms(event, dead) for event in facts.events]
+
+
+def with_telling_terms(event: Event, dead: set[int]) -> Event:
+    """Return the event with the terms that tell something: those that have a graph, or are dead."""
+    terms = [replace(t, dead=id(t) in dead) for t in getattr(event, "terms", ()) if t.value is None or id(t) in dead]
+    return replace(event, terms=terms if len(terms) > 1 else []) if isinstance(event, Pass) else event
 
 
 def not_run(facts: Facts) -> str:

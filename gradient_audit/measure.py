@@ -164,7 +164,9 @@ def products(column: tuple[Tensor | None, ...], leaf: Tensor) -> list[tuple[floa
     """Return, of the gradients that terms give to a leaf, the square of each, and its product with their sum."""
     device = "cpu" if leaf.is_mps else leaf.device  # which has no doubles
     dtype = torch.cdouble if leaf.is_complex() else torch.double
-    dense = [torch.zeros_like(leaf) if gradient is None else gradient.to_dense() for gradient in column]
-    rows = torch.stack([gradient.flatten().to(device, dtype) for gradient in dense])
+    rows = torch.zeros(len(column), leaf.numel(), dtype=dtype, device=device)
+    for row, gradient in zip(rows, column, strict=True):
+        if gradient is not None:
+            row.copy_(gradient.to_dense().flatten())
     sums = rows.conj() * rows.sum(0)
     return [*zip((rows.abs() ** 2).sum(1).tolist(), sums.real.sum(1).tolist(), strict=True)]

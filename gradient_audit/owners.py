@@ -46,7 +46,9 @@ def mixed_players(facts: Facts) -> Iterator[Finding]:
         yield finding("mixed", networks, text, places, doubtful=networks not in proved)
     told = {place for places, _ in mixed.values() for place in places}
     moved = [facts.networks_of(p.used & p.reached) for p in passes]
-    for made, judge in permutations(facts.numbers, 2):
+    order = {name: index for index, name in enumerate(facts.numbers)}
+    pairs = {pair for names in {*moved} for pair in permutations(names, 2)}
+    for made, judge in sorted(pairs, key=lambda pair: [order[name] for name in pair]):
         first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
         places = [place for place in _opposed(facts, made, judge, moved) if place not in told]
         text = f"one loss moved {made} and {judge}; another moved what {judge} says of {made}'s output the other way."
