@@ -17,6 +17,7 @@ class Activity:
 
     def __init__(self):
         self.thread: int | None = None  # the one that is watched; None: the first that trains
+        self.choice = threading.Lock()  # of the thread: several may begin to train at once
         self.call: Pass | None = None  # of autograd
         self.steps = 0  # of optimizers
         self.closures = 0  # of steps

@@ -98,15 +98,21 @@ class Watcher:
         grown = {self.lineage.memory_of(p) for p in parameters if p is not None and p.grad_fn is not None}
         self.record.grown = [*{memory: place for memory, *_, place in self.lineage.writes if memory in grown}.values()]
 
+    def note_call(self, name: str) -> None:
+        """Note the lines that call autograd. The first thread to go backward is the one that is watched."""
+        self.record.lines.update((code.co_filename, number) for code, _, number in current_callers())
+        with self.activity.choice:
+            if name == "backward" and self.activity.thread is None and not self.activity.call:
+                self.activity.thread = threading.get_ident()
+
     def watch_autograd(self, name: str, begin: Callable, end: Callable, limit: Limit | None = None) -> None:
         """Wrap a function of autograd. begin: returns the event, or None."""
         original = getattr(torch.autograd, name)
         bind = inspect.signature(original).bind
-        note = guarded(lambda of: of.record.lines.update((code.co_filename, n) for code, _, n in current_callers()))
 
         def watched(*args, **kwargs):
             # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
-            note(self)
+            self.note_call(name)
             if self.activity.is_elsewhere() or self.activity.call:
                 return original(*args, **kwargs)
             if limit:
@@ -133,7 +139,7 @@ class Watcher:
     def begin_pass(
         self, tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None, **_
     ) -> Pass | None:
-        self.activity.thread, self.activity.steps = threading.get_ident(), 0
+        self.activity.steps = 0
         if len(self.record.passes) == MOST_PASSES:
             self.record.closed = True
             return None
