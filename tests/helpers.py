@@ -1,6 +1,7 @@
 """What the tests share: the scripts by name, where each of them is, and its command line run in this process."""
 
 import importlib
+import struct
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -116,3 +117,10 @@ def change(run, make):
     checkpoint = load(run)
     make(checkpoint)
     torch.save(checkpoint, run / "checkpoint.pt")
+
+
+def write_idx(folder, name, pixels, labels):
+    """Write the files of one part of MNIST, or of a data set of its format."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}-images-idx3-ubyte").write_bytes(struct.pack(">4i", 0x803, *pixels.shape) + pixels.tobytes())
+    (folder / f"{name}-labels-idx1-ubyte").write_bytes(struct.pack(">2i", 0x801, len(labels)) + bytes(labels))

@@ -1,16 +1,18 @@
 """The shipped digits, torchvision's data sets, folders of images, and an order that is a function of (seed, step)."""
 
 import hashlib
+import pickle
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from helpers import write_idx
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from torchvision.datasets import CIFAR10
 
 from common import data
 from common.conditional import load_labeled_images
@@ -74,19 +76,39 @@ def test_seeds_and_epochs_give_orders_of_their_own_in_which_batches_come():
     assert next(batches(images, 16, seed=3)).equal(to_float(images[next(batch_order(4000, 16, 3))]))
 
 
-@pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist", "cifar10"])
-def test_a_data_set_of_torchvision_gives_images_with_their_labels(dataset, monkeypatch):
-    """As torchvision has them: MNIST in tensors without channels, CIFAR-10 in arrays with the channels last."""
-    pixels = np.random.default_rng(0).integers(0, 256, (4, 3, 8, 8), dtype=np.uint8)
-    expected = torch.from_numpy(pixels if dataset == "cifar10" else pixels[:, :1])
-    found = pixels.transpose(0, 2, 3, 1) if dataset == "cifar10" else torch.from_numpy(pixels[:, 0])
-    files = SimpleNamespace(data=found, targets=[1, 0, 1, 1], classes=["a", "b"])
-    monkeypatch.setitem(data.TORCHVISION, dataset, lambda *_, **__: files)
-    labeled = load_labeled_images(dataset)
-    assert labeled.images.equal(load_images(dataset))
-    assert labeled.images.equal(expected)
-    assert labeled.labels.tolist() == [1, 0, 1, 1]
-    assert labeled.classes == ("a", "b")
+@pytest.mark.parametrize("dataset", ["mnist", "fashion-mnist"])
+def test_files_in_the_format_of_mnist_are_read_with_their_labels(dataset, tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "DOWNLOADS", tmp_path)
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 28, 28), dtype=np.uint8)
+    folder, labels = tmp_path / data.TORCHVISION[dataset].__name__ / "raw", [9, 0, 3, 3, 1, 7]
+    for name, rows in (("train", slice(4)), ("t10k", slice(4, 6))):
+        write_idx(folder, name, pixels[rows], labels[rows])
+    for held_out, rows in ((False, slice(4)), (True, slice(4, 6))):
+        labeled = load_labeled_images(dataset, held_out=held_out)
+        assert labeled.images.equal(torch.from_numpy(pixels[rows, None]))
+        assert (labeled.labels.tolist(), len(labeled.classes)) == (labels[rows], 10)
+
+
+def test_files_in_the_format_of_cifar10_are_read_with_their_labels(tmp_path, monkeypatch):
+    """Five to train on, one to test on. torchvision compares their MD5 with those of the real ones: replaced here."""
+    monkeypatch.setattr(data, "DOWNLOADS", tmp_path)
+    folder, labels = tmp_path / CIFAR10.base_folder, [*range(10), 0, 9]
+    folder.mkdir()
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 3, 32, 32), dtype=np.uint8)
+    files = {"batches.meta": {"label_names": [*"abcdefghij"]}}
+    for number, name in enumerate([row[0] for row in CIFAR10.train_list + CIFAR10.test_list]):
+        rows = slice(2 * number, 2 * number + 2)
+        files[name] = {"data": pixels[rows].reshape(2, 3072), "labels": labels[rows]}
+    for name, content in files.items():
+        (folder / name).write_bytes(pickle.dumps(content))
+    meta, *train, test = [[name, hashlib.md5((folder / name).read_bytes()).hexdigest()] for name in files]
+    monkeypatch.setattr(CIFAR10, "train_list", train)
+    monkeypatch.setattr(CIFAR10, "test_list", [test])
+    monkeypatch.setattr(CIFAR10, "meta", CIFAR10.meta | {"md5": meta[1]})
+    for held_out, rows in ((False, slice(10)), (True, slice(10, 12))):
+        labeled = load_labeled_images("cifar10", held_out=held_out)
+        assert labeled.images.equal(torch.from_numpy(pixels[rows]))
+        assert (labeled.labels.tolist(), labeled.classes) == (labels[rows], tuple("abcdefghij"))
 
 
 def test_a_folder_is_searched_recursively_in_the_order_of_its_paths(tmp_path):

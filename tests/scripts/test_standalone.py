@@ -8,14 +8,13 @@ import resource
 import runpy
 import shutil
 import signal
-import struct
 import sys
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from helpers import call, change, load, path_of, saved
+from helpers import call, change, load, path_of, saved, write_idx
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.optim.swa_utils import AveragedModel
@@ -98,11 +97,8 @@ def test_it_leaves_curves_pictures_and_a_checkpoint(folder, here):
 
 
 def test_it_trains_on_mnist_s_own_files(folder, here):
-    raw = folder / "data" / "MNIST" / "raw"
-    raw.mkdir(parents=True)
     for name in ("train", "t10k"):
-        (raw / f"{name}-images-idx3-ubyte").write_bytes(struct.pack(">4i", 0x803, 12, 28, 28) + bytes(12 * 28 * 28))
-        (raw / f"{name}-labels-idx1-ubyte").write_bytes(struct.pack(">2i", 0x801, 12) + bytes(12))
+        write_idx(folder / "data" / "MNIST" / "raw", name, np.zeros((12, 28, 28), np.uint8), [0] * 12)
     assert here("--steps 2 --batch-size 4")[0] == 0
     assert load(run_of(folder))["data_shapes"] == [[12, 1, 28, 28]]
 
