@@ -38,7 +38,7 @@ class Options(GanOptions):
     """Options of this script: both networks answer the same weights, which takes more steps to the same quality."""
 
     lr: Rate = 2e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
-    lr_d: Rate = 3e-3  # The same, for D, which must answer faster here.
+    lr_d: Rate = 3e-3  # The same, for D: simultaneous updates need a higher one.
     steps: Count = 3000  # Steps to train, each one update of both networks.
 
 

@@ -1,4 +1,4 @@
-"""The one-weight GAN: every gradient and every weight after every call, by autograd and by hand.
+"""A GAN with one weight in each network: every gradient and every weight after every call, by autograd and by hand.
 
     backward()    adds the derivative of the loss to the .grad of each weight, which is None at first
     step()        changes each weight by its .grad, and leaves .grad as it is
@@ -120,7 +120,7 @@ UPDATES = {
 
 
 def main(options: Options) -> None:
-    """Print every gradient and weight of the one-weight GAN, call by call, with the same numbers by hand."""
+    """Print every gradient and weight of this GAN, call by call, with the same numbers by hand."""
     print(f"PyTorch {torch.__version__}; fake = G(noise) = weight_g * noise, D(x) = weight_d * x")
     print("d_loss = D(fake.detach())^2, g_loss = D(fake)^2; one optimizer each, SGD")
     print(", ".join(f"{name} = {value}" for name, value in START.items()))
