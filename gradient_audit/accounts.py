@@ -14,7 +14,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.graph import has_nan, is_zero, parameters_of, tensors_in
 from gradient_audit.guard import guard_hooks, guarded
-from gradient_audit.lineage import CALL, numbers_in
+from gradient_audit.lineage import CALL, PARAMETER, numbers_in
 from gradient_audit.places import construction_place, current_place
 from gradient_audit.record import Account, Step
 
@@ -27,6 +27,7 @@ class Accounts:
         self.record, self.networks, self.activity = watcher.record, watcher.networks, watcher.activity
         self.lineage, self.hooks, self.watch_again = watcher.lineage, watcher.hooks, watcher.watch_again
         self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
+        self.divided: set[int] = set()  # passes whose gradients it has divided
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.numbers = count(1)  # of accounts and optimizers
         self.pending = WeakIdKeyDictionary()  # modules that may have parameters without an account
@@ -181,13 +182,15 @@ class Accounts:
         passes = set().union(*(record.ledger.balances[account.number].passes for account, _ in accounts))
         for p in (record.passes[number] for number in passes if scaler.get_scale() != 1):
             if p.detailed and p.kind == "backward" and not p.nodes & self.scaled:
-                record.unscaled.append(p.place)
+                record.scaling[p.place] = True
+        self.divided |= passes
         grads = {account.number: parameter.grad for account, parameter in accounts}
         read = grads.items() if self.activity.detailed else ()
         record.ledger.unscale(grads.keys())
         record.ledger.skip({number for number, grad in read if grad is not None and not grad.isfinite().all()})
 
-    def note_scaling(self, _scaler: torch.amp.GradScaler, losses: object) -> None:
+    def note_scaling(self, scaler: torch.amp.GradScaler, losses: object) -> None:
+        losses = losses if scaler.is_enabled() and scaler.get_scale() != 1 else ()
         self.scaled |= {loss.grad_fn._sequence_nr() for loss in tensors_in(losses) if loss.grad_fn is not None}
 
     def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
@@ -225,4 +228,13 @@ class Accounts:
             event.nan = {key for key, grad in grads.items() if has_nan(grad)}
             event.still = {key for key, grad in grads.items() if is_zero(grad)}
         event.taken = {passes: self.shared(frozenset(numbers)) for passes, numbers in taken.items()}
+        for p in (self.record.passes[index] for passes in taken for index in passes - self.divided):
+            if p.nodes & self.scaled and not (p.read or hasattr(optimizer, "grad_scale")):  # a fused step divides
+                self.record.scaling[place] = False
         self.record.events.append(event)
+
+    def copied(self) -> set[int]:
+        """Return the accounts to whose parameters the script wrote what it computed from others."""
+        pairs = [(account.number, account.parameter()) for account in self.record.accounts.values()]
+        sources = {number: self.lineage.memory_of(p).sources for number, p in pairs if p is not None}
+        return {number for number in sources if {*numbers_in(PARAMETER, sources[number])} - {number}}

@@ -18,7 +18,11 @@ class Kind(NamedTuple):
 LIMIT = "Limit where gradients go: `loss.backward(inputs=list(network.parameters()))`"
 # In the order of the report, and of their table in docs/mistakes.md, which a test compares.
 KINDS = {
-    "stale": Kind("error", "Call `zero_grad()` after each step; a step too many may be another's.", ("no-zero-grad",)),
+    "stale": Kind(
+        "error",
+        "Call `zero_grad()` after each step, for LBFGS in its closure; a step too many may be another's.",
+        ("no-zero-grad",),
+    ),
     "mixed": Kind("error", f"{LIMIT}, or clear the gradients that are not for the step.", ("d-steps-on-g-loss",)),
     "twice": Kind("error", "Call `zero_grad()` between the steps, or let one optimizer hold it.", ("parameter-twice",)),
     "idle": Kind("error", "Call its `step()`, or give its parameters to an optimizer that steps."),
@@ -27,8 +31,9 @@ KINDS = {
     ),
     "dead": Kind(
         "error",
-        "See whether `detach()`, `no_grad()`, `.item()`, or a penalty without `create_graph=True` cuts it off, and "
-        "whether the network that it should move is frozen, held by no optimizer or missing from `inputs=`.",
+        "See whether `detach()`, `no_grad()`, `.item()`, `sample()` where `rsample()` is meant, or a penalty without "
+        "`create_graph=True` cuts it off, and whether the network that it should move is frozen, held by no optimizer "
+        "or missing from `inputs=`.",
         ("penalty-without-graph", "penalty-on-frozen", "loss-made-leaf"),
     ),
     "overwritten": Kind(

@@ -91,7 +91,7 @@ class Ledger:
 
         fate: "used" by a step, "edited" after one, "empty" if it was given none, "" until a step comes.
         """
-        if self.clips.get(place, "empty") == "empty":
+        if "empty" in (fate, self.clips.get(place, "empty")):
             self.clips[place] = fate
         for balance in map(self.balances.__getitem__, accounts):
             balance.clip, balance.clipped = place, balance.passes

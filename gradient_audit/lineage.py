@@ -269,7 +269,7 @@ class Lineage:
             elif node.name() in SCALES and len(below) == 1:
                 stack.append((below[0], summand))
             else:
-                name = re.sub(r"Backward\d*$", "", summand.name())
+                name = "a leaf" if hasattr(summand, "variable") else re.sub(r"Backward\d*$", "", summand.name())
                 term = Term(self.line_of(summand, code), name, node._sequence_nr(), reached=self.reach([node]))
                 term.at_zero = summand._sequence_nr() in self.at_zero
                 terms.append((term, way, set()))

@@ -146,7 +146,7 @@ class Networks:
         terms = [*map(record.keys_of, {frozenset(term.reached) for p in record.passes for term in p.terms})]
         split = [(top, part) for top in self.top_modules() for part in _split(top, holders, losses, terms)]
         parts = {id(part): part for _, part in split}
-        record.whole = {id(part): id(top) for top, part in split}
+        record.whole = {id(part): top for top, part in split}
         ids = {key: ids_of(part) for key, part in parts.items()}
         chosen, covered = set(), set()
         # A network of which only a part is used gives way to that part; a compiled one comes after the original.

@@ -166,7 +166,7 @@ class Details(dispatch.TorchDispatchMode):
         written, read = self.lineage.note(function, args, result, frame)
         calls = [self.record.calls[number] for number in numbers_in(CALL, read)]
         for call in calls:
-            call.read = True
+            call.read = call.read or not runs_inside("clip_grad")
             call.copied = call.copied or self.copies_gradient(function, args)
             inputs = [leaf().grad for leaf in call.loose if getattr(leaf(), "grad", None) is not None]
             call.for_inputs |= bool({*map(storage_of, inputs)} & {*map(storage_of, tensors_in(args))})

@@ -8,7 +8,7 @@ from torch import nn
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import KINDS, LIMIT, Finding, finding, joined
-from gradient_audit.graph import united
+from gradient_audit.graph import tensors_in, united
 from gradient_audit.networks import is_leaf
 from gradient_audit.places import Place
 from gradient_audit.record import Pass
@@ -87,7 +87,7 @@ def _is_one_model(facts: Facts, group: dict[str, set[int]]) -> bool:
     events = (event for event in facts.events if event.kind in ("step", "backward"))
     runs = [[*run] for kind, run in groupby(events, lambda event: event.kind) if kind == "step"]
     together = {frozenset(event.optimizer for event in run) & set().union(*group.values()) for run in runs}
-    wholes = {facts.record.whole.get(id(facts.networks[name]), name) for name in group}
+    wholes = {id(facts.record.whole.get(id(facts.networks[name]), name)) for name in group}
     return len(wholes) == 1 and len(together - {frozenset()}) == 1
 
 
@@ -225,14 +225,20 @@ def _cure_of_waste(facts: Facts, network: str, wasted: list[tuple[Pass, set[int]
 def plain_leaves(facts: Facts) -> Iterator[Finding]:
     """Yield the leaves in a network that are no parameters of it: no optimizer gets them."""
     unread = [p for p in facts.passes if p.loose and p.place not in facts.read]
-    for network, top in facts.networks.items() if unread else ():
-        for path, module in top.named_modules(prefix=network):
-            for name, value in vars(module).items():
-                places = [p.place for p in unread if value is not None and any(leaf() is value for leaf in p.loose)]
+    seen: set[int] = set()
+    for network, part in facts.networks.items() if unread else ():
+        top = facts.record.whole.get(id(part), part)
+        inside = next(path for path, module in top.named_modules() if module is part)
+        for path, module in top.named_modules(prefix=network.removesuffix(f".{inside}")):
+            things = vars(module) | module._buffers | {"_buffers": ()}
+            tensors = ((name, tensor) for name, thing in things.items() for tensor in tensors_in(thing))
+            for name, value in () if id(module) in seen else tensors:
+                places = [p.place for p in unread if any(leaf() is value for leaf in p.loose)]
                 if places and id(value) not in facts.held:
                     text = f"the tensor {path}.{name} gets gradients; it is no nn.Parameter, and no optimizer holds it."
                     cure = "Make it an `nn.Parameter`, so that `parameters()` holds it."
                     yield finding("ownerless", (network,), text, places, cure)
+            seen.add(id(module))
 
 
 def strays(facts: Facts) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
 
@@ -166,10 +166,12 @@ class Record:
     displaced: dict[int, Place | None] = field(default_factory=dict)  # by account: what made its successor there
     replaced: dict[int, tuple[Place, set[int]]] = field(default_factory=dict)  # by account: where it replaced which
     lines: set[tuple[str, int]] = field(default_factory=set)  # of the user's, that called for a pass
-    whole: dict[int, int] = field(default_factory=dict)  # by the id of a network: that of the module it is a part of
+    whole: dict[int, nn.Module] = field(default_factory=dict)  # by the id of a network: the module it is a part of
     closed: bool = False  # whether the hooks record nothing more
     failure: str = ""  # what raised inside the audit
-    unscaled: list[Place] = field(default_factory=list)  # passes of losses that GradScaler had not multiplied
+    # Of GradScaler: passes of losses that it had not multiplied (True), steps on what it had not divided (False).
+    scaling: dict[Place, bool] = field(default_factory=dict)
+    copied: set[int] = field(default_factory=set)  # accounts to whose parameters the script wrote others, as an average
     nan: Place | None = None  # the line whose result, or gradient, was the first NaN
 
     def keys_of(self, numbers: Set[int]) -> set[int]:

@@ -70,9 +70,13 @@ def missing_gradients(facts: Facts) -> Iterator[Finding]:
         places = [*inside, *(place for s in of_it for place in s.places)]
         places += [place for p in cut_off[-1:] for mistake, place in p.cuts if mistake == "detached-fakes"]
         cut = any(missing & e.values for e in forwards if e.scalar and not (e.in_loss or e.needed)) or bool(cut_off)
-        cure, doubtful = "", not (inside or cut or missing == ids.keys() & facts.stepped)
+        copied = not inside and missing <= facts.record.copied
+        cure, doubtful = "", copied or not (inside or cut or missing == ids.keys() & facts.stepped)
         if inside:
             cure = "Give the checkpoint `use_reentrant=False`: the other kind needs an input that needs a gradient."
+        elif copied:
+            text += ": the script writes others to them, as an average or a target"
+            cure = "Then leave them out of the optimizer, which does not move them: this is right."
         elif doubtful:
             cleared = any(missing & p.reached for p in facts.passes)
             text += ": it was cleared between `backward()` and `step()`" if cleared else ": no loss leads to them"
@@ -140,9 +144,13 @@ def edited_gradients(facts: Facts) -> Iterator[Finding]:
             yield finding("clipped", (), text, [place], cure, doubtful=True)
         elif not clip and facts.steps:
             yield finding("clipped", (), "no step used the gradients that were clipped here.", [place])
-    for place in facts.record.unscaled:
-        text = "gradients were divided by the scale of GradScaler, and their loss was not multiplied by it."
-        yield finding("scaled", (), text, [place], "`scaler.scale(loss).backward()`.")
+    for place, divided in facts.record.scaling.items():
+        text = "a step used gradients that were multiplied by the scale of GradScaler, and not divided by it."
+        cure = "`scaler.step(optimizer)`, then `scaler.update()`."
+        if divided:
+            text = "gradients were divided by the scale of GradScaler, and their loss was not multiplied by it."
+            cure = "`scaler.scale(loss).backward()`."
+        yield finding("scaled", (), text, [place], cure)
     steps = [event for event in facts.events if event.kind == "step" and event.nan]
     lost = [p for p in facts.passes if p.nan]
     if steps or lost:

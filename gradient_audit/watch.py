@@ -64,8 +64,8 @@ class Watcher:
         self.watch_autograd("backward", self.begin_pass, self.end_pass, self.limit)
         self.watch_autograd("grad", self.begin_grad, self.end_grad)
         watch_calls(self.hooks, Optimizer, "__init__", self.accounts.note_construction)
-        for name in ("clip_grad_norm_", "clip_grad_value_"):
-            watch_calls(self.hooks, nn.utils, name, self.accounts.note_clipping)
+        for name in ("clip_grad_norm_", "clip_grad_value_"):  # looking at gradients is no operation of the script
+            watch_calls(self.hooks, nn.utils, name, self.details.paused()(self.accounts.note_clipping))
         watch_calls(self.hooks, torch.amp.GradScaler, "unscale_", self.accounts.note_unscaling)
         watch_calls(self.hooks, torch.amp.GradScaler, "scale", self.accounts.note_scaling)
         watch_calls(self.hooks, nn.Module, "requires_grad_", self.accounts.note_freezing)
@@ -93,7 +93,7 @@ class Watcher:
             gc.collect()  # the first is kept, or in a cycle
         for event in built:
             event.gone = not any(node() for node in event.graph)
-        self.record.dropped = self.lineage.dropped_calls()
+        self.record.dropped, self.record.copied = self.lineage.dropped_calls(), self.accounts.copied()
         parameters = (account.parameter() for account in self.record.accounts.values())
         grown = {self.lineage.memory_of(p) for p in parameters if p is not None and p.grad_fn is not None}
         self.record.grown = [*{memory: place for memory, *_, place in self.lineage.writes if memory in grown}.values()]
@@ -119,7 +119,7 @@ class Watcher:
                 limit(self, None)
             self.pauses.close()  # a step that raised has left them open
             given = {k: tuple(x) if isinstance(x, Iterator) else x for k, x in bind(*args, **kwargs).arguments.items()}
-            with self.details.paused():  # looking at gradients is no operation of the script
+            with self.details.paused():
                 self.activity.call = event = begin(**given)
                 gradients = None
                 try:
