@@ -17,6 +17,8 @@ from gradient_audit.uses import idle_parameters, left_out_networks
 ONE_WAY = 0.5  # of a direction, which is between -1 and 1: a gradient moves most of an output the same way
 ACCUMULATE = "To accumulate gradients over batches, call `zero_grad()` only after a step; if they are not wanted, "
 ACCUMULATE += "as of a batch that is skipped, this is right."
+COPIED = "The script writes others to them. Compute a target or an average under `torch.no_grad()`; if another network "
+COPIED += "makes them, `.data =` cuts that off: `torch.func.functional_call()` takes them with their graph."
 
 
 def mixed_players(facts: Facts) -> Iterator[Finding]:
@@ -193,7 +195,8 @@ def _ownerless(facts: Facts, network: str, ownerless: set[int], wasted: dict, *,
         born = {facts.record.births.get(number) for number in ownerless} - {None}
         made += born if len(born) == 1 else []
         text = "no optimizer holds {}, and a term of a loss leads to nothing else." if left_out else text
-        return finding("ownerless", (network,), text, [*made, *wasted])
+        cure = COPIED if ownerless <= facts.record.copied else ""
+        return finding("ownerless", (network,), text, [*made, *wasted], cure)
     return finding("unfrozen", (network,), text, places, cure)
 
 
