@@ -89,8 +89,8 @@ class RunOptions(Options):
 class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last base
     """Options of the scripts with one generator and one discriminator of `common/models.py`."""
 
-    lr: Rate | None = None  # Adam's rate for G up to half of the steps; then it falls to zero. None: as printed.
-    lr_d: Rate | None = None  # The same, for D. None: that of --lr if it is given, else as printed.
+    lr: Rate | None = None  # Adam's rate for G up to half of the steps; then it falls to zero. None: by the images.
+    lr_d: Rate | None = None  # The same, for D. None: that of --lr if it is given, else by the images.
     betas: tuple[Decay, Decay] = (0.0, 0.9)  # Adam's decay rates of the gradient's mean and of its square.
     ema: Decay = 0.995  # Decay per step of the moving average of G's weights, which draws the samples; 0: none.
     fit: Fit = "crop"  # Images that are not square: cut to their middle, or padded on white or black.

@@ -96,9 +96,10 @@ def contents(folder):
 
 
 def points_of(run):
-    """Return the points (step, value) of each of TensorBoard's curves in the folder of a run, by tag."""
-    events = EventAccumulator(str(run)).Reload()
-    return {tag: [(point.step, point.value) for point in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    """Return the points (step, value) of each of TensorBoard's curves in a run, by tag, in the order of their times."""
+    events = EventAccumulator(str(run)).Reload()  # of files of one second, it reads `.10` before `.9`
+    points = {tag: sorted(events.Scalars(tag), key=lambda point: point.wall_time) for tag in events.Tags()["scalars"]}
+    return {tag: [(point.step, point.value) for point in of_tag] for tag, of_tag in points.items()}
 
 
 def load(run):

@@ -87,6 +87,7 @@ def test_files_in_the_format_of_mnist_are_read_with_their_labels(dataset, tmp_pa
         labeled = load_labeled_images(dataset, held_out=held_out)
         assert labeled.images.equal(torch.from_numpy(pixels[rows, None]))
         assert (labeled.labels.tolist(), len(labeled.classes)) == (labels[rows], 10)
+    assert load_images(dataset).equal(torch.from_numpy(pixels[:4, None]))
 
 
 def test_files_in_the_format_of_cifar10_are_read_with_their_labels(tmp_path, monkeypatch):
@@ -109,6 +110,7 @@ def test_files_in_the_format_of_cifar10_are_read_with_their_labels(tmp_path, mon
         labeled = load_labeled_images("cifar10", held_out=held_out)
         assert labeled.images.equal(torch.from_numpy(pixels[rows]))
         assert (labeled.labels.tolist(), labeled.classes) == (labels[rows], tuple("abcdefghij"))
+    assert load_images("cifar10").equal(torch.from_numpy(pixels[:10]))
 
 
 def test_a_folder_is_searched_recursively_in_the_order_of_its_paths(tmp_path):
