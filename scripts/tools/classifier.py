@@ -20,7 +20,6 @@ from common.errors import as_bad_input
 BATCH_SIZE = 50
 STEPS = {"digits": 800, "classes": 2400}  # some fifteen seconds on one core, and some 45
 EPOCHS, FEWEST_STEPS = 80, 400  # of a data set of fewer images, whose classifier takes fewer steps
-KEEP_EVERY = 200  # steps, which are all that an interrupted training loses
 LARGEST = 32  # pixels a side at which images are judged
 CONFIDENT = 0.9
 
@@ -39,16 +38,15 @@ class Classifier:
     accuracy: float
     held_out: int
 
-    def as_input(self, images: Tensor) -> Tensor:
-        """Return uint8 images (N, C, H, W) as the network takes them; a network for greyscale takes the mean colour."""
-        channels, size = self.shape
-        images = resize(images, [size, size])
-        return to_float(images.float().mean(1, keepdim=True) if channels == 1 else images)
-
     def features(self, images: Tensor) -> Tensor:
-        """Return the features (N, 128) of uint8 images (N, C, H, W)."""
-        with torch.no_grad():
-            return torch.cat([self.network[:-1](self.as_input(chunk)) for chunk in images.split(500)])
+        """Return the features (N, 128) of uint8 images (N, C, H, W); a network for greyscale takes the mean colour."""
+        parts, (channels, size) = [], self.shape
+        for part in images.split(500):
+            part = resize(part, [size, size]).float()
+            part = to_float(part.mean(1, keepdim=True) if channels == 1 else part)
+            with torch.no_grad():
+                parts.append(self.network[:-1](part))
+        return torch.cat(parts)
 
     def classify(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return of features (N, 128) whether the confidence is CONFIDENT or more, and the class, both (N,)."""
@@ -72,30 +70,28 @@ def digit_classifier() -> Classifier:
 
 
 def class_classifier(dataset: str, data: LabeledImages, folder: Path) -> Classifier:
-    """Return the classifier of a data set, as kept in `folder`, or trained and kept there, also half trained.
+    """Return the classifier of a data set, from its file in `folder`; it is trained first if there is none yet.
 
     It is judged on every tenth image of `data`, which are those of a folder, or on torchvision's test images.
     """
     path = folder / f"classifier-{fingerprint(data)}.pt"
-    with FileLock(folder / ".classifier.lock"):  # another evaluation that needs it waits for this one
-        with as_bad_input(f"{path}: is no classifier; delete it"):
-            kept, shape = torch.load(path, weights_only=True) if path.exists() else {}, input_shape(data.images)
-            if "accuracy" in kept:
-                network = make_network(*shape, len(data.classes))
-                network.load_state_dict(kept["network"])
-                return Classifier(network.eval(), shape, data.classes, kept["accuracy"], kept["held_out"])
-        if dataset in TORCHVISION:
-            size = data.images.shape[-1]
-            train, held_out = (load_labeled_images(dataset, size, held_out=part) for part in (False, True))
-        else:
-            numbers = torch.arange(len(data.labels))
-            parts = numbers[numbers % 10 > 0], numbers[::10]
-            train, held_out = (replace(data, images=data.images[rows], labels=data.labels[rows]) for rows in parts)
-        steps = min(STEPS["classes"], max(FEWEST_STEPS, EPOCHS * len(train.labels) // BATCH_SIZE))
-        made = train_classifier(train, held_out, steps, path, kept)
-        kept = {"network": made.network.state_dict(), "accuracy": made.accuracy, "held_out": made.held_out}
-        write_whole(path, as_bytes(kept))
-        return made
+    with as_bad_input(f"{path}: cannot be written", OSError), FileLock(folder / ".classifier.lock"):
+        if not path.exists():  # another evaluation that needs it waits for this one
+            if dataset in TORCHVISION:
+                size = data.images.shape[-1]
+                train, held_out = (load_labeled_images(dataset, size, held_out=part) for part in (False, True))
+            else:
+                numbers = torch.arange(len(data.labels))
+                parts = numbers[numbers % 10 > 0], numbers[::10]
+                train, held_out = (replace(data, images=data.images[rows], labels=data.labels[rows]) for rows in parts)
+            steps = min(STEPS["classes"], max(FEWEST_STEPS, EPOCHS * len(train.labels) // BATCH_SIZE))
+            made = train_classifier(train, held_out, steps)
+            facts = {"network": made.network.state_dict(), "accuracy": made.accuracy, "held_out": made.held_out}
+            write_whole(path, as_bytes(facts))
+    with as_bad_input(f"{path}: is no classifier; delete it", Exception):
+        facts, classifier = torch.load(path, weights_only=True), new_classifier(data)
+        classifier.network.load_state_dict(facts["network"])
+        return replace(classifier, accuracy=facts["accuracy"], held_out=facts["held_out"])
 
 
 def fingerprint(data: LabeledImages) -> str:
@@ -106,58 +102,39 @@ def fingerprint(data: LabeledImages) -> str:
     return made_of.hexdigest()[:12]
 
 
-def input_shape(images: Tensor) -> tuple[int, int]:
-    """Return the channels and the size, (C, S), at which images (N, C, H, W) are judged."""
-    return images.shape[1], min(images.shape[2], LARGEST)
-
-
-def make_network(channels: int, size: int, classes: int) -> nn.Sequential:
-    """Return a new network, floats (N, channels, size, size) to logits (N, classes)."""
+def new_classifier(data: LabeledImages) -> Classifier:
+    """Return an untrained classifier of images like those of `data`, of at most LARGEST pixels a side."""
+    channels, size = shape = data.images.shape[1], min(data.images.shape[2], LARGEST)
     layers = []
     for narrow, wide in ((channels, 32), (32, 64), (64, 128)):
         layers += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.BatchNorm2d(wide), nn.ReLU()]
         size = (size + 1) // 2
     layers += [nn.Flatten(), nn.Dropout(0.3), nn.Linear(128 * size**2, 128), nn.BatchNorm1d(128), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear(128, classes))
+    network = nn.Sequential(*layers, nn.Linear(128, len(data.classes)))
+    return Classifier(network.eval(), shape, data.classes, accuracy=0.0, held_out=0)
 
 
-def train_classifier(
-    train: LabeledImages, held_out: LabeledImages, steps: int, path: Path | None = None, kept: dict | None = None
-) -> Classifier:
-    """Return a classifier trained for so many steps; its seed is fixed, and the global generator stays as it was.
-
-    path: where the training is kept every KEEP_EVERY steps. kept: what it held, if the training was interrupted.
-    """
-    shape = input_shape(train.images)
+def train_classifier(train: LabeledImages, held_out: LabeledImages, steps: int) -> Classifier:
+    """Return a classifier trained for so many steps; its seed is fixed, and the global generator stays as it was."""
     with torch.random.fork_rng(devices=[]), torch.enable_grad():  # the caller may be inside no_grad()
         torch.manual_seed(0)
-        network = make_network(*shape, len(train.classes))
+        classifier, order = new_classifier(train), torch.empty(0, dtype=torch.int64)
+        network = classifier.network.train()
         optimizer = torch.optim.Adam(network.parameters())
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=steps)
-        state = {"network": network, "optimizer": optimizer, "schedule": schedule}
-        first, order = 0, torch.empty(0, dtype=torch.int64)
-        if kept:
-            with as_bad_input(f"{path}: is no training of a classifier; delete it"):
-                first, order = kept["step"], kept["order"]
-                for name, part in state.items():
-                    part.load_state_dict(kept[name])
-                torch.set_rng_state(kept["draws"])
-        for step in tqdm(range(first, steps), "training the classifier", leave=False, delay=1, disable=None):
-            if path and step > first and step % KEEP_EVERY == 0:
-                parts = {name: part.state_dict() for name, part in state.items()}
-                write_whole(path, as_bytes(parts | {"step": step, "order": order, "draws": torch.get_rng_state()}))
+        for _ in tqdm(range(steps), "training the classifier", leave=False, delay=1, disable=None):
             if len(order) < 2:  # batch normalisation takes two images or more
                 order = torch.randperm(len(train.labels))
             batch, order = order[:BATCH_SIZE], order[BATCH_SIZE:]
-            images = to_float(resize(train.images[batch], [shape[1]] * 2))
+            images = to_float(resize(train.images[batch], [classifier.shape[1]] * 2))
             loss = F.cross_entropy(network(jitter(images)), train.labels[batch])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             schedule.step()
-    untested = Classifier(network.eval(), shape, train.classes, 0.0, len(held_out.labels))
-    right = untested.classify(untested.features(held_out.images))[1] == held_out.labels
-    return replace(untested, accuracy=right.float().mean().item())
+    network.eval()
+    right = classifier.classify(classifier.features(held_out.images))[1] == held_out.labels
+    return replace(classifier, accuracy=right.float().mean().item(), held_out=len(right))
 
 
 def jitter(images: Tensor) -> Tensor:

@@ -40,26 +40,24 @@ class GeneratorOptions(Options):
         return self.run if self.run.is_dir() else self.run.parent
 
 
-def is_cyclegan(checkpoint: dict) -> bool:
-    """Return whether the run is one of CycleGAN, judged by what its checkpoint holds: its script may have any name."""
-    return {"a_to_b", "b_to_a"} <= checkpoint.keys()
-
-
-def has_float_data(checkpoint: dict) -> bool:
-    """Return whether the run was trained on floats as they are, and not on uint8 images; an older run was not."""
-    return checkpoint.get("data_types", [])[:1] == ["float32"]
-
-
 def class_names(checkpoint: dict) -> list[str]:
     """Return the names of the classes that the run's networks take, or none."""
     return (checkpoint.get("classes") or [[]])[0]
 
 
+def find_average(checkpoint: dict, name: str = "generator") -> str | None:
+    """Return the entry of a checkpoint that is the average of the network called `name`, or None.
+
+    It is that of `averages`; a checkpoint without `averages` is searched for the names that the scripts here give.
+    """
+    guess = average_of(name) if average_of(name) in checkpoint else None
+    return checkpoint.get("averages", {name: guess}).get(name)
+
+
 def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn.Module, nn.Module]:
     """Return the generator and the discriminator that `FILE:FUNCTION` makes; raises BadInput if that fails.
 
-    given: what FUNCTION takes, image_shape, z_dim, and the number of classes if there are any. FILE is executed, but
-    not as `__main__`.
+    given: image_shape, z_dim, and the number of classes if there are any. FILE is executed, but not as `__main__`.
     """
     file, _, function = name.rpartition(":")
     if not file or not function:
@@ -76,48 +74,41 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
     return generator, discriminator
 
 
-def load_generator(run: str | Path, networks: str | None = None, weights: str = "average") -> nn.Module:
-    """Return the generator of a finished run, a folder or its checkpoint.pt; the rest as in `make_generator`.
+def load_generator(
+    run: str | Path, networks: str | None = None, weights: str = "average", checkpoint: dict | None = None
+) -> nn.Module:
+    """Return the generator of a run, a folder or its checkpoint.pt, in evaluation mode on the CPU.
 
-    It takes noise (N, z_dim), and labels (N,) if it takes the class, to images (N, C, H, W) in [-1, 1].
+    It takes noise (N, z_dim), and labels (N,) if it takes the class, to images (N, C, H, W) in [-1, 1]. weights:
+    `average` for the moving average, if the run has one, `last` for the weights after the last step. networks: as the
+    option; None takes those of the run's option `model`, or `conv` if its script has no such option. checkpoint: that
+    of the run, if it is loaded already. Raises BadInput where it has no such generator.
     """
-    return make_generator(load_checkpoint(Path(run)), Path(run), networks, weights)
-
-
-def make_generator(checkpoint: dict, run: Path, networks: str | None = None, weights: str = "average") -> nn.Module:
-    """Return the generator of a run with one generator and one discriminator, in evaluation mode on the CPU.
-
-    weights: `average` for the moving average, if the run has one, `last` for the weights after the last step. networks:
-    as the option; None takes those of the run's option `model`, or `conv` for a script without that option, such as
-    `gan_standalone.py`. Raises BadInput where the checkpoint has no such generator.
-    """
-    if is_cyclegan(checkpoint):
+    checkpoint = checkpoint or load_checkpoint(Path(run))
+    if {"a_to_b", "b_to_a"} <= checkpoint.keys():  # a CycleGAN, whatever the name of its script
         raise BadInput(f"{run}: a CycleGAN takes no noise; scripts/tools/translate.py translates with it")
-    with as_bad_input(f"{run}: not a run of one generator that takes z"):
+    with as_bad_input(f"{run}: not a run of one generator that takes z", Exception):
         if not checkpoint["data_shapes"]:
             raise ValueError("it stores no shape of its data; its script must give them to run.steps")
         if "z_dim" not in checkpoint["options"]:
             raise ValueError("it stores no length of the noise; its script must have an option z_dim")
+        names, model = class_names(checkpoint), checkpoint["options"].get("model", "conv")
         given = [tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]]
-        model = checkpoint["options"].get("model", "conv")
-        if names := class_names(checkpoint):
-            given.append(len(names))
+        given += [len(names)] if names else []
         if networks is not None:
-            make = partial(make_own_networks, networks)
+            make, hint = partial(make_own_networks, networks), ""
         elif model in MODELS and len(given[0]) == 3:
-            make = partial(conditional, model) if names else MODELS[model]
+            make, hint = partial(conditional, model) if names else MODELS[model], f"; if it has others, {HINT}"
         else:
             raise BadInput(f"{run}: made with networks that common/models.py does not have: {HINT}")
-        try:
-            return load_network(checkpoint, run, "generator", weights, lambda: make(*given)[0])
-        except BadInput as error:
-            hint = "" if networks else f"; if the run has networks of its own, {HINT}"
-            raise BadInput(f"{error}{hint}") from error
+        return load_network(checkpoint, run, "generator", weights, lambda: make(*given)[0], hint)
 
 
-def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
-    """Return the generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `make_generator` does: its average, if any."""
-    with as_bad_input(f"{run}: not a run of a CycleGAN"):
+def load_translator(run: Path, checkpoint: dict, direction: str) -> nn.Module:
+    """Return the generator of a CycleGAN run, `a-to-b` or `b-to-a`, as `load_generator` does: its average, if any."""
+    if not {"a_to_b", "b_to_a"} <= checkpoint.keys():
+        raise BadInput(f"{run}: a run of {checkpoint['script']}.py; name one of cyclegan.py")
+    with as_bad_input(f"{run}: not a run of a CycleGAN", Exception):
         channels = checkpoint["data_shapes"][0][1]
         if checkpoint["options"]["blocks"] > 100:  # in a damaged file; so many would take all memory
             raise ValueError(f"--blocks {checkpoint['options']['blocks']}: must be at most 100")
@@ -125,20 +116,25 @@ def load_translator(checkpoint: dict, run: Path, direction: str) -> nn.Module:
         return load_network(checkpoint, run, direction.replace("-", "_"), "average", make)
 
 
-def load_network(checkpoint: dict, run: Path, name: str, weights: str, make: Callable[[], nn.Module]) -> nn.Module:
+def load_network(checkpoint: dict, run: object, name: str, weights: str, make: Callable, hint: str = "") -> nn.Module:
     """Return the network that `make` makes, with the weights called `name`, or for `average` their average, if any.
 
-    It is made on the meta device, so that options for a huge network do not allocate memory. Raises BadInput where the
-    checkpoint of `run` has no such weights or they do not fit.
+    It is made on the meta device, so that options for a huge network do not allocate memory. Raises BadInput, with the
+    hint, where the checkpoint of `run` has no such weights or they do not fit.
     """
-    averaged = weights == "average" and average_of(name) in checkpoint
-    if not averaged and name not in checkpoint:
-        raise BadInput(f"{run}: holds no network called {name}; a script must name its networks so in `state`")
-    with as_bad_input(f"{run}: does not hold this network; common/models.py may have changed since"):
+    average = find_average(checkpoint, name) if weights == "average" else None
+    if (average or name) not in checkpoint:
+        raise BadInput(f"{run}: holds no network called {name}; a script must name its networks so in `state`{hint}")
+    with as_bad_input(f"{run}: does not hold this network; common/models.py may have changed since{hint}", Exception):
         with torch.device("meta"):
-            network = AveragedModel(make()) if averaged else make()
-        network.load_state_dict(checkpoint[average_of(name) if averaged else name], assign=True)
-    return (network.module if averaged else network).float().eval()
+            network = AveragedModel(make()) if average else make()
+        network.load_state_dict(checkpoint[average or name], assign=True)
+    if weights == "average" and not average:
+        known = {name, *checkpoint.get("averages", {}).values()}
+        for other, part in checkpoint.items():
+            if other not in known and isinstance(part, dict) and any(str(key).startswith("module.") for key in part):
+                print(f"{run}: {other} may be an average, but no entry says of what; it is not used", file=sys.stderr)
+    return (network.module if average else network).float().eval()
 
 
 def generate(generator: nn.Module, device: torch.device, *inputs: Tensor, as_floats: bool = False) -> Tensor:

@@ -3,7 +3,6 @@
 Without --output they are written as a grid to samples.png in the run, which is replaced; nothing else ever is.
 
     python scripts/tools/sample.py runs/gan_detach/20260101-120000
-    python scripts/tools/sample.py runs/gan_detach/20260101-120000 --interpolate 8
     python scripts/tools/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images.npz
     python scripts/tools/sample.py runs/gan_detach/20260101-120000 --count 10000 --output images
     python scripts/tools/sample.py runs/gan_conditional/20260101-120000 --class 7
@@ -24,11 +23,11 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.checkpoint import load_checkpoint, write_whole
-from common.errors import BadInput
+from common.errors import BadInput, as_bad_input
 from common.image_files import grid, png
-from common.options import Count, Range, Seed
+from common.options import Range, Seed
 from common.run import pick_device
-from scripts.tools.finished_run import GeneratorOptions, class_names, generate, has_float_data, make_generator
+from scripts.tools.finished_run import GeneratorOptions, class_names, find_average, generate, load_generator
 from scripts.tools.output import check_new_file, launch
 
 
@@ -41,9 +40,6 @@ class Options(GeneratorOptions):
     of_class: Annotated[str, tyro.conf.arg(name="class")] = ""
     """The class to make images of, if the networks take one: its name, such as 7. Left out: every class, a column
     each, with the same noise along a row."""
-    interpolate: Count | None = None
-    """Images of a walk from one point of z to another, both ends included. Each walk is a row of the grid, so --count
-    must be a multiple of it. None draws an independent z for every image."""
     seed: Seed = 0  # Fixes the noise.
     output: Path | None = None
     """A .png for a grid; an .npz with the keys `images`, uint8 (N, C, H, W), and `labels`, if any; or a new folder,
@@ -56,37 +52,13 @@ def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:
     if options.of_class not in ("", *names):
         message = f"has the classes {', '.join(names)}; name one" if names else "has no classes; leave it out"
         raise BadInput(f"--class {options.of_class}: the run {options.run} {message}")
-    if names and not options.of_class:
-        if options.interpolate:
-            raise BadInput(f"--interpolate {options.interpolate}: takes one --class; name it")
-        count = options.count or 8 * len(names)
-        rows = draw_noise(math.ceil(count / len(names)), z_dim, options)
-        return [rows.repeat_interleave(len(names), dim=0)[:count], torch.arange(count) % len(names)]
-    z = draw_noise(options.count or 64, z_dim, options)
-    return [z, torch.full((len(z),), names.index(options.of_class))] if names else [z]
-
-
-def draw_noise(count: int, z_dim: int, options: Options) -> Tensor:
-    """Return the z of every image, (count, z_dim), standard normal."""
     random = torch.Generator().manual_seed(options.seed)
-    steps = options.interpolate
-    if steps is None:
-        return torch.randn(count, z_dim, generator=random)
-    if steps < 2 or count % steps:
-        raise BadInput(f"--interpolate {steps}: must be 2 or more and divide the --count of {count} images into rows")
-    start, end = torch.randn(2, count // steps, 1, z_dim, generator=random, dtype=torch.float64)
-    return walk(start, end, steps).flatten(0, 1).float()
-
-
-def walk(start: Tensor, end: Tensor, steps: int) -> Tensor:
-    """Return `steps` points on an arc from each start to its end: (..., 1, z_dim) twice to (..., steps, z_dim).
-
-    Halfway on a straight line the variance of z would be half of that in training. White, "Sampling Generative
-    Networks" (2016), interpolates on a sphere instead. Two long noise vectors are nearly orthogonal; with an angle of
-    exactly 90 degrees every point of the arc is standard normal.
-    """
-    angle = torch.linspace(0, math.pi / 2, steps, dtype=start.dtype)[:, None]
-    return angle.cos() * start + angle.sin() * end
+    if names and not options.of_class:
+        count = options.count or 8 * len(names)
+        rows = torch.randn(math.ceil(count / len(names)), z_dim, generator=random)
+        return [rows.repeat_interleave(len(names), dim=0)[:count], torch.arange(count) % len(names)]
+    z = torch.randn(options.count or 64, z_dim, generator=random)
+    return [z, torch.full((len(z),), names.index(options.of_class))] if names else [z]
 
 
 def main(options: Options) -> None:
@@ -94,18 +66,18 @@ def main(options: Options) -> None:
     output = options.output or options.folder / "samples.png"
     if options.output:
         check_new_file(output, *([".png", ".npz"] if output.suffix else [""]))
-    device = pick_device(options.device)
-    checkpoint = load_checkpoint(options.run)
-    generator = make_generator(checkpoint, options.run, options.networks)
-    names, as_floats = class_names(checkpoint), has_float_data(checkpoint)
+    device, checkpoint = pick_device(options.device), load_checkpoint(options.run)
+    generator, names = load_generator(options.run, options.networks, checkpoint=checkpoint), class_names(checkpoint)
+    as_floats = checkpoint.get("data_types", [])[:1] == ["float32"]  # older runs have no types
     if as_floats and output.suffix != ".npz":
         raise BadInput(f"--output {output}: the data of {options.run} are floats, not images; name a new .npz file")
     inputs = draw_inputs(checkpoint["options"]["z_dim"], names, options)
     images = generate(generator, device, *inputs, as_floats=as_floats)
     if not output.suffix:
-        output.mkdir()
-        for number, image in enumerate(images):
-            (output / f"{number:06d}.png").write_bytes(png(image))
+        with as_bad_input("--output", OSError):
+            output.mkdir()
+            for number, image in enumerate(images):
+                (output / f"{number:06d}.png").write_bytes(png(image))
     elif output.suffix == ".npz":
         arrays = {"samples" if as_floats else "images": images.numpy()}
         arrays |= {"labels": inputs[1].numpy()} if names else {}
@@ -114,9 +86,9 @@ def main(options: Options) -> None:
         write_whole(output, file.getvalue())
     else:
         columns = len(names) if names and not options.of_class else round(len(images) ** 0.5)
-        picture = grid(images, options.interpolate or columns)
-        write_whole(output, png(picture))
-    print(f"{len(images)} {'samples' if as_floats else 'images'}: {output}")
+        write_whole(output, png(grid(images, columns)))
+    weights = "average" if find_average(checkpoint) else "last"
+    print(f"{len(images)} {'samples' if as_floats else 'images'}: {output} ({weights} weights)")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Translate an image or a folder of images by a finished CycleGAN.
 
 Images keep their size and name, and become greyscale or RGB as the run's images are. Of an animation or a file of
-several pages the first is translated; transparent images are put on white. A folder is searched recursively. Images
-that cannot be translated are listed at the end, with exit status 1; all others are translated.
+several pages the first is translated; transparent images are put on white. A folder is searched recursively. An image
+that cannot be translated gets a line on stderr, and the exit status is 1; all others are translated.
 
     python scripts/tools/translate.py runs/cyclegan/20260101-120000 zebras --direction b-to-a --output horses
 """
@@ -26,12 +26,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 
 from common.checkpoint import load_checkpoint, write_whole
 from common.data import to_float, to_uint8
-from common.errors import BadInput, Stopped, one_line
+from common.errors import BadInput, Stopped, as_bad_input, one_line
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
 from common.options import Options as BaseOptions
 from common.run import pick_device
-from scripts.tools.finished_run import is_cyclegan, load_translator
+from scripts.tools.finished_run import load_translator
 from scripts.tools.output import launch
+
+TOO_LARGE = (OSError, ValueError, RuntimeError, MemoryError)  # an image, for its format, the memory or the disk
 
 
 @dataclass(frozen=True)
@@ -75,44 +77,28 @@ def list_targets(options: Options) -> dict[Path, Path]:
     return targets
 
 
-def translate_file(generator: nn.Module, path: Path, target: Path, mode: str) -> None:
-    """Translate one image, of the mode `L` or `RGB`, into a file of the same format.
-
-    Raises BadInput, in one line that names the path, if it cannot be read or written.
-    """
-    image = read_image(path, None, mode)
-    try:
-        picture = to_pil_image(translate(generator, image))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        file = io.BytesIO()
-        kind = Image.registered_extensions()[path.suffix.lower()]
-        picture.save(file, kind, sizes=[picture.size])  # for icons alone, which would get sizes of their own
-        write_whole(target, file.getvalue())
-    except (OSError, ValueError, RuntimeError, MemoryError) as error:  # too large for its format, memory or the disk
-        raise BadInput(f"{path} cannot be translated ({error})") from error
-
-
 def main(options: Options) -> None:
-    """Translate the images one by one; print where they are, and which could not be translated."""
-    checkpoint = load_checkpoint(options.run)
-    if not is_cyclegan(checkpoint):
-        raise BadInput(f"{options.run}: a run of {checkpoint['script']}.py; name one of cyclegan.py")
-    device = pick_device(options.device)
-    targets = list_targets(options)
-    generator = load_translator(checkpoint, options.run, options.direction).to(device)
+    """Translate the images one by one; name those that cannot be translated, and print where the others are."""
+    device, checkpoint = pick_device(options.device), load_checkpoint(options.run)
+    generator = load_translator(options.run, checkpoint, options.direction).to(device)
+    targets, failures = list_targets(options), 0
     mode = "L" if checkpoint["data_shapes"][0][1] == 1 else "RGB"
-    options.output.mkdir(parents=True, exist_ok=True)
-
-    failures = []
+    with as_bad_input("--output", OSError):
+        options.output.mkdir(parents=True, exist_ok=True)
     for path, target in tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True):
         try:
-            translate_file(generator, path, target, mode)
+            image, file = read_image(path, None, mode), io.BytesIO()
+            with as_bad_input(f"{path} cannot be translated", TOO_LARGE):
+                picture = to_pil_image(translate(generator, image))
+                picture.save(file, Image.registered_extensions()[path.suffix.lower()])
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(target, file.getvalue())
         except BadInput as error:
-            failures.append(str(error))
-    print(f"{len(targets) - len(failures)} images: {options.output}")
+            failures += 1
+            tqdm.write(one_line(str(error)), sys.stderr)
+    print(f"{len(targets) - failures} images: {options.output}")
     if failures:
-        print(*map(one_line, failures), sep="\n", file=sys.stderr)
-        raise Stopped(f"{len(failures)} of {len(targets)} images could not be translated; they are listed above")
+        raise Stopped(f"{failures} of {len(targets)} images could not be translated; each has a line above")
 
 
 if __name__ == "__main__":

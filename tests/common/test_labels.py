@@ -82,10 +82,8 @@ def test_a_class_is_sampled_by_its_name_and_a_run_resumes_with_the_same_classes_
         assert one["labels"].tolist() == [number] * 2
         assert np.array_equal(one["images"], every["images"][[number, number + 3]])  # the same noise along a row
     assert sampled()["images"].shape == (24, 3, 8, 8)
-    assert sampled("--class", "all", "--interpolate", 4)["labels"].tolist() == [1] * 64
     assert "--class pink: " in (line := refusal("sample", run, "--class", "pink"))
     assert r"has the classes 7, all, caf\xe9; name one" in line
-    assert "--interpolate 4: takes one --class" in refusal("sample", run, "--interpolate", 4)
     assert "has no classes; leave it out" in refusal("sample", finished, "--class", "7")
     call("gan_conditional", "--resume", run, "--steps", 2)
     (folder / "7").rename(folder / "8")

@@ -18,8 +18,9 @@ from common.data import load_mnist5k, to_float
 from common.errors import BadInput
 from common.image_files import image_paths, training_paths
 from scripts.tools import classifier, evaluate
-from scripts.tools.classifier import class_classifier, digit_classifier, jitter
-from scripts.tools.evaluate import Options, measure_distances, measure_overlap
+from scripts.tools.classifier import class_classifier, digit_classifier
+from scripts.tools.evaluate import Options
+from scripts.tools.measures import measure_distances, measure_lattice, measure_overlap
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -233,7 +234,6 @@ def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(
         kept.write_bytes(b"damaged")
         with pytest.raises(BadInput, match=f"{kept}: is no classifier; delete it"):
             evaluate.main(Options(run, dataset=str(moved)))
-        patch.setattr(evaluate, "load_real", None)
         with pytest.raises(BadInput, match=r"--count 29: must be .* at most 28, of 57 real images"):
             evaluate.main(Options(run, dataset=str(moved), count=29))
     for old, new in (("dark", "old"), ("bright", "dark"), ("old", "bright")):
@@ -242,47 +242,24 @@ def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(
     assert len([*run.glob("classifier-*.pt")]) == 2
 
 
-@pytest.mark.tools
-def test_an_interrupted_training_of_the_classifier_goes_on_to_the_same_bits(run, shades, monkeypatch):
-    whole, steps = evaluated(run), []
-    next(run.glob("classifier-*.pt")).unlink()
-
-    def interrupted(images):
-        steps.append(len(images))
-        if len(steps) == 26:
-            raise KeyboardInterrupt
-        return jitter(images)
-
-    monkeypatch.setattr(classifier, "KEEP_EVERY", 10)
-    monkeypatch.setattr(classifier, "jitter", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        evaluate.main(Options(run))
-    assert evaluated(run) == whole
-    assert steps == [50] * (26 + 10)  # never the last of 51 images alone, which batch normalisation refuses
-
-
-def test_a_run_is_watched_to_its_last_step_or_until_no_process_holds_it(run, monkeypatch):
-    with pytest.raises(BadInput, match=f"--watch: {run.parent} is not the folder of a run"):
+def test_a_run_is_watched_until_no_process_holds_it(run, monkeypatch):
+    with pytest.raises(BadInput, match=f"{run.parent / 'checkpoint.pt'}: not found"):
         evaluate.main(Options(run.parent, watch=True))
+    steps = [9, 9, 12]
 
-    def watch_until(is_held, **entries):
-        def wait(_):  # in place of a second
-            change(run, lambda checkpoint: checkpoint.update(entries))
-            if not is_held:
-                held.close()
+    def wait(_):  # in place of a second
+        if steps:
+            change(run, lambda checkpoint: checkpoint.update(step=steps.pop(0)))
+        else:
+            held.close()
 
-        monkeypatch.setattr(evaluate.time, "sleep", wait)
-        with ExitStack() as held:
-            lock(run, held)
-            evaluate.main(Options(run, count=10, watch=True))
-        return [entry["step"] for entry in reports(run)]
-
-    change(run, lambda checkpoint: checkpoint["options"].update(steps=9))
-    assert watch_until(True, step=9) == [7, 9]
-    change(run, lambda checkpoint: checkpoint["options"].update(steps=99))
-    assert watch_until(False, step=12) == [7, 9, 12]
+    monkeypatch.setattr(evaluate.time, "sleep", wait)
+    with ExitStack() as held:
+        lock(run, held)
+        evaluate.main(Options(run, count=10, watch=True))
+    assert [entry["step"] for entry in reports(run)] == [7, 9, 12]
     points = points_of(run / "evaluation")["quality/digits-10-average/fid"]
-    assert [step for step, _ in points] == [7, 9, 9, 12]
+    assert [step for step, _ in points] == [7, 9, 12]
 
 
 def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fewer_steps(tmp_path, monkeypatch):
@@ -312,12 +289,12 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
     halves = torch.tensor([0, 255], dtype=torch.uint8).repeat_interleave(4).expand(8, 8)
     blank = torch.full((8, 8), 201, dtype=torch.uint8)
     for image, share in ((columns, 1), (columns.T, 1), (checks, 1), (halves, 0), (blank, 0)):
-        assert evaluate.measure_lattice(image.expand(2, 3, 8, 8)) == pytest.approx(share, abs=1e-6)
+        assert measure_lattice(image.expand(2, 3, 8, 8)) == pytest.approx(share, abs=1e-6)
     wide = torch.tensor([0, 0, 255, 255], dtype=torch.uint8).repeat(2).expand(2, 3, 8, 8)
-    assert [evaluate.measure_lattice(wide, period) for period in (2, 4)] == pytest.approx([0, 1], abs=1e-6)
+    assert [measure_lattice(wide, period) for period in (2, 4)] == pytest.approx([0, 1], abs=1e-6)
     waves = columns[None, None] // 2 + halves[None, None] // 2  # a wave of two pixels beside one of eight
     expected = 128**2 / 4 / ((columns // 2 + halves // 2).float().var(correction=0).item())
-    assert evaluate.measure_lattice(waves) == pytest.approx(expected, rel=0.02)
+    assert measure_lattice(waves) == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize(

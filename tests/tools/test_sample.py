@@ -1,5 +1,6 @@
 """Walks through z, what is written where, and runs whose networks `common/models.py` does not have."""
 
+import re
 import runpy
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from common.data import to_uint8
 from common.errors import BadInput
-from scripts.tools import sample
+from scripts.tools import evaluate, sample
 from scripts.tools.sample import Options
 
 
@@ -32,18 +33,35 @@ def test_what_exists_is_left_alone_but_for_the_grid_of_the_run(run, tmp_path):
         assert Image.open(run / "samples.png").width == round(count**0.5) * 58 + 2
 
 
-def test_an_array_has_the_walks_that_are_the_rows_of_the_grid_and_the_files_of_a_folder(run, tmp_path):
-    images = array({"run": run, "count": 12, "interpolate": 6}, tmp_path)
-    sample.main(Options(run, count=12, interpolate=6))
+def test_an_array_has_the_images_of_the_grid_and_of_the_files_of_a_folder(run, tmp_path):
+    images = array({"run": run, "count": 4}, tmp_path)
+    sample.main(Options(run, count=4))
     grid = np.array(Image.open(run / "samples.png"))
-    assert grid.shape == (2 * 58 + 2, 6 * 58 + 2)  # grey, each image at twice its 28 pixels
-    assert np.array_equal(grid[60:116:2, 292:348:2], images[11, 0])
-    sample.main(Options(run, count=12, interpolate=6, output=tmp_path / "images"))
+    assert grid.shape == (2 * 58 + 2, 2 * 58 + 2)  # grey, each image at twice its 28 pixels
+    assert np.array_equal(grid[60:116:2, 2:58:2], images[2, 0])
+    sample.main(Options(run, count=4, output=tmp_path / "images"))
     files = sorted((tmp_path / "images").iterdir())
-    assert [file.name for file in files] == [f"{number:06d}.png" for number in range(12)]
+    assert [file.name for file in files] == [f"{number:06d}.png" for number in range(4)]
     assert np.array_equal(np.stack([np.array(Image.open(file)) for file in files])[:, None], images)
-    with pytest.raises(BadInput, match="--interpolate 7: must be 2 or more and divide the --count of 64"):
-        sample.main(Options(run, count=64, interpolate=7))
+
+
+def test_the_average_is_the_one_that_the_checkpoint_names_and_what_was_taken_is_printed(run, untrained, capsys):
+    def taken(**averages):
+        change(run, lambda checkpoint: checkpoint.update(averages))
+        sample.main(Options(run))
+        evaluate.main(evaluate.Options(run, count=10))
+        printed, errors = capsys.readouterr()
+        kinds = re.findall(r"samples.png \((.*) weights\)|, (.*) weights, 10 images", printed)
+        return [first or second for first, second in kinds], errors, (run / "samples.png").read_bytes()
+
+    average = taken()
+    assert average[:2] == (["average"] * 2, "")
+    change(run, lambda checkpoint: checkpoint.update(ema=checkpoint.pop("average")))
+    unnamed = taken()
+    assert unnamed[0] == ["last"] * 2
+    assert unnamed[1] == 2 * f"{run}: ema may be an average, but no entry says of what; it is not used\n"
+    assert taken(averages={"discriminator": "ema"}) == (["last"] * 2, "", unnamed[2])
+    assert taken(averages={"generator": "ema"}) == average
 
 
 OWN = """

@@ -1,6 +1,7 @@
 """Images of any size, kind and name go through a finished CycleGAN and come back in their own size."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ FILES = {
     "sub/c.webp": (1, 1),
     "sub/d.pgm": (3, 64),
     "e.tif": (9, 8),
-    "f.ico": (20, 20),
 }
 
 
@@ -31,9 +31,7 @@ def images(tmp_path):
     (tmp_path / "images" / "sub").mkdir(parents=True)
     for number, (name, (width, height)) in enumerate(FILES.items()):
         shape = (height, width) if number % 2 else (height, width, 3)
-        Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint8)).save(
-            tmp_path / "images" / name, sizes=[(width, height)]
-        )
+        Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint8)).save(tmp_path / "images" / name)
     (tmp_path / "images" / "notes.txt").touch()
     return tmp_path / "images"
 
@@ -81,23 +79,23 @@ def test_bad_input_is_refused_by_name_before_anything_is_written(finished_cycleg
     mine = output / "sub" / "d.pgm"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    with pytest.raises(BadInput, match=f"1 of 6 images are there already, as {mine}"):
+    with pytest.raises(BadInput, match=f"1 of 5 images are there already, as {mine}"):
         main(Options(finished_cyclegan, images, output))
     assert files_in(output) == {"sub/d.pgm"}
 
 
-def test_what_cannot_be_translated_is_listed_and_all_else_is_translated(finished_cyclegan, images, tmp_path, outcome):
+def test_what_cannot_be_translated_is_named_and_all_else_is_translated(finished_cyclegan, images, tmp_path, outcome):
     (images / "a.png").write_text("not a picture")
     (images / "gone\n.png").symlink_to("nowhere")
     Image.new("L", (17000, 1)).save(images / "wide.png")
     (images / "wide.png").rename(images / "wide.webp")  # which holds at most 16,383 pixels a side
     status, printed, errors = outcome("translate", finished_cyclegan, images, "--output", tmp_path / "out")
     assert status == 1
-    *_, broken, gone, wide, last = errors.splitlines()
-    for line, name in ((broken, "a.png"), (gone, r"gone\n.png"), (wide, "wide.webp")):
-        assert line.startswith(f"{images / name} cannot be "), line
-    assert last == "error: 3 of 8 images could not be translated; they are listed above"
-    assert f"5 images: {tmp_path / 'out'}" in printed
+    named = re.findall(rf"[\r\n]{images}/(\S+) cannot be ", errors)
+    assert named == ["a.png", r"gone\n.png", "wide.webp"]
+    *_, last = errors.splitlines()
+    assert last == "error: 3 of 7 images could not be translated; each has a line above"
+    assert f"4 images: {tmp_path / 'out'}" in printed
     done = set(FILES) - {"a.png"}
     assert files_in(tmp_path / "out") == done
     for name in done:
