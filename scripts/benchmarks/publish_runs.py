@@ -1,17 +1,20 @@
-"""Make `runs/reference/` again: a default run of every training script, thinned to a size for the repository.
+"""Make `runs/reference` or `runs/mistakes` again: runs thinned to a size for the repository.
+
+Of each run the TensorBoard events are published, without the samples of step 0, with a hash of the source. `reference`
+has a default run of every training script, in a quarter of an hour on two cores; each GAN also gets `samples.png`: the
+same noise after 0, 250, 500 and 1,000 steps and at the end, or the last grid of a run with labels. `mistakes` has
+`gan_detach.py` with one mistake of `silent_mistakes.py` at a time, in some seven minutes; `table.md` has the means over
+the last 100 steps, the FID by `evaluate.py`, of 1,000 samples, and what `python -m gradient_audit` finds in the first
+three steps.
 
     python scripts/benchmarks/publish_runs.py
-    tensorboard --logdir runs/reference
-    tensorboard --logdir runs/reference_cyclegan
-
-Published are a run's TensorBoard events, without the samples of step 0, with the texts of `docs/curves.md` and a hash
-of the source. A GAN also gets `samples.png`: the same noise after 0, 250, 500 and 1,000 steps and at the end, or the
-last grid of a run with labels.
-All runs together take a quarter of an hour on two cores.
+    python scripts/benchmarks/publish_runs.py --what mistakes
+    tensorboard --logdir runs/mistakes
 """
 
 import ast
 import hashlib
+import io
 import os
 import re
 import subprocess
@@ -19,9 +22,11 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Literal
 
 from PIL import Image, ImageDraw
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.summary.writer.record_writer import RecordWriter
@@ -29,14 +34,24 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
+sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
+from common.checkpoint import write_whole
 from common.errors import BadInput, Stopped, as_bad_input
 from common.options import Count, Options
-from scripts.tools.output import launch
+from scripts.benchmarks.silent_mistakes import MISTAKES
+from scripts.tools import evaluate
+from scripts.tools.output import launch, table
 
-LOOK_AT = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", (ROOT / "docs" / "curves.md").read_text(), re.MULTILINE))
-NO_WEIGHTS = {"data", "domains", "run"}  # files of common/ that give a run its images and its log
+SCRIPTS = ("gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage")
+SCRIPTS += ("gan_wgan_gp", "gan_r3", "gan_conditional", "cyclegan")  # docs/curves.md says what to look at in each
+CURVES = {
+    "D loss": "loss/discriminator",
+    "G loss": "loss/generator",
+    "D(x)": "probability/real",
+    "D(G(z))": "probability/fake",
+}
+NO_WEIGHTS = {"board", "data", "domains", "launch", "run"}  # files of common/ that do not decide a run's weights
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
@@ -45,11 +60,12 @@ FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 class PublishOptions(Options):
     """Options of the publication."""
 
-    scripts: tuple[Literal[tuple(LOOK_AT)], ...] = tuple(LOOK_AT)  # Training scripts to run, by name.
-    output: Path = ROOT / "runs" / "reference"
-    """Where each GAN has its folder; CycleGAN, whose curves are others, has it in one of this name and `_cyclegan`.
-    Files published there before are replaced, others stay."""
-    steps: Count | None = None  # Steps of each run. None: the scripts' defaults.
+    what: Literal["reference", "mistakes"] = "reference"  # Default runs of all scripts; or silent mistakes.
+    scripts: tuple[Literal[SCRIPTS], ...] = SCRIPTS  # Training scripts to run for `reference`, by name.
+    output: Path | None = None
+    """Where each run has its folder; CycleGAN, whose curves are others, has it in one of this name and `_cyclegan`.
+    Files published there before are replaced, others stay. None: runs/reference or runs/mistakes."""
+    steps: Count | None = None  # Steps of each run. None: the scripts' defaults; 600 for mistakes.
 
 
 def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
@@ -59,12 +75,6 @@ def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
         raise Stopped(f"{script.name} failed with the message above; the runs published before stay")
     (run,) = Path(folder, "runs", script.stem).iterdir()
     return run
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder to publish in, before the training; raises BadInput if it cannot be made."""
-    with as_bad_input("--output"):
-        folder.mkdir(parents=True, exist_ok=True)
 
 
 def source_hash(source: str) -> str:
@@ -80,26 +90,29 @@ def source_hash(source: str) -> str:
     return total.hexdigest()
 
 
-def publish(run: Path, folder: Path, script: Path, title: str, text: str) -> None:
-    """Publish a run of `script` in `folder`, with a text; its files published before are replaced, others stay.
+def publish(run: Path, folder: Path, script: Path, note: str = "") -> None:
+    """Publish a run of `script` in `folder`, with a note on its mistake; other files there stay.
 
     The samples of step 0 are left out: noise, which no PNG makes smaller.
     """
     with SummaryWriter(run) as board:
-        board.add_text(title, text)
         board.add_text("hash of the source", source_hash(script.read_text()))
-    with (folder / "events.out.tfevents.0").open("wb") as file:
-        writer = RecordWriter(file)
-        for path in sorted(run.glob("events.out.tfevents.*")):
-            for record in RawEventFileLoader(str(path)).Load():
-                event = Event.FromString(record)
-                if event.step or not any(value.tag.startswith("images/") for value in event.summary.value):
-                    writer.write(record)
+        if note:
+            board.add_text("mistake", note)
+    file = io.BytesIO()
+    writer = RecordWriter(file)
+    for path in sorted(run.glob("events.out.tfevents.*")):
+        for record in RawEventFileLoader(str(path)).Load():
+            event = Event.FromString(record)
+            if event.step or not any(value.tag.startswith("images/") for value in event.summary.value):
+                writer.write(record)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "events.out.tfevents.0", file.getvalue())
 
 
 def sample_grids(run: Path) -> dict[str, Image.Image]:
     """Return a run's sample grids by their file's name, in the order of their steps."""
-    return {path.stem: Image.open(path) for path in sorted((run / "samples").iterdir())}
+    return {path.stem: Image.open(path).copy() for path in sorted((run / "samples").iterdir())}
 
 
 def contact_sheet(tiles: dict[str, Image.Image], columns: int) -> Image.Image:
@@ -113,25 +126,72 @@ def contact_sheet(tiles: dict[str, Image.Image], columns: int) -> Image.Image:
     return sheet
 
 
-def main(options: PublishOptions) -> None:
+def save_picture(picture: Image.Image, path: Path) -> None:
+    """Write a picture as a PNG file."""
+    file = io.BytesIO()
+    picture.save(file, "png")
+    write_whole(path, file.getvalue())
+
+
+def publish_reference(options: PublishOptions, output: Path) -> None:
     """Run the scripts one by one and publish each as it ends."""
-    if not options.scripts:
-        raise BadInput("--scripts: needs a value")
     arguments = [] if options.steps is None else ["--steps", options.steps]
-    output = options.output.resolve()
     for script in tqdm(options.scripts, "runs", unit="run"):
         folder = (output.parent / f"{output.name}_cyclegan" if script == "cyclegan" else output) / script
-        make_folder(folder)
         with tempfile.TemporaryDirectory() as temporary:
             path = ROOT / "scripts" / f"{script}.py"
             run = run_script(path, arguments, temporary)
-            publish(run, folder, path, "a healthy run", LOOK_AT[script])
+            publish(run, folder, path)
             grids = sample_grids(run)
-            if script == "gan_conditional":
-                [*grids.values()][-1].save(folder / "samples.png")
-            elif script != "cyclegan":
-                strip = {name: grids[name] for name in [*grids][:3] + [*grids][4:5] + [*grids][-1:]}
-                contact_sheet(strip, len(strip)).save(folder / "samples.png")
+        if script == "gan_conditional":
+            save_picture([*grids.values()][-1], folder / "samples.png")
+        elif script != "cyclegan":
+            strip = {name: grids[name] for name in [*grids][:3] + [*grids][4:5] + [*grids][-1:]}
+            save_picture(contact_sheet(strip, len(strip)), folder / "samples.png")
+
+
+def publish_mistakes(options: PublishOptions, output: Path) -> None:
+    """Make each mistake, publish its run, and print the table."""
+    rows, tiles, steps = [], {}, options.steps or 600
+    arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
+    for mistake in tqdm(MISTAKES, "runs", unit="run"):
+        with tempfile.TemporaryDirectory() as temporary:
+            script = Path(temporary, f"{mistake.name}.py")
+            script.write_text(mistake.change((ROOT / "scripts" / "gan_detach.py").read_text()))
+            run = run_script(script, [*arguments, *mistake.arguments], temporary)
+            board = EventAccumulator(str(run)).Reload()
+            means = [mean(p.value for p in board.Scalars(tag) if p.step > steps - 100) for tag in CURVES.values()]
+            publish(run, output / mistake.name, script, mistake.note())
+            *_, tiles[mistake.name] = sample_grids(run).values()
+            fid = evaluate.evaluate_run(evaluate.Options(run, count=1000))["samples"]["fid"]
+            numbers = [f"{number:.2f}" for number in (*means, fid)]
+            rows.append([f"`{mistake.name}`", mistake.text, *numbers, audit_findings(script, mistake.arguments)])
+    text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
+    save_picture(contact_sheet(tiles, 4), output / "samples.png")
+    write_whole(output / "table.md", f"{text}\n".encode())
+    print(f"{text}\n\nSamples:     {output / 'samples.png'}")
+
+
+def audit_findings(script: Path, arguments: tuple[str, ...]) -> str:
+    """Return the kinds of what the audit finds in three steps of `script`, or a dash; `gave up` where it tells none."""
+    report = script.with_suffix(".md")
+    command = [sys.executable, "-m", "gradient_audit", "--output", report, script, *arguments]
+    status = subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL).returncode
+    text = report.read_text() if report.exists() else ""
+    kinds = re.findall(r"^- \*\*(.+?)\*\*", text, re.MULTILINE)
+    if "The audit gave up: " in text or (status and not kinds):
+        kinds.append("gave up")
+    return ", ".join(dict.fromkeys(kinds)) or "-"
+
+
+def main(options: PublishOptions) -> None:
+    """Make the runs and publish them."""
+    if not options.scripts:
+        raise BadInput("--scripts: needs a value")
+    output = (options.output or ROOT / "runs" / options.what).resolve()
+    with as_bad_input("--output", OSError):  # before the training
+        output.mkdir(parents=True, exist_ok=True)
+    {"reference": publish_reference, "mistakes": publish_mistakes}[options.what](options, output)
     print(f"TensorBoard: tensorboard --logdir {output}")
 
 

@@ -1,13 +1,24 @@
-"""A published run shows what the run showed, but for the samples of step 0, and replaces nothing else."""
+"""A published run shows what the run showed; each silent mistake changes gan_detach.py and runs without an error."""
 
 import re
+import runpy
 import shutil
+import sys
+from pathlib import Path
+from unittest import mock
 
 import pytest
-from helpers import ROOT, call, contents, path_of
+import torch
+from helpers import ROOT, TRAINING, call, contents, path_of, saved
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.options import GanOptions
 from scripts.benchmarks import publish_runs
+from scripts.benchmarks.publish_runs import audit_findings, source_hash
+from scripts.benchmarks.silent_mistakes import MISTAKES
+
+SOURCE = path_of("gan_detach").read_text()
+BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +34,7 @@ def sampled(tmp_path_factory):
 def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_first_step(sampled, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(sampled, run)
-    (tmp_path / "published").mkdir()
-    publish_runs.publish(run, tmp_path / "published", path_of("gan_detach"), "mistake", "**Sign:** none.")
+    publish_runs.publish(run, tmp_path / "published", path_of("gan_detach"), "**Sign:** none.")
     before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (run, tmp_path / "published"))
     for kind, find in (("scalars", "Scalars"), ("tensors", "Tensors")):
         assert before.Tags()[kind] == after.Tags()[kind]
@@ -36,10 +46,92 @@ def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_fir
     assert set(contents(tmp_path / "published")) == {"events.out.tfevents.0"}
 
 
+def test_every_training_script_is_published_and_the_page_of_curves_has_a_row_for_it():
+    rows = re.findall(r"^\| `(\w+)\.py` \|", (ROOT / "docs" / "curves.md").read_text(), re.M)
+    assert {*rows} == {*publish_runs.SCRIPTS} == {*TRAINING}
+
+
+def hashes(events):
+    return {*re.findall(rb"hash of the source.{,40}([0-9a-f]{64})", events.read_bytes(), re.DOTALL)}
+
+
 def test_the_hash_of_a_published_run_where_it_has_one_is_that_of_the_source_without_docstrings():
-    source_hash, source = publish_runs.source_hash, path_of("gan_detach").read_text()
-    assert source_hash(source) == source_hash(source.replace("One update of", "Update").replace("# under", "# with"))
-    assert source_hash(source) != source_hash(source.replace("options.steps // 2", "options.steps // 3"))
+    assert source_hash(SOURCE) == source_hash(SOURCE.replace("One update of", "Update").replace("# under", "# with"))
+    assert source_hash(SOURCE) != source_hash(SOURCE.replace("options.steps // 2", "options.steps // 3"))
     for events in (ROOT / "runs").glob("reference*/*/events*"):
-        hashes = re.findall(rb"hash of the source.{,40}([0-9a-f]{64})", events.read_bytes(), re.DOTALL)
-        assert {*hashes} <= {source_hash(path_of(events.parent.name).read_text()).encode()}, f"publish {events} again"
+        expected = source_hash(path_of(events.parent.name).read_text()).encode()
+        assert hashes(events) <= {expected}, f"publish {events} again"
+
+
+def trained(name, folder, monkeypatch):
+    """Return the checkpoint of gan_detach.py with the mistake `name`, after two steps."""
+    script = folder / f"{name.replace('-', '_')}.py"
+    script.write_text(BY_NAME[name].change(SOURCE))
+    small = "--model mlp --image-size 8 --batch-size 4 --steps 2 --device cpu --runs-dir"
+    monkeypatch.setattr(sys, "argv", [script.name, *small.split(), str(folder / name)])
+    runpy.run_path(str(script), run_name="__main__")
+    return saved(folder / name)
+
+
+def test_every_edit_applies_and_trains_without_an_error_to_something_else(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"^no-zero-grad: there is 0 times ' +optimizer_d"):
+        BY_NAME["no-zero-grad"].change("of another text")
+    healthy = trained("healthy", tmp_path, monkeypatch)
+    for name in (mistake.name for mistake in MISTAKES if mistake.edits):
+        sick = trained(name, tmp_path, monkeypatch)
+        assert (name == "detached-fakes") == (not sick["optimizer_g"]["state"])  # G has never had a gradient
+        pairs = zip(healthy["discriminator"].values(), sick["discriminator"].values(), strict=True)
+        distance = max((ours - theirs).abs().max().item() for ours, theirs in pairs)
+        assert distance == 0 if name == "penalty-without-graph" else distance > 1e-4, name
+    lr = GanOptions().for_images(torch.zeros(1, 1, 28, 28)).lr
+    assert BY_NAME["g-too-fast"].arguments == ("--lr", f"{20 * lr:g}", "--lr-d", f"{lr:g}")
+
+
+@pytest.mark.parametrize(
+    ("report", "status", "cell"),
+    [
+        ("Nothing wrong, nothing wasted.", 0, "-"),
+        ("Wrong.\n\n- **stale**: an error\n- **dead**: one\n- **stale**: another", 1, "stale, dead"),
+        ("The audit gave up: KeyError: 'a' (watch.py:9).\n\n- **stale**: an error", 1, "stale, gave up"),
+        (None, 1, "gave up"),
+    ],
+)
+def test_an_audit_that_gives_up_is_told_from_one_that_finds_nothing(report, status, cell, tmp_path, monkeypatch):
+    def audit(command, **_):
+        if report:
+            Path(command[command.index("--output") + 1]).write_text(report)
+        return mock.Mock(returncode=status)
+
+    monkeypatch.setattr(publish_runs.subprocess, "run", audit)
+    assert audit_findings(tmp_path / "script.py", ()) == cell
+
+
+@pytest.mark.tools
+def test_the_tool_publishes_curves_samples_and_a_table(tmp_path, capsys, monkeypatch):
+    figures = {"samples": {"fid": 1.5}}  # evaluate.py has tests of its own
+    monkeypatch.setattr(publish_runs.evaluate, "evaluate_run", lambda options: figures)
+    monkeypatch.setattr(publish_runs, "MISTAKES", (BY_NAME["no-zero-grad"],))
+    call("publish_runs", "--what", "mistakes", "--output", tmp_path / "out", "--steps", 2)
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert table in capsys.readouterr().out
+    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()[2:]]
+    assert [(row[1], row[-2]) for row in rows] == [("`no-zero-grad`", "stale")]  # the last one is by the audit
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"no-zero-grad", "samples.png", "table.md"}
+    call("publish_runs", "--scripts", "gan_conditional", "cyclegan", "--output", tmp_path / "new", "--steps", 1)
+    assert {*contents(tmp_path / "new" / "gan_conditional")} == {"events.out.tfevents.0", "samples.png"}
+    assert {*contents(tmp_path / "new_cyclegan")} == {"cyclegan", "cyclegan/events.out.tfevents.0"}
+
+
+def test_the_published_mistakes_are_those_of_the_list_and_a_sign_quotes_figures_of_its_row():
+    published = ROOT / "runs" / "mistakes"
+    table = (published / "table.md").read_text().splitlines()[2:]
+    assert [line.split("|")[1].strip(" `") for line in table] == list(BY_NAME)
+    assert {path.parent.name for path in published.glob("*/events*")} == set(BY_NAME)
+    numbers = [[*map(float, re.findall(r" (\d+\.\d\d) ", line))] for line in table]
+    for row, (name, mistake) in zip(numbers, BY_NAME.items(), strict=True):
+        values = [0.69, *row, row[-1] / numbers[0][-1]]  # guessing, the row's own, its FID in those of `healthy`
+        rounded = {f"{value:.{digits}f}" for value in values for digits in (1, 2)}
+        assert {*re.findall(r"\d+\.\d+", mistake.sign)} <= rounded, name
+        events = published / name / "events.out.tfevents.0"
+        assert mistake.note().encode() in events.read_bytes()
+        assert hashes(events) <= {source_hash(mistake.change(SOURCE)).encode()}, name

@@ -1,40 +1,11 @@
-"""What a silent mistake looks like: gan_detach.py with one mistake at a time, as curves, samples and figures.
+"""Mistakes that raise no error, as changes of a few lines to `gan_detach.py`, which still trains.
 
-    python scripts/benchmarks/gallery.py
-    tensorboard --logdir runs/mistakes
-
-Each mistake of MISTAKES changes a few lines of a copy of `scripts/gan_detach.py`, which then trains. Its curves are
-published in `runs/mistakes/<name>/`, beside those of the unchanged script. The table has the means over the last 100
-steps, the FID by `evaluate.py`, of 1,000 samples, and what `python -m gradient_audit` finds in the first three steps.
-All runs together take some seven minutes on two cores. The names are those of `python -m gradient_audit --list`, where
-a mistake is in both.
+`publish_runs.py --what mistakes` makes a run of each. The names are those of `python -m gradient_audit --list`, where a
+mistake is in both.
 """
 
-import re
-import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
-from statistics import mean
 
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tqdm import tqdm
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
-
-from common.options import RATES, Count, Options
-from scripts.benchmarks.publish_runs import ENVIRONMENT, contact_sheet, make_folder, publish, run_script, sample_grids
-from scripts.tools import evaluate
-from scripts.tools.output import launch, table
-
-CURVES = {
-    "D loss": "loss/discriminator",
-    "G loss": "loss/generator",
-    "D(x)": "probability/real",
-    "D(G(z))": "probability/fake",
-}
 REAL = "real_logits, fake_logits = discriminator(real), discriminator(fake.detach())"
 D_LOSS = "d_loss = discriminator_loss(real_logits, fake_logits)"
 D_STEP = "    optimizer_d.step()\n"
@@ -67,9 +38,6 @@ class Mistake:
                 raise ValueError(f"{self.name}: there is {source.count(old)} times {old!r} in the source")
             source = source.replace(old, new)
         return source
-
-
-RATE = RATES[True][0]  # of both
 
 
 def penalty(keep: str) -> dict[str, str]:
@@ -149,14 +117,14 @@ MISTAKES = (
         "D's learning rate is 20 times the default",
         "D's loss is 0.69 or more for 300 steps; the FID is nearly twice that of `healthy`",
         "lower `--lr-d`; D's rate is G's by default",
-        arguments=("--lr-d", f"{20 * RATE:g}"),
+        arguments=("--lr-d", "0.1"),
     ),
     Mistake(
         "g-too-fast",
         "G's learning rate is 20 times the default",
         "D's loss falls to 0 and G's rises without end, as D(G(z)) is 0; the samples are black",
         "lower `--lr`; judge the samples, not the losses",
-        arguments=("--lr", f"{20 * RATE:g}", "--lr-d", f"{RATE:g}"),
+        arguments=("--lr", "0.1", "--lr-d", "0.005"),
     ),
     Mistake(
         "images-in-0-1",
@@ -166,49 +134,3 @@ MISTAKES = (
         {"    fake = generator(z)\n": "    fake, real = generator(z), (real + 1) / 2\n"},
     ),
 )
-
-
-@dataclass(frozen=True)
-class GalleryOptions(Options):
-    """Options of the gallery."""
-
-    output: Path = ROOT / "runs" / "mistakes"
-    """Where each run has its folder. Files published there before are replaced, others stay."""
-    steps: Count = 600  # Steps of each run.
-
-
-def audit_findings(mistake: Mistake, script: Path) -> str:
-    """Return the kinds of what the audit finds in three steps of `script`, or a dash."""
-    report = script.with_suffix(".md")
-    command = [sys.executable, "-m", "gradient_audit", "--output", report, script, *mistake.arguments]
-    subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
-    kinds = re.findall(r"^- \*\*(.+?)\*\*", report.read_text(), re.MULTILINE)
-    return ", ".join(dict.fromkeys(kinds)) or "-"
-
-
-def main(options: GalleryOptions) -> None:
-    """Make each mistake, publish its run, and print the table."""
-    rows, tiles, steps = [], {}, options.steps
-    for mistake in tqdm(MISTAKES, "runs", unit="run"):
-        make_folder(options.output / mistake.name)
-        with tempfile.TemporaryDirectory() as folder:
-            script = Path(folder, f"{mistake.name}.py")
-            script.write_text(mistake.change((ROOT / "scripts" / "gan_detach.py").read_text()))
-            arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
-            run = run_script(script, [*arguments, *mistake.arguments], folder)
-            board = EventAccumulator(str(run)).Reload()
-            means = [mean(p.value for p in board.Scalars(tag) if p.step > steps - 100) for tag in CURVES.values()]
-            publish(run, options.output / mistake.name, script, "mistake", mistake.note())
-            tiles[mistake.name] = [*sample_grids(run).values()][-1].copy()
-            fid = evaluate.evaluate_run(evaluate.Options(run, count=1000))["samples"]["fid"]
-            numbers = [f"{number:.2f}" for number in (*means, fid)]
-            rows.append([f"`{mistake.name}`", mistake.text, *numbers, audit_findings(mistake, script)])
-    text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
-    contact_sheet(tiles, 4).save(options.output / "samples.png")
-    (options.output / "table.md").write_text(f"{text}\n")
-    print(f"{text}\n\nSamples:     {options.output / 'samples.png'}")
-    print(f"TensorBoard: tensorboard --logdir {options.output}")
-
-
-if __name__ == "__main__":
-    launch(main, GalleryOptions)
