@@ -1,22 +1,18 @@
-"""What an update order or a penalty does to the samples of a GAN, after whole runs or the same seconds of training.
+"""What an update order or a penalty does to the samples of a GAN.
 
 Every script trains with its own default options, in a process of its own, and `evaluate.py` judges its samples: FID,
 precision, recall; of digits the share of confident ones and that of the rarest, too. The scripts take turns, with one
 seed after the other, so that a slow phase of the machine meets them all. With `--target` a column has the seconds of
 training until a checkpoint first had that FID, of those that the runs reached.
 
-    python scripts/benchmarks/compare_modes.py --dataset fashion-mnist --seconds None --seeds 5 --target 5 --jobs 2
-    python scripts/benchmarks/compare_modes.py --dataset mnist5k --seconds None --orders detach r3 wgan_gp
-    python scripts/benchmarks/compare_modes.py --seconds 40
-    python scripts/benchmarks/compare_modes.py --dataset my_images --networks my_gan.py:make_networks
+    python scripts/benchmarks/compare_modes.py --dataset fashion-mnist --seeds 5 --target 5 --jobs 2
+    python scripts/benchmarks/compare_modes.py --orders detach r3 wgan_gp
 
 A row has medians over the seeds, with the smallest and the largest in brackets. The runs, with their sample grids and
 what `evaluate.py` has written, stay in `--runs-dir`. `OMP_NUM_THREADS=1` and `--jobs 2` use two cores best.
 """
 
-import math
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +20,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from tqdm import tqdm
 
@@ -32,85 +28,63 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.errors import BadInput, Stopped
-from common.options import Count, Range, Weight, typed
+from common.options import Count, NetworkOptions, Weight, typed
 from common.run import pick_device
-from scripts.benchmarks.harness import ComparisonOptions, conditions, spread, write_result
+from scripts.benchmarks.harness import conditions, spread, write_result
 from scripts.tools import evaluate
 from scripts.tools.output import check_new_file, launch, table
 
 ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
 COLUMNS = {"fid": ".2f", "precision": ".1%", "recall": ".1%", "confident": ".1%", "rarest": ".1%"}  # and their format
 STARTED = "samples/step-000000.png"  # written right before the first step
-WITH_NETWORKS = f"""
-import functools, runpy, sys
-sys.path.insert(0, {str(ROOT)!r})
-from common.models import MODELS
-from scripts.tools.finished_run import make_own_networks
-_, networks, model, *sys.argv = sys.argv
-MODELS[model] = functools.partial(make_own_networks, networks)
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 
 
 @dataclass(frozen=True)
-class Options(ComparisonOptions):
+class Options(NetworkOptions):
     """Options of the comparison."""
 
-    dataset: str = "mnist5k"  # mnist5k, mnist, fashion-mnist, cifar10, or a folder of images.
     orders: tuple[Literal[tuple(ORDERS)], ...] = tuple(ORDERS)  # The scripts, without gan_.
-    seconds: Annotated[float, Range(0.01, 1e6)] | None = 40.0
-    """Training time of each run, from its first step on, at rates that never fall. None: whole default runs."""
+    steps: Count | None = None  # Steps of each run. None: the script's default.
     seeds: Count = 3  # Runs of each script, with seeds 0, 1, ...
     runs_dir: Path = ROOT / "runs" / "compare_modes"  # Where the runs are made.
     target: Weight | None = None
     """An FID: a column has the seconds of training until a checkpoint first had it, or less."""
     evaluate_every: Count = 250  # Steps between two checkpoints whose FID is measured for `--target`.
+    device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
     jobs: Count = 1  # Runs that train at the same time; with OMP_NUM_THREADS=1, as many as there are cores.
     output: Path | None = None  # New .json file for all figures of all runs, which plot_results.py draws.
 
 
 def train(order: str, seed: int, options: Options, runs: Path) -> list[tuple[Path, float]]:
-    """Train with a script in `runs` for the seconds that all have; return checkpoints, each with the seconds up to it.
+    """Train with a script in `runs`; return its checkpoints, each with the seconds from the first step on up to it.
 
-    The last is that of the whole run, the others those of `--evaluate-every`. Raises Stopped where the script ends by
-    itself, with its last line.
+    The last is that of the whole run, the others those of `--evaluate-every`. Raises Stopped, with its last line, where
+    the script fails.
     """
     script, suffix = f"gan_{order}", f"seed-{seed}"
     before = set(runs.glob(f"{script}/*"))
-    start = ["-c", WITH_NETWORKS, options.networks, options.model] if options.networks else []
-    command = [sys.executable, *start, ROOT / "scripts" / f"{script}.py"]
-    command += ["--dataset", options.dataset, "--seed", str(seed), "--name", suffix]
-    command += ["--model", options.model, "--z-dim", str(options.z_dim), "--runs-dir", runs]
-    command += ["--steps", str(10**9)] if options.seconds else []
+    command = [sys.executable, ROOT / "scripts" / f"{script}.py", "--dataset", options.dataset, "--seed", str(seed)]
+    command += ["--name", suffix, "--model", options.model, "--z-dim", str(options.z_dim), "--runs-dir", runs]
+    command += ["--steps", str(options.steps)] if options.steps else []
     command += ["--checkpoint-every", str(options.evaluate_every if options.target else 10**9)]
     command += [typed(name, getattr(options, name)) for name in ("device", "image_size")]
-
-    started: list[Path] = []
     with tempfile.TemporaryFile("w+") as output:
         with subprocess.Popen(command, stdout=output, stderr=output) as process:
             try:
-                while not started and process.poll() is None:
+                while process.poll() is None:
                     time.sleep(0.05)
-                    new = set(runs.glob(f"{script}/*-{suffix}")) - before
-                    started = [run for run in new if (run / STARTED).exists()]
-                start = time.time()
-                end = start + (options.seconds or math.inf)
-                while time.time() < end and process.poll() is None:
-                    time.sleep(0.05)
-                    if options.target:
-                        link_checkpoint(started[0] / "checkpoint.pt")
-                process.terminate()  # the script ends after the step it is in, with a checkpoint
-                process.wait()
-                seconds = time.time() - start
+                    for run in set(runs.glob(f"{script}/*-{suffix}")) - before if options.target else ():
+                        link_checkpoint(run / "checkpoint.pt")
             finally:
                 process.kill()
-        if process.returncode != (128 + signal.SIGTERM if options.seconds else 0):
+        if process.returncode:
             output.seek(0)
             lines = output.read().splitlines() or [""]
-            raise Stopped(f"{script}.py ended by itself, with status {process.returncode}: {lines[-1]}")
-    (run,) = started
-    earlier = [(path, path.stat().st_mtime - start) for path in run.glob("checkpoint-*.pt")]
-    return [*sorted(earlier, key=lambda pair: pair[1]), (run / "checkpoint.pt", seconds)]
+            raise Stopped(f"{script}.py failed with status {process.returncode}: {lines[-1]}")
+    (run,) = set(runs.glob(f"{script}/*-{suffix}")) - before
+    last, start = run / "checkpoint.pt", (run / STARTED).stat().st_mtime
+    earlier = sorted(path for path in run.glob("checkpoint-*.pt") if not path.samefile(last))  # the names are times
+    return [(path, path.stat().st_mtime - start) for path in (*earlier, last)]
 
 
 def link_checkpoint(checkpoint: Path) -> None:
@@ -130,7 +104,7 @@ def report(result: dict) -> str:
     ends = {order: [run[-1] for run in runs] for order, runs in result["runs"].items()}
     everything = [figures for seeds in ends.values() for figures in seeds]
     columns = {name: form for name, form in columns.items() if any(name in figures for figures in everything)}
-    rows = [[order, *[""] * (len(columns) - 1), why] for order, why in result.get("refusals", {}).items()]
+    rows = []
     for name, seeds in (ends | {"real images": result["real images"]}).items():
         rows.append([name])
         for column, form in columns.items():
@@ -148,23 +122,19 @@ def main(options: Options) -> None:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
     evaluate.load_real(options.dataset, options.image_size)  # refused before the training if there are too few
-    runs, refusals, floors = {order: [] for order in options.orders}, {}, []
+    runs, floors = {order: [] for order in options.orders}, []
     folder = options.runs_dir / Path(options.dataset).resolve().name
     turns = [(order, seed, options, folder) for seed in range(options.seeds) for order in options.orders]
     with ThreadPoolExecutor(options.jobs) as pool:  # all train before the first is judged, which would slow the others
         trained = [pool.submit(train, *turn) for turn in turns]
         for done in tqdm(as_completed(trained), "training", len(turns), unit="run"):
-            if done.exception() and not (options.networks and isinstance(done.exception(), Stopped)):
+            if done.exception():
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise done.exception()
     for (order, *_), done in zip(tqdm(turns, "judging", unit="run"), trained, strict=True):
-        if done.exception():
-            refusals[order] = str(done.exception())  # an order that cannot train these networks
-            continue
-        checkpoints = done.result()
         runs[order].append([])
-        for checkpoint, seconds in checkpoints:
-            own = evaluate.Options(checkpoint, networks=options.networks, device=options.device)
+        for checkpoint, seconds in done.result():
+            own = evaluate.Options(checkpoint, device=options.device)
             entry = evaluate.evaluate_run(own, only_fid=checkpoint.name != "checkpoint.pt")
             figures = entry.get("samples", {"fid": entry.get("fid")})
             runs[order][-1].append(figures | {"steps": entry["step"], "seconds": seconds})
@@ -172,11 +142,8 @@ def main(options: Options) -> None:
             reached = [point["seconds"] for point in runs[order][-1] if point["fid"] <= options.target]
             runs[order][-1][-1] |= {"seconds_to_target": reached[0]} if reached else {}
         floors.append(entry["floor"])
-    if not floors:
-        raise Stopped(f"--networks {options.networks}: no order trains them; {next(iter(refusals.values()))}")
-    runs = {order: seeds for order, seeds in runs.items() if seeds}
-    result = write_result(options, device, {"runs": runs, "refusals": refusals, "real images": floors})
-    length = f"{options.seconds:g} seconds of training" if options.seconds else "whole runs"
+    result = write_result(options, device, {"runs": runs, "real images": floors})
+    length = f"{options.steps:,} steps" if options.steps else "whole runs"
     print(
         f"{conditions(result)}: noise of {options.z_dim} values, {length}, medians of {options.seeds} seeds,\n"
         f"smallest and largest in brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {folder}"

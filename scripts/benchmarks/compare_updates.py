@@ -19,10 +19,9 @@ update does without. Memory is the peak beyond weights and optimizers' state, on
 import copy
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle, islice
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -34,41 +33,38 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` a
 
 from common.data import batches, load_images
 from common.errors import BadInput, as_bad_input
-from common.losses import discriminator_loss, generator_loss
 from common.models import MODELS, conv
 from common.optimizers import fused_adam
-from common.options import BatchSize, Count, GanOptions
+from common.options import BatchSize, Count, GanOptions, NetworkOptions
 from common.run import pick_device
 from gradient_audit import GradientAudit
-from scripts import (
-    gan_detach,
-    gan_generator_first,
-    gan_one_stage,
-    gan_r3,
-    gan_resample,
-    gan_retain_graph,
-    gan_simultaneous,
-    gan_wgan_gp,
-)
 from scripts.benchmarks import harness
 from scripts.benchmarks.step_cost import StepCost
+from scripts.benchmarks.update_orders import BASELINE, G_FIRST, ONE_PASS, ORDERS, Order
 from scripts.tools.finished_run import make_own_networks
 from scripts.tools.output import check_new_file, launch, table
 
 STEPS_PER_TURN = 5
 DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail
 LATER_STEPS = 20
+COLOUR = (3, 64, 64)  # what a folder of pictures is scaled to
+RATIO_ORDERS = ["retain_graph", ONE_PASS, G_FIRST, "generator_first", "simultaneous", "one_stage"]
+WIDTHS = [(48, 16), (32, 16), (24, 16), (16, 16), (16, 24), (16, 32), (16, 40), (16, 48)]  # of G and of D
 Batch = tuple[Tensor, Tensor]  # real, z
 
 
 @dataclass(frozen=True)
-class Options(harness.ComparisonOptions):
+class Options(NetworkOptions):
     """Options of the comparison."""
 
     what: Literal["orders", "ratio", "audit"] = "orders"
     """The contenders: update orders; the same over the ratio of D's cost to G's; or a step under an audit."""
+    networks: str | None = None
+    """FILE:FUNCTION that makes networks of your own, (image_shape, z_dim) -> (generator, discriminator). FILE is
+    executed. None takes those of --model."""
     batch_size: BatchSize = GanOptions.batch_size  # Images per step.
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
+    device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
     repeats: Count = 20  # Turns of each contender; 3 are a quick look.
     output: Path | None = None  # New .json file for the figures.
 
@@ -85,130 +81,12 @@ def gan_contender(train_step: Callable, networks: list[nn.Module], precision: st
     return step, dict(zip("GD", networks, strict=True))
 
 
-@contextmanager
-def frozen(network: nn.Module) -> Iterator[None]:
-    """Freeze the network in the block."""
-    trained = nn.ParameterList(p for p in network.parameters() if p.requires_grad)
-    trained.requires_grad_(False)
-    yield
-    trained.requires_grad_(True)
-
-
-def d_first(generator, discriminator, optimizer_g, optimizer_d, real, z, forward=nullcontext, backward=nullcontext):
-    """Make the update of `gan_detach.py` as people write it; forward, backward: contexts of D in G's passes."""
-    fake = generator(z)
-    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
-    d_loss = discriminator_loss(real_logits, fake_logits)
-    optimizer_d.zero_grad()
-    d_loss.backward()
-    optimizer_d.step()
-    with forward(discriminator):
-        g_loss = generator_loss(discriminator(fake))
-    optimizer_g.zero_grad()
-    with backward(discriminator):
-        g_loss.backward()
-    optimizer_g.step()
-
-
-def g_first(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    """Make the update of `gan_generator_first.py` as people write it."""
-    fake = generator(z)
-    g_loss = generator_loss(discriminator(fake))
-    optimizer_g.zero_grad()
-    g_loss.backward()
-    optimizer_g.step()
-    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
-    d_loss = discriminator_loss(real_logits, fake_logits)
-    optimizer_d.zero_grad()
-    d_loss.backward()
-    optimizer_d.step()
-
-
-def one_pass(generator, discriminator, optimizer_g, optimizer_d, real, z):
-    """Make the update of `gan_simultaneous.py` with plain `backward()` calls; D is frozen in G's."""
-    fake = generator(z)
-    real_logits, fake_logits = discriminator(real), discriminator(fake)
-    d_loss = discriminator_loss(real_logits, fake_logits)
-    optimizer_d.zero_grad()
-    d_loss.backward(retain_graph=True)
-    g_loss = generator_loss(fake_logits)
-    optimizer_g.zero_grad()
-    with frozen(discriminator):
-        g_loss.backward()
-    optimizer_d.step()
-    optimizer_g.step()
-
-
-def both_losses(generator, discriminator, optimizer_g, optimizer_d, real, z, in_one_sum):
-    """Make the update of `gan_simultaneous.py` with two passes of the fakes through D, frozen in G's."""
-    fake = generator(z)
-    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
-    d_loss = discriminator_loss(real_logits, fake_logits)
-    optimizer_d.zero_grad()
-    with frozen(discriminator):
-        g_loss = generator_loss(discriminator(fake))
-    optimizer_g.zero_grad()
-    for loss in [d_loss + g_loss] if in_one_sum else [d_loss, g_loss]:
-        loss.backward()
-    optimizer_d.step()
-    optimizer_g.step()
-
-
-@dataclass(frozen=True)
-class Order:
-    """An update order, and how its step is counted."""
-
-    train_step: Callable
-    update: str  # Name of the update that it makes, which orders may share.
-    period: int = 1  # Steps after which the order repeats itself.
-    critic_steps: int = 1  # Steps of D from one step of G to the next.
-    is_exact: bool = False  # Whether it differentiates a penalty by a double backward.
-
-
-def in_turn(*train_steps: Callable) -> Callable:
-    """Return a step that is each of `train_steps` in turn."""
-    turns = cycle(train_steps)
-    return lambda *given: next(turns)(*given)
-
-
-CRITIC, BOTH = (partial(gan_wgan_gp.train_step, train_generator=trained) for trained in (False, True))
-PLAIN_CRITIC, PLAIN_BOTH = (partial(step, penalty_weight=0.0) for step in (CRITIC, BOTH))
-PLAIN_R3 = partial(gan_r3.train_step, penalty_weight=0.0)
-LAZY_R3 = partial(gan_r3.train_step, penalty_weight=5.0)
-
-BASELINE, G_FIRST, ONE_PASS = "detach, textbook", "generator_first, textbook", "one pass, textbook"
-ORDERS = {
-    "retain_graph": Order(gan_retain_graph.train_step, "D first"),
-    BASELINE: Order(d_first, "D first"),
-    "D frozen after its pass": Order(partial(d_first, backward=frozen), "D first"),
-    "D frozen before its pass": Order(partial(d_first, forward=frozen), "D first"),
-    "detach": Order(gan_detach.train_step, "D first"),
-    G_FIRST: Order(g_first, "simultaneous"),
-    "generator_first": Order(gan_generator_first.train_step, "simultaneous"),
-    "resample": Order(gan_resample.train_step, "resample"),
-    ONE_PASS: Order(one_pass, "simultaneous"),
-    "both losses, two calls": Order(partial(both_losses, in_one_sum=False), "simultaneous"),
-    "both losses, one sum": Order(partial(both_losses, in_one_sum=True), "simultaneous"),
-    "simultaneous": Order(gan_simultaneous.train_step, "simultaneous"),
-    "one_stage": Order(gan_one_stage.train_step, "simultaneous"),
-    "wgan_gp, no penalty": Order(in_turn(*[PLAIN_CRITIC] * 4, PLAIN_BOTH), "critic", 5, 5),
-    "wgan_gp": Order(in_turn(*[CRITIC] * 4, BOTH), "wgan_gp", 5, 5, is_exact=True),
-    "r3, no penalty": Order(PLAIN_R3, "relativistic"),
-    "r3, every 5th": Order(in_turn(*[PLAIN_R3] * 4, LAZY_R3), "r3, every 5th", period=5, is_exact=True),
-    "r3": Order(gan_r3.train_step, "r3", is_exact=True),
-}
-
-COLOUR = (3, 64, 64)  # what a folder of pictures is scaled to
-RATIO_ORDERS = ["retain_graph", ONE_PASS, G_FIRST, "generator_first", "simultaneous", "one_stage"]
-WIDTHS = [(48, 16), (32, 16), (24, 16), (16, 16), (16, 24), (16, 32), (16, 40), (16, 48)]  # of G and of D
-
-
 def images_and_networks(options: Options, device: torch.device) -> tuple[Iterator[Batch], list[nn.Module]]:
     """Return a stream of batches, (real, z), and new networks G and D."""
     images = load_images(options.dataset, options.image_size).to(device)
     torch.manual_seed(0)
     make_networks = partial(make_own_networks, options.networks) if options.networks else MODELS[options.model]
-    with as_bad_input("--image-size"):
+    with as_bad_input("--image-size", ValueError):
         networks = make_networks(tuple(images.shape[1:]), options.z_dim)
     if not all(isinstance(network, nn.Module) for network in networks):
         raise BadInput(f"--networks {options.networks}: must return two nn.Modules, generator and discriminator")
@@ -216,7 +94,8 @@ def images_and_networks(options: Options, device: torch.device) -> tuple[Iterato
     reals = batches(images, options.batch_size, seed=0)
     stream = ((real, torch.randn(len(real), options.z_dim, device=device)) for real in reals)
     if options.networks:
-        with as_bad_input(f"--networks {options.networks}: generator(z) and discriminator(images) cannot be trained"):
+        subject = f"--networks {options.networks}: generator(z) and discriminator(images) cannot be trained"
+        with as_bad_input(subject, Exception):
             gan_contender(ORDERS[BASELINE].train_step, networks, options.precision)[0](*next(stream))
     return stream, networks
 
@@ -292,7 +171,7 @@ def compare_ratios(options: Options, device: torch.device) -> dict[str, dict]:
 def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the step of `gan_detach.py` without an audit, at the beginning of one, and later."""
     stream, networks = images_and_networks(options, device)
-    (step, trained), batch = gan_contender(gan_detach.train_step, networks, options.precision), next(stream)
+    (step, trained), batch = gan_contender(ORDERS["detach"].train_step, networks, options.precision), next(stream)
     step(*batch)  # the first one is slow
     plain, first, later = names = "no audit", f"first {DETAILED_STEPS} steps of an audit", "later steps of an audit"
     seconds = {name: [] for name in names}

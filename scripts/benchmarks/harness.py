@@ -1,28 +1,18 @@
-"""What the comparisons share: options, contenders timed in turns, medians, the machine in words."""
+"""What the comparisons share: contenders timed in turns, medians, the machine in words."""
 
 import json
 import platform
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
 
-from common.options import NetworkOptions
-
-
-@dataclass(frozen=True)
-class ComparisonOptions(NetworkOptions):
-    """What is compared on which networks and data."""
-
-    networks: str | None = None
-    """FILE:FUNCTION that makes networks of your own, (image_shape, z_dim) -> (generator, discriminator). FILE is
-    executed. None takes those of --model."""
-    device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
+from common.checkpoint import write_whole
 
 
 def clock(device: torch.device) -> float:
@@ -94,7 +84,7 @@ def environment(device: torch.device) -> dict[str, str]:
 def conditions(result: dict[str, Any]) -> str:
     """Return how the figures in the result of a comparison were measured, as text to print above them."""
     options, machine = result["options"], ", ".join(f"{name} {text}" for name, text in result["environment"].items())
-    return f"Measured on {machine}.\n\n`{options['networks'] or options['model']}` on `{options['dataset']}`"
+    return f"Measured on {machine}.\n\n`{options.get('networks') or options['model']}` on `{options['dataset']}`"
 
 
 def write_result(options: Any, device: torch.device, figures: dict[str, Any]) -> dict[str, Any]:
@@ -105,5 +95,5 @@ def write_result(options: Any, device: torch.device, figures: dict[str, Any]) ->
     choices = {name: value for name, value in asdict(options).items() if name not in ("runs_dir", "output")}
     result = {"environment": environment(device), "options": choices} | figures
     if options.output:
-        options.output.write_text(json.dumps(result, indent=1))
+        write_whole(options.output, json.dumps(result, indent=1).encode())
     return result

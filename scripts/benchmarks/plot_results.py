@@ -115,7 +115,7 @@ def main(options: Options) -> None:
         measured, picture = options.folder / f"{name}.json", options.folder / f"{name}.svg"
         with mpl.rc_context(STYLE):
             figure = Figure(inches)
-            with as_bad_input(f"{measured}: cannot be drawn"):
+            with as_bad_input(f"{measured}: cannot be drawn", Exception):
                 draw(json.loads(measured.read_text()), figure)
             figure.savefig(picture, metadata={"Date": None})
         print(f"Written: {picture}")

@@ -8,9 +8,10 @@ from helpers import call, make_images
 
 from common.models import mlp
 from scripts.benchmarks import compare_updates
-from scripts.benchmarks.compare_updates import ORDERS, count, gan_contender
+from scripts.benchmarks.compare_updates import count, gan_contender
 from scripts.benchmarks.harness import seconds_in_turns, timings
 from scripts.benchmarks.step_cost import StepCost
+from scripts.benchmarks.update_orders import G_FIRST, ONE_PASS, ORDERS
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -98,8 +99,8 @@ def test_one_pass_of_the_fakes_with_two_backward_passes_is_cheaper_where_d_is_ex
     result = compared("--what", "ratio")
     assert capsys.readouterr().out.strip().endswith(compare_updates.report(result))
     flops = {name: [*row["flops"].values()] for name, row in result["rows"].items()}
-    assert flops[compare_updates.G_FIRST] == [1, 1]
-    small, big = flops[compare_updates.ONE_PASS]
+    assert flops[G_FIRST] == [1, 1]
+    small, big = flops[ONE_PASS]
     assert small > 1 > big > flops["simultaneous"][1]
 
 
