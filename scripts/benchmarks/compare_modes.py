@@ -83,8 +83,9 @@ def train(order: str, seed: int, options: Options, runs: Path) -> list[tuple[Pat
             raise Stopped(f"{script}.py failed with status {process.returncode}: {lines[-1]}")
     (run,) = set(runs.glob(f"{script}/*-{suffix}")) - before
     last, start = run / "checkpoint.pt", (run / STARTED).stat().st_mtime
-    earlier = sorted(path for path in run.glob("checkpoint-*.pt") if not path.samefile(last))  # the names are times
-    return [(path, path.stat().st_mtime - start) for path in (*earlier, last)]
+    earlier = [path for path in run.glob("checkpoint-*.pt") if not path.samefile(last)]
+    pairs = [(path, path.stat().st_mtime - start) for path in (*earlier, last)]
+    return sorted(pairs, key=lambda pair: pair[1])
 
 
 def link_checkpoint(checkpoint: Path) -> None:

@@ -122,17 +122,15 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     if options.dataset and dataset not in HELD_OUT:
         now, before = [len(data.images) - unseen.sum().item(), *now], [shape[0], *before]
     if now != before:
-        message = f"number, channels and classes of {dataset} are {now}, those of the run {before}"
-        raise BadInput(f"{run}: {message}; use the same images")
+        raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; use the same images")
     has_classes = len(data.classes) > 1
     kind = options.features or ("digits" if dataset in DIGIT_DATASETS else "classes" if has_classes else "random")
     if kind == "classes" and not has_classes:
         raise BadInput(f"--features classes: {dataset} has no classes; take random")
     most = unseen.sum().item() or len(data.images) // 2
     count = options.count or min(COUNT, most)
-    if not measures.NEIGHBOURS < count <= most:
-        limits = f"must be more than {measures.NEIGHBOURS}, and at most {most}, of {len(data.images)} real images"
-        raise BadInput(f"--count {count}: {limits}")
+    if not LEAST // 2 <= count <= most:
+        raise BadInput(f"--count {count}: must be from {LEAST // 2} to {most}, of {len(data.images)} real images")
     judge = None
     if kind == "digits":
         judge = digit_classifier()
@@ -181,7 +179,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     }
     if judge:
         entry |= {"classifier_accuracy": judge.accuracy, "held_out": judge.held_out}
-    with as_bad_input(f"{options.folder}: takes no evaluation", OSError):
+    with as_bad_input(f"{options.folder}: the figures cannot be written there", OSError):
         with SummaryWriter(options.folder / "evaluation") as board:  # in the run's own, a newer file would hide others
             # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
             for group, part in (("quality", "samples"), ("quality_floor", "floor")):
@@ -209,12 +207,14 @@ def report(entry: dict) -> str:
 
 def watch(run: Path) -> Iterator[dict]:
     """Yield the checkpoint in a run's folder, and each that replaces it, as long as a process trains the run."""
-    step, is_trained = None, True
+    path, step, is_trained = run / "checkpoint.pt", None, True
+    if not path.exists() and not (run / ".lock").exists():
+        raise BadInput(f"--watch: {run} is not the folder of a run; name that")
     while is_trained:
         with suppress(BadInput), ExitStack() as opened:  # a process that trains the run holds the lock
             lock(run, opened)
             is_trained = False  # but its last checkpoint, which it wrote under the lock, may be new
-        if (run / "checkpoint.pt").exists() or not is_trained:
+        if path.exists() or not is_trained:
             checkpoint = load_checkpoint(run)
             if checkpoint["step"] != step:
                 step = checkpoint["step"]

@@ -2,9 +2,7 @@
 
 import re
 import runpy
-import shutil
 import sys
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -21,19 +19,10 @@ SOURCE = path_of("gan_detach").read_text()
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
 
 
-@pytest.fixture(scope="module")
-def sampled(tmp_path_factory):
-    """A run as a training script leaves it, of seven steps, with a sample grid at each."""
-    runs = tmp_path_factory.mktemp("runs")
+def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_first_step(tmp_path):
     options = "--model mlp --batch-size 2 --steps 7 --sample-every 1 --log-every 1 --device cpu --runs-dir"
-    call("gan_detach", *options.split(), runs)
-    (run,) = (runs / "gan_detach").iterdir()
-    return run
-
-
-def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_first_step(sampled, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(sampled, run)
+    call("gan_detach", *options.split(), tmp_path)
+    (run,) = (tmp_path / "gan_detach").iterdir()
     publish_runs.publish(run, tmp_path / "published", path_of("gan_detach"), "**Sign:** none.")
     before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (run, tmp_path / "published"))
     for kind, find in (("scalars", "Scalars"), ("tensors", "Tensors")):
@@ -87,23 +76,16 @@ def test_every_edit_applies_and_trains_without_an_error_to_something_else(tmp_pa
     assert BY_NAME["g-too-fast"].arguments == ("--lr", f"{20 * lr:g}", "--lr-d", f"{lr:g}")
 
 
-@pytest.mark.parametrize(
-    ("report", "status", "cell"),
-    [
-        ("Nothing wrong, nothing wasted.", 0, "-"),
-        ("Wrong.\n\n- **stale**: an error\n- **dead**: one\n- **stale**: another", 1, "stale, dead"),
-        ("The audit gave up: KeyError: 'a' (watch.py:9).\n\n- **stale**: an error", 1, "stale, gave up"),
-        (None, 1, "gave up"),
-    ],
-)
-def test_an_audit_that_gives_up_is_told_from_one_that_finds_nothing(report, status, cell, tmp_path, monkeypatch):
-    def audit(command, **_):
-        if report:
-            Path(command[command.index("--output") + 1]).write_text(report)
-        return mock.Mock(returncode=status)
+def test_an_audit_that_gives_up_is_told_from_one_that_finds_nothing(tmp_path, monkeypatch):
+    def cell(report, status):
+        (tmp_path / "script.md").write_text(report)
+        monkeypatch.setattr(publish_runs.subprocess, "run", lambda *_, **__: mock.Mock(returncode=status))
+        return audit_findings(tmp_path / "script.py", ())
 
-    monkeypatch.setattr(publish_runs.subprocess, "run", audit)
-    assert audit_findings(tmp_path / "script.py", ()) == cell
+    assert cell("Nothing wrong, nothing wasted.", 0) == "-"
+    assert cell("Wrong.\n\n- **stale**: an error\n- **dead**: one\n- **stale**: another", 1) == "stale, dead"
+    assert cell("The audit gave up: KeyError.\n\n- **stale**: an error", 1) == "stale, gave up"
+    assert cell("No backward pass ran.", 1) == "gave up"
 
 
 @pytest.mark.tools
