@@ -85,13 +85,13 @@ def class_classifier(dataset: str, data: LabeledImages, folder: Path) -> Classif
                 parts = numbers[numbers % 10 > 0], numbers[::10]
                 train, held_out = (replace(data, images=data.images[rows], labels=data.labels[rows]) for rows in parts)
             steps = min(STEPS["classes"], max(FEWEST_STEPS, EPOCHS * len(train.labels) // BATCH_SIZE))
-            made = train_classifier(train, held_out, steps)
-            facts = {"network": made.network.state_dict(), "accuracy": made.accuracy, "held_out": made.held_out}
-            write_whole(path, as_bytes(facts))
+            new = train_classifier(train, held_out, steps)
+            content = {"network": new.network.state_dict(), "accuracy": new.accuracy, "held_out": new.held_out}
+            write_whole(path, as_bytes(content))
     with as_bad_input(f"{path}: is no classifier; delete it", Exception):
-        facts, classifier = torch.load(path, weights_only=True), new_classifier(data)
-        classifier.network.load_state_dict(facts["network"])
-        return replace(classifier, accuracy=facts["accuracy"], held_out=facts["held_out"])
+        content, classifier = torch.load(path, weights_only=True), new_classifier(data)
+        classifier.network.load_state_dict(content["network"])
+        return replace(classifier, accuracy=content["accuracy"], held_out=content["held_out"])
 
 
 def fingerprint(data: LabeledImages) -> str:

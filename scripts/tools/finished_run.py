@@ -98,7 +98,7 @@ def load_generator(
         if networks is not None:
             make, hint = partial(make_own_networks, networks), ""
         elif model in MODELS and len(given[0]) == 3:
-            make, hint = partial(conditional, model) if names else MODELS[model], f"; if it has others, {HINT}"
+            make, hint = partial(conditional, model) if names else MODELS[model], f"; for networks of its own, {HINT}"
         else:
             raise BadInput(f"{run}: made with networks that common/models.py does not have: {HINT}")
         return load_network(checkpoint, run, "generator", weights, lambda: make(*given)[0], hint)
@@ -124,7 +124,7 @@ def load_network(checkpoint: dict, run: object, name: str, weights: str, make: C
     """
     average = find_average(checkpoint, name) if weights == "average" else None
     if (average or name) not in checkpoint:
-        raise BadInput(f"{run}: holds no network called {name}; a script must name its networks so in `state`{hint}")
+        raise BadInput(f"{run}: holds no network called {average or name}; a script must have it in `state`{hint}")
     with as_bad_input(f"{run}: does not hold this network; common/models.py may have changed since{hint}", Exception):
         with torch.device("meta"):
             network = AveragedModel(make()) if average else make()

@@ -46,7 +46,7 @@ def test_an_array_has_the_images_of_the_grid_and_of_the_files_of_a_folder(run, t
 
 
 def test_the_average_is_the_one_that_the_checkpoint_names_and_what_was_taken_is_printed(run, untrained, capsys):
-    def taken(**averages):
+    def outcome(**averages):
         change(run, lambda checkpoint: checkpoint.update(averages))
         sample.main(Options(run))
         evaluate.main(evaluate.Options(run, count=10))
@@ -54,14 +54,14 @@ def test_the_average_is_the_one_that_the_checkpoint_names_and_what_was_taken_is_
         kinds = re.findall(r"samples.png \((.*) weights\)|, (.*) weights, 10 images", printed)
         return [first or second for first, second in kinds], errors, (run / "samples.png").read_bytes()
 
-    average = taken()
+    average = outcome()
     assert average[:2] == (["average"] * 2, "")
     change(run, lambda checkpoint: checkpoint.update(ema=checkpoint.pop("average")))
-    unnamed = taken()
+    unnamed = outcome()
     assert unnamed[0] == ["last"] * 2
     assert unnamed[1] == 2 * f"{run}: ema may be an average, but no entry says of what; it is not used\n"
-    assert taken(averages={"discriminator": "ema"}) == (["last"] * 2, "", unnamed[2])
-    assert taken(averages={"generator": "ema"}) == average
+    assert outcome(averages={"discriminator": "ema"}) == (["last"] * 2, "", unnamed[2])
+    assert outcome(averages={"generator": "ema"}) == average
 
 
 OWN = """
