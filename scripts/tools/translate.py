@@ -1,8 +1,8 @@
 """Translate an image or a folder of images by a finished CycleGAN.
 
-Images keep their size and name, and become greyscale or RGB as the run's images are. Of an animation or a file of
-several pages the first is translated; transparent images are put on white. A folder is searched recursively. An image
-that cannot be translated gets a line on stderr, and the exit status is 1; all others are translated.
+Images keep their size and name, but for the sizes in an icon, and become greyscale or RGB as the run's images are. Of
+an animation or a file of several pages the first is translated; transparent images are put on white. A folder is
+searched recursively. An image that cannot be translated gets a line on stderr, and the exit status is 1.
 
     python scripts/tools/translate.py runs/cyclegan/20260101-120000 zebras --direction b-to-a --output horses
 """
