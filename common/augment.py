@@ -4,8 +4,6 @@ Zhao et al., "Differentiable Augmentation for Data-Efficient GAN Training" (2020
 shift and cut-out, of real and fake images alike; and mirroring, for images that may be mirrored.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
@@ -13,19 +11,19 @@ NUMBERS = 8  # for each image: brightness, saturation, contrast, shift down and 
 
 
 class Augmented(nn.Module):
-    """A discriminator behind augmentation. It has the discriminator's weights, and no state beside them."""
+    """A discriminator behind augmentation. It has the discriminator's weights, and no state beside them.
 
-    def __init__(self, discriminator: nn.Module, draw: Callable, augment: bool = True, mirror: bool = False):
-        # draw: from images and NUMBERS to (N, NUMBERS), uniform in [0, 1), in a step the same for the same images.
+    Each call draws its numbers from torch's generator, so each pass of an image changes it in another way.
+    """
+
+    def __init__(self, discriminator: nn.Module, augment: bool = True, mirror: bool = False):
         super().__init__()
-        self.discriminator, self.draw, self.augment, self.mirror = discriminator, draw, augment, mirror
+        self.discriminator, self.augment, self.mirror = discriminator, augment, mirror
 
     def forward(self, images: Tensor, *labels: Tensor) -> Tensor:
-        """Return the logits of images (M, C, H, W) in [-1, 1]. Image i takes row i % N of their numbers."""
-        if not (self.augment or self.mirror):
-            return self.discriminator(images, *labels)
-        draws = self.draw(images, NUMBERS)
-        draws = draws[torch.arange(len(images), device=draws.device) % len(draws)]
+        """Return the logits of images (N, C, H, W) in [-1, 1]."""
+        if self.augment or self.mirror:
+            draws = torch.rand(len(images), NUMBERS, device=images.device)
         if self.mirror:
             images = torch.where(draws[:, 7, None, None, None] < 0.5, images, images.flip(3))
         if self.augment:

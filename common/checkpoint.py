@@ -4,15 +4,18 @@ import io
 import os
 import zipfile
 from contextlib import ExitStack, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from torch import nn
+from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
+from torch.utils._pytree import tree_leaves
 
-from common.errors import BadInput, as_bad_input
+from common.errors import BadInput, Stopped, as_bad_input, as_stopped
 
 
 def lock(folder: Path, opened: ExitStack) -> None:
@@ -22,18 +25,29 @@ def lock(folder: Path, opened: ExitStack) -> None:
         opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
 
 
+def make_folder(runs: Path, name: str | None, opened: ExitStack) -> Path:
+    """Return a new folder in `runs`, of the time and the name, which `opened` locks; raises BadInput if it cannot."""
+    folder = runs / (f"{datetime.now():%Y%m%d-%H%M%S-%f}" + (f"-{name}" if name else ""))
+    with as_bad_input(f"--runs-dir: {folder} cannot be made; choose another", (OSError, UnicodeError)):
+        str(folder).encode()  # TensorBoard writes to no other path
+        folder.mkdir(parents=True)
+    lock(folder, opened)
+    return folder
+
+
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a temporary file and rename it to `path`, so that there is never a part of it; raises OSError."""
+    """Write a temporary file and rename it to `path`, so that there is never a part of it; raises Stopped."""
     temporary = path.with_name(f".{path.name}.unfinished")
     try:
-        with temporary.open("wb") as file:
+        with as_stopped(path), temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:  # that of write() names no file
-        temporary.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from error
+            temporary.replace(path)
+    except Stopped:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def as_bytes(state: Any) -> bytes:
@@ -43,6 +57,40 @@ def as_bytes(state: Any) -> bytes:
     return file.getvalue()
 
 
+def check_state(state: dict[str, Any], reserved: set[str]) -> None:
+    """Raise BadInput, naming it, for a part of `state` that no checkpoint can hold, or whose name is `reserved`."""
+    for name, owner in state.items():
+        subject = f"state {name!r}: cannot be in a checkpoint"
+        if name in reserved:
+            raise BadInput(f"{subject}: the name is taken; choose another")
+        if not hasattr(owner, "state_dict"):
+            raise BadInput(f"{subject}: a {type(owner).__name__} has no state_dict")
+        entry = owner.state_dict()
+        with as_bad_input(subject, Exception):  # torch.save and torch.load raise errors of many types
+            torch.load(io.BytesIO(as_bytes(entry)), weights_only=True)
+
+
+def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
+    """Raise BadInput if `state` lacks an optimizer that steps in the loop, or the network of a weight that it holds."""
+    stored = {p for owner in state.values() if isinstance(owner, nn.Module) for p in owner.parameters()}
+    lost = [f"weight {[*p.shape]}" for group in optimizer.param_groups for p in group["params"] if p not in stored]
+    groups = (getattr(owner, "param_groups", None) for owner in state.values())  # a wrapper has its optimizer's
+    if not any(each is optimizer.param_groups for each in groups):
+        lost = [type(optimizer).__name__]
+    if lost:
+        raise BadInput(f"the loop trains a {lost[0]} that the `state` of run.steps lacks; add it, or its network")
+
+
+def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:
+    """Return the `state_dict` of each part of the state after a step; raises Stopped if one is not finite."""
+    entries = {name: owner.state_dict() for name, owner in state.items()}
+    for name, entry in entries.items():
+        numbers = [torch.as_tensor(leaf) for leaf in tree_leaves(entry) if isinstance(leaf, Tensor | float)]
+        if not all(number.isfinite().all() for number in numbers):
+            raise Stopped(f"step {step}: {name} is not finite: no checkpoint is written; try a lower --lr")
+    return entries
+
+
 def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any]:
     """Return what `Run.save` wrote into `run`, a folder, which `opened` locks first, or the file; executes nothing."""
     path = run / "checkpoint.pt" if run.is_dir() else run
@@ -50,9 +98,10 @@ def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
     if opened:
         lock(path.parent, opened)
-    with as_bad_input(f"{path}: not a checkpoint of these scripts"), zipfile.ZipFile(path) as archive:
-        if damaged := archive.testzip():  # torch.load does not look at the checksums
-            raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
+    with as_bad_input(f"{path}: not a checkpoint of these scripts", Exception):  # as damage makes many types of it
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():  # torch.load does not look at the checksums
+                raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
         facts = {"script": str, "step": int, "options": dict, "data_shapes": list}
         if any(type(checkpoint[name]) is not kind for name, kind in facts.items()) or checkpoint["step"] < 1:
@@ -60,20 +109,36 @@ def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any
     return checkpoint
 
 
-def average_of(name: str) -> str:
-    """Return the name, in `state` and in checkpoints, of the average of the weights of the network called `name`."""
-    return "average" if name == "generator" else f"average_{name}"
+def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, Any], run: Path) -> None:
+    """Load the state from the checkpoint of a run to resume; raises BadInput if it, or the data in `facts`, differ."""
+    for name in ("data_shapes", "data_types", "classes"):
+        now, before = facts[name], stored.get(name)
+        if now != before:
+            raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
+    for name, owner in state.items():
+        hint = f"{run}: does not hold this {name}; networks or options may have changed since"
+        with as_bad_input(hint, Exception):  # the error of whatever has a `state_dict`
+            owner.load_state_dict(stored[name])
+
+
+def averages_in(state: dict[str, Any]) -> dict[str, str]:
+    """Return, by the name of a network, that of its average in `state`: any AveragedModel is of `generator`.
+
+    But one called `average_x` is of `x`.
+    """
+    names = [name for name, owner in state.items() if isinstance(owner, AveragedModel)]
+    return {name[8:] if name.startswith("average_") else "generator": name for name in names}
 
 
 def load_initial_weights(state: dict[str, Any], run: Path) -> None:
     """Load the weights of each network in `state` from another run, averaged if it has an average."""
     checkpoint, hint = load_checkpoint(run), "take the same --model, --z-dim, --image-size and classes"
+    averages, own = checkpoint.get("averages", {}), averages_in(state)
     for name, network in state.items():
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
-            average = average_of(name)
-            with as_bad_input(f"--init-from {run}: does not hold this {name}; {hint}"):
-                states = checkpoint.get(average, {}).items()
+            with as_bad_input(f"--init-from {run}: does not hold this {name}; {hint}", Exception):
+                states = checkpoint[averages[name]].items() if name in averages else {}
                 weights = {key[7:]: value for key, value in states if key.startswith("module.")}
                 network.load_state_dict(weights or checkpoint[name])
-            if average in state:
-                state[average].module.load_state_dict(network.state_dict())
+            if name in own:
+                state[own[name]].module.load_state_dict(network.state_dict())

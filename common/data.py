@@ -38,7 +38,7 @@ def load_dataset(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, 
     if dataset == "mnist5k":
         return *load_mnist5k(held_out), tuple("0123456789")
     hint = f"cannot be downloaded into {DOWNLOADS}, or is damaged there: delete it; mnist5k ships with the repository"
-    with as_bad_input(f"--dataset {dataset}: {hint}"):  # for damaged files, torchvision raises errors of any type
+    with as_bad_input(f"--dataset {dataset}: {hint}", Exception):  # torchvision raises any type for damaged files
         DOWNLOADS.mkdir(exist_ok=True)
         with FileLock(DOWNLOADS / ".lock"):
             data = TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)

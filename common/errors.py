@@ -1,9 +1,11 @@
-"""The ways a run ends early, each with one line in place of a traceback."""
+"""The ways a run ends early, each with one line in place of a traceback: an error, or a signal."""
 
+import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 
 class BadInput(Exception):
@@ -15,7 +17,7 @@ class Stopped(Exception):
 
 
 @contextmanager
-def as_bad_input(subject: object, kind: type | tuple = Exception) -> Iterator[None]:
+def as_bad_input(subject: object, kind: type | tuple) -> Iterator[None]:
     """Raise an error of the block, of a type in `kind`, as BadInput that names `subject`, an option or a file."""
     try:
         yield
@@ -27,13 +29,22 @@ def as_bad_input(subject: object, kind: type | tuple = Exception) -> Iterator[No
 
 
 @contextmanager
+def as_stopped(path: object) -> Iterator[None]:
+    """Raise an OSError of the block, which writes to `path`, as Stopped that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise Stopped(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
 def error_in_a_line() -> Iterator[None]:
-    """End the process with one line on stderr, and status 2 for `BadInput`, 1 for `Stopped` and for a file or name."""
+    """End the process with one line on stderr, and status 2 for `BadInput`, 1 for `Stopped`; and after Ctrl-C."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold what is no text, or no letter of a console
     try:
         yield
-    except (BadInput, Stopped, OSError, UnicodeError) as error:
+    except (BadInput, Stopped) as error:
         print(f"error: {one_line(str(error))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, BadInput) else 1)
     except KeyboardInterrupt:
@@ -43,3 +54,33 @@ def error_in_a_line() -> Iterator[None]:
 def one_line(message: str) -> str:
     """Return the message as one line: names in it may hold line breaks and bytes that are not text."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
+
+
+@contextmanager
+def note_signals(answer: Callable[[], str]) -> Iterator[list[int]]:
+    """Give a list that gets the first SIGINT, SIGTERM or SIGHUP of the block; a second one acts as usual.
+
+    answer: returns what stderr shows at the first one. The main thread alone gets signals: elsewhere none is noted.
+    """
+    received: list[int] = []
+    handlers = {}
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        handler = signal.getsignal(number) if number else signal.SIG_IGN  # Windows has no SIGHUP, nohup ignores it
+        is_noted = name != "SIGHUP" or handler != signal.SIG_IGN
+        if is_noted and threading.current_thread() is threading.main_thread():
+            handlers[number] = handler
+
+    def note(number: int, _frame: object) -> None:
+        received.append(number)
+        signal.signal(number, handlers[number])
+        with suppress(OSError):  # a terminal that is closed
+            os.write(2, f"\n{answer()}\n".encode(errors="replace"))  # print() may be what was interrupted
+
+    try:
+        for number in handlers:
+            signal.signal(number, note)
+        yield received
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

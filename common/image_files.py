@@ -81,7 +81,7 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
     image_size: of the square; None keeps (H, W). mode: `L` or `RGB`; None takes `L` if it is greyscale. fit: the
     middle square, or the whole image on a square of that colour.
     """
-    with as_bad_input(f"{path} cannot be read as an image; mend or replace it"):
+    with as_bad_input(f"{path} cannot be read as an image; mend or replace it", Exception):  # as Pillow raises any
         if not Path(path).is_file():
             raise ValueError("no regular file")  # a FIFO would be waited for
         with Image.open(path) as file:

@@ -18,81 +18,99 @@ CONV_SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pix
 def mlp(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 0) -> tuple[nn.Module, nn.Module]:
     """Return the fully connected networks of the simple GAN, for images (C, H, W); D's weights are never normalised."""
     pixels = prod(image_shape)
-    up = [nn.Linear(z_dim, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
-    up += [nn.Linear(256, pixels), nn.Tanh(), nn.Unflatten(1, image_shape)]
-    down = [nn.Flatten(), nn.Linear(pixels, 256), nn.LeakyReLU(0.2)]
-    down += [nn.Linear(256, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1)]
-    return nn.Sequential(*up), nn.Sequential(*down)
+    up = [nn.Linear(z_dim, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, pixels), nn.Tanh()]
+    down = [nn.Flatten(), nn.Linear(pixels, 256), nn.LeakyReLU(0.2), nn.Linear(256, 256), nn.LeakyReLU(0.2)]
+    return nn.Sequential(*up, nn.Unflatten(1, image_shape)), nn.Sequential(*down, nn.Linear(256, 1))
 
 
 def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, width: int = 16) -> tuple:
     """Return a convolutional generator and discriminator of images (C, S, S), S one of CONV_SIZES; else ValueError.
 
+    normalise: the root mean square of the singular values of each of D's weights; 0 leaves them free. Less makes D less
+    steep: updates of both networks from the same weights take 0.8, as with 1 some seeds end badly.
+
     Departures from DCGAN (Radford et al., 2016):
-    - no batch normalisation, which mixes samples: group normalisation in G (Wu and He, 2018), none in D;
-    - D's weights have a norm that is fixed by `normalise`, unless that is 0: `Normalised`;
-    - G maps the noise to a style first, in a layer that learns slowly as its weights are large: `Generator`;
-    - the style shifts G's normalised features, and scales them, too, in colour or above 32 pixels: `Styled`; there G
-      upsamples before a convolution, as a transposed one leaves a lattice (Odena et al., 2016);
-    - D begins with squares of 2x2 pixels as channels, as G for small grey images ends (Shi et al., 2016);
-    - D ends with a hidden linear layer.
+    - no batch normalisation, which mixes samples: G's is of groups (Wu and He, 2018), D's of weights (`Normalised`);
+    - G maps the noise to a style first, in a layer that learns slowly as its weights are large; D has a hidden layer;
+    - the style shifts G's normalised features (`Shifted`); in colour or above 32 pixels it scales them, too (`Styled`),
+      and G upsamples before a convolution, as a transposed one leaves a lattice (Odena et al., 2016);
+    - D begins with squares of 2x2 pixels as channels, as G for small grey images ends (Shi et al., 2016).
     """
     channels, height, size = image_shape
     if height != size or size not in CONV_SIZES:
         raise ValueError(f"conv takes {[*CONV_SIZES]} pixels a side, not {height}x{size}; mlp takes any size")
-    widths = [width * scale for scale in (1, 2, 4, 8, 8)][: CONV_SIZES[size]]  # channels at S / 2, S / 4, ... pixels
-    last, side = widths[-1] * 3 // 2, size >> len(widths)  # channels and pixels a side where G begins: 7 or 8 pixels
-
+    widths = [width * scale for scale in (1, 2, 4, 8, 8)][: CONV_SIZES[size]]  # channels at S/2, S/4, ... pixels
     down, channels_d = [nn.PixelUnshuffle(2)], [4 * channels, *(2 * each for each in widths)]  # (4 C, S/2, S/2)
     for narrow, wide in pairwise(channels_d):  # (2 width, S/4, S/4), ..., (wide, 4, 4)
         down += [nn.Conv2d(narrow, wide, 3, stride=2, padding=1), nn.LeakyReLU(0.2)]
     down += [nn.Flatten(), nn.Linear(wide * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]  # (64), then the logit, (1)
     for layer in [layer for layer in down if normalise and hasattr(layer, "weight")]:
         nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(normalise), unsafe=True)
-
-    mapping = nn.Linear(z_dim, STYLE, bias=False)
-    nn.init.orthogonal_(mapping.weight, gain=3.5)
-    up = [nn.Linear(STYLE, last * side**2), nn.Unflatten(1, (last, side, side))]  # (last, 7, 7) or (last, 8, 8)
-    up += [nn.GroupNorm(last // 8, last), nn.ReLU()]
-    plain = channels == 1 and size <= 32
-    widths_g = [last, *reversed(widths[:-1]), *([] if plain else [width // 2])]
-    for wide, narrow in pairwise(widths_g):  # ..., (width, S/2, S/2) and, unless plain, (width / 2, S, S)
-        if plain:
-            up += [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1)]
-        else:  # 1x1 first: fewer channels to upsample
-            up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
-            up += [nn.Conv2d(narrow, narrow, 3, padding=1)]
-        up += [Styled(narrow, scales=not plain), nn.ReLU()]
-    shuffle = [nn.PixelShuffle(2)] if plain else []
-    up += [nn.Conv2d(narrow, 4 * channels if plain else channels, 3, padding=1), *shuffle, nn.Tanh()]  # (C, S, S)
-    networks = Generator(mapping, *up), nn.Sequential(*down)
+    make_generator = small_grey_generator if channels == 1 and size <= 32 else large_or_colour_generator
+    networks = make_generator(image_shape, z_dim, widths), nn.Sequential(*down)
     return tuple(network.to(memory_format=torch.channels_last) for network in networks)
 
 
+def small_grey_generator(image_shape: tuple[int, int, int], z_dim: int, widths: list[int]) -> nn.Module:
+    """Return a generator of images (1, S, S), S of 28 or 32, which it makes as squares of 2x2 pixels."""
+    width, wide = widths[0], widths[1] * 3 // 2
+    generator = Generator(z_dim, wide, image_shape[-1] // 4)  # (wide, S/4, S/4)
+    layers = [nn.ConvTranspose2d(wide, width, 4, stride=2, padding=1), Shifted(width), nn.ReLU()]  # (width, S/2, S/2)
+    layers += [nn.Conv2d(width, 4, 3, padding=1), nn.PixelShuffle(2), nn.Tanh()]  # (4, S/2, S/2), then (1, S, S)
+    return generator.extend(layers)
+
+
+def large_or_colour_generator(image_shape: tuple[int, int, int], z_dim: int, widths: list[int]) -> nn.Module:
+    """Return a generator of images (C, S, S), S one of CONV_SIZES, which doubles the size of its features up to S."""
+    last, layers = widths[-1] * 3 // 2, []
+    generator = Generator(z_dim, last, image_shape[-1] >> len(widths))  # (last, 7, 7) or (last, 8, 8)
+    for wide, narrow in pairwise([last, *reversed(widths[:-1]), widths[0] // 2]):  # 1x1 first: fewer to upsample
+        layers += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
+        layers += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]  # ..., (width / 2, S, S)
+    return generator.extend([*layers, nn.Conv2d(narrow, image_shape[0], 3, padding=1), nn.Tanh()])  # (C, S, S)
+
+
 class Generator(nn.Sequential):
-    """Its first layer maps the noise to a style, (N, STYLE); the second takes it, and each `Styled` takes it again."""
+    """It begins with a style, (N, STYLE), which it makes of the noise; `Shifted` and `Styled` layers take it again."""
+
+    def __init__(self, z_dim: int, channels: int, side: int):
+        mapping = nn.Linear(z_dim, STYLE, bias=False)
+        nn.init.orthogonal_(mapping.weight, gain=3.5)
+        layers = [nn.Linear(STYLE, channels * side**2), nn.Unflatten(1, (channels, side, side))]
+        super().__init__(mapping, *layers, nn.GroupNorm(channels // 8, channels), nn.ReLU())
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
         """Return images (N, C, S, S), given noise (N, z_dim)."""
         mapping, *layers = self
         features = style = nn.functional.layer_norm(mapping(z), [STYLE]).tanh()
         for layer in layers:
-            features = layer(features, style) if isinstance(layer, Styled) else layer(features)
+            features = layer(features, style) if isinstance(layer, Shifted | Styled) else layer(features)
         return features
 
 
-class Styled(nn.GroupNorm):
-    """Group normalisation, which removes the mean colour; then the style (Karras et al., 2019) shifts, maybe scales."""
+class Shifted(nn.GroupNorm):
+    """Group normalisation, which removes the mean colour; then the style shifts each channel."""
 
-    def __init__(self, channels: int, scales: bool):
+    def __init__(self, channels: int):
         super().__init__(channels // 8, channels, affine=False)
-        self.change = nn.Linear(STYLE, (1 + scales) * channels)
+        self.change = nn.Linear(STYLE, channels)
 
     def forward(self, features: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
         """Return features (N, channels, H, W), given such features and styles (N, STYLE)."""
-        *scales, shift = self.change(style)[..., None, None].split(self.num_channels, dim=1)
-        features = super().forward(features)
-        return torch.addcmul(shift, features, 1 + scales[0]) if scales else features + shift
+        return super().forward(features) + self.change(style)[..., None, None]
+
+
+class Styled(nn.GroupNorm):
+    """The same, but the style scales each channel, too (Karras et al., 2019)."""
+
+    def __init__(self, channels: int):
+        super().__init__(channels // 8, channels, affine=False)
+        self.change = nn.Linear(STYLE, 2 * channels)
+
+    def forward(self, features: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
+        """Return features (N, channels, H, W), given such features and styles (N, STYLE)."""
+        scale, shift = self.change(style)[..., None, None].chunk(2, dim=1)
+        return torch.addcmul(shift, super().forward(features), 1 + scale)
 
 
 class Normalised(nn.Module):

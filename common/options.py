@@ -8,13 +8,12 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import tyro
 from torch import Tensor, nn
-from typeguard import check_type
+from typeguard import TypeCheckError, check_type
 
 from common.data import DATASETS
 from common.errors import BadInput, as_bad_input
 from common.image_files import Fit
 from common.models import MODELS
-from common.ranks import connect
 
 Range = namedtuple("Range", ["low", "high"])  # of a number, both included, as in `Annotated[int, Range(1, 100)]`
 Count = Annotated[int, Range(1, 10**9)]
@@ -24,8 +23,6 @@ Seed = Annotated[int, Range(0, 2**63 - 1)]
 Rate = Annotated[float, Range(1e-12, 10**6)]
 Weight = Annotated[float, Range(0, 10**9)]
 Decay = Annotated[float, Range(0, 0.999999)]
-RATES = {True: (5e-3, 5e-3), False: (2e-3, 3e-3)}  # for G and D; True: up to 32 pixels, not augmented
-BEFORE = {"augment": "off", "mirror": False, "hold_out": False, "fit": "crop"}  # of older checkpoints without these
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Options:
         """Raise BadInput, naming the option, for a value of another type, or a number out of its range."""
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
-            with as_bad_input(typed(name, value)):
+            with as_bad_input(typed(name, value), TypeCheckError):
                 check_type(value, kind)
             ranges = [mark for part in (kind, *get_args(kind)) for mark in get_args(part) if isinstance(mark, Range)]
             numbers = value if isinstance(value, tuple) else (value,)
@@ -47,7 +44,7 @@ class Options:
 
 @dataclass(frozen=True)
 class NetworkOptions(Options):
-    """What to train on, and what."""
+    """The images and the networks."""
 
     dataset: str = "mnist5k"  # mnist5k, mnist, fashion-mnist, cifar10, or a folder of images.
     image_size: Pixels | None = None  # Pixels a side of the squares. None: the data set's own, 64 for a folder.
@@ -99,15 +96,17 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
     mirror: bool = False  # Whether each image that D sees is mirrored with probability 1/2.
 
     def for_images(self, images: Tensor) -> "GanOptions":
-        """Return the options with those left to the images, (N, C, S, S), chosen; a line prints them."""
+        """Return the options with those left to the images, (N, C, S, S), chosen: rates and augmentation."""
         count, channels, _, size = images.shape
         is_few = channels == 3 and count < 10_000
         augment = ("on" if is_few else "off") if self.augment == "auto" else self.augment
-        lr, lr_d = RATES[size <= 32 and augment == "off"]
-        chosen = {"lr": self.lr or lr, "lr_d": self.lr_d or self.lr or lr_d, "augment": augment}
-        if not self.resume and connect()[0] == 0:  # once, and by one process
-            print(f"Trains on {count} images of {channels}x{size}x{size} with", *(typed(*it) for it in chosen.items()))
-        return replace(self, **chosen)
+        lr, lr_d = default_rates(size, augment == "on")
+        return replace(self, lr=self.lr or lr, lr_d=self.lr_d or self.lr or lr_d, augment=augment)
+
+
+def default_rates(size: int, is_augmented: bool) -> tuple[float, float]:
+    """Return Adam's rates for G and D: higher for small images, if D is not augmented (docs/tried.md)."""
+    return (5e-3, 5e-3) if size <= 32 and not is_augmented else (2e-3, 3e-3)
 
 
 def typed(name: str, value: object) -> str:
@@ -126,7 +125,9 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     if checkpoint["script"] != script:
         raise BadInput(f"--resume: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
     kinds = get_type_hints(kind)
-    values = {name: value for name, value in BEFORE.items() if name in kinds} | checkpoint["options"]
+    values = dict(checkpoint["options"])
+    if missing := kinds.keys() - values.keys() - {"runs_dir", "resume"}:
+        raise BadInput(f"--resume: made without --{min(missing).replace('_', '-')}; take --init-from, a new run")
     for name, value in checkpoint["options"].items():
         if name not in kinds:
             raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
@@ -136,7 +137,7 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
-    for name in sorted(values.keys() & before.keys() - free):  # an option that is newer may have any value
+    for name in sorted(before.keys() - free):
         is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
         if given[name] != before[name] and not is_moved:
             raise BadInput(f"{typed(name, given[name])}: the run {run} has {typed(name, before[name])}; leave it out")

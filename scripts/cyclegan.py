@@ -40,9 +40,10 @@ from common.cyclegan_models import (
 from common.data import batches, to_float
 from common.domains import crop_and_flip, load_domains
 from common.errors import as_bad_input
+from common.launch import launch_run
 from common.optimizers import fused_adam, linear_decay
-from common.options import BatchSize, Count, Decay, Options, Pixels, Range, Rate, RunOptions, Weight
-from common.run import Run, launch_run
+from common.options import BatchSize, Count, Decay, Pixels, Range, Rate, RunOptions, Weight
+from common.run import Run
 
 
 def train_step(
@@ -93,16 +94,18 @@ def train_step(
     optimizer_d.zero_grad()
     d_loss.backward()
     optimizer_d.step()
-    results = {"d_loss": d_loss, "adversarial_loss": adversarial_loss, "cycle_loss": cycle_loss}
+    results = {"d_loss": d_loss, "loss/adversarial": adversarial_loss, "loss/cycle": cycle_loss}
     if identity_weight:
-        results["identity_loss"] = identity_loss
+        results["loss/identity"] = identity_loss
     return {name: value.detach() for name, value in results.items()}
 
 
 @dataclass(frozen=True)
-class CycleOptions(Options):
-    """Two domains, two generators and two discriminators."""
+class CycleGANOptions(RunOptions):
+    """Options of the CycleGAN: two domains, two generators and two discriminators."""
 
+    batch_size: BatchSize = 8  # Images of each domain per step. 1 as published.
+    steps: Count = 520  # Steps to train, each one update of all four networks.
     dataset: str = "mnist5k"  # A folder with trainA, trainB, testA and testB in it; or a data set of the GAN scripts.
     image_size: Pixels | None = None
     """Pixels a side, of the middle square of each image. None: 256 with trainA, 64 for a folder without, else as is."""
@@ -122,14 +125,6 @@ class CycleOptions(Options):
         """Return the networks of `cyclegan_networks`; raises BadInput for options that do not fit the images."""
         with as_bad_input("--image-size or --halvings", ValueError):
             return cyclegan_networks(image_shape, self.width, self.blocks, self.halvings)
-
-
-@dataclass(frozen=True)
-class CycleGANOptions(RunOptions, CycleOptions):
-    """Options of the CycleGAN."""
-
-    batch_size: BatchSize = 8  # Images of each domain per step. 1 as published.
-    steps: Count = 520  # Steps to train, each one update of all four networks.
 
 
 def main(options: CycleGANOptions, run: Run) -> None:
@@ -169,17 +164,28 @@ def main(options: CycleGANOptions, run: Run) -> None:
         "pool_a": pool_a,
         "pool_b": pool_b,
     }
-    players = a_to_b, b_to_a, discriminator_a, discriminator_b, optimizer_g, optimizer_d, pool_a, pool_b
-    weights = options.cycle_weight, options.identity_weight
-    for step, *reals in run.steps(domains.a, domains.b, state=state, pictures=pictures):
+    for step, real_a, real_b in run.steps(domains.a, domains.b, state=state, pictures=pictures):
         draws = torch.rand(options.batch_size, 2, 3, generator=run.generator)[run.ranks.rows]
-        draws = draws.to(run.device, non_blocking=True).unbind(1)
+        draws_a, draws_b = draws.to(run.device, non_blocking=True).unbind(1)
         if domains.augmented:
-            reals = [crop_and_flip(real, a.shape[-1], draw) for real, draw in zip(reals, draws, strict=True)]
+            real_a, real_b = crop_and_flip(real_a, a.shape[-1], draws_a), crop_and_flip(real_b, a.shape[-1], draws_b)
         for optimizer in (optimizer_g, optimizer_d):
             optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         with run.precision():
-            results = train_step(*players, *reals, *weights)
+            results = train_step(
+                a_to_b,
+                b_to_a,
+                discriminator_a,
+                discriminator_b,
+                optimizer_g,
+                optimizer_d,
+                pool_a,
+                pool_b,
+                real_a,
+                real_b,
+                cycle_weight=options.cycle_weight,
+                identity_weight=options.identity_weight,
+            )
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
         if domains.truth is not None and (step % options.sample_every == 0 or step == options.steps):

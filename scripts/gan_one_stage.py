@@ -24,11 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 
 from common.augment import Augmented
 from common.data import batches, load_images
+from common.launch import launch_run
 from common.losses import at_least_float32, discriminator_loss, generator_loss
 from common.optimizers import fused_adam, linear_decay
 from common.options import Count, GanOptions, Rate
 from common.per_sample import require_per_sample
-from common.run import Run, launch_run
+from common.run import Run
 
 SMALLEST = 2.0**-64  # a derivative kept above it leaves gradients at the fakes that do not underflow in float32
 
@@ -60,17 +61,18 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     # gradient, a fake with a logit below -40 counts up to 2^-64. It is rounded to the dtype of D's backward pass.
     real_ends, fake_ends = (at_least_float32(x.detach()).requires_grad_() for x in (real_logits, fake_logits))
     d_loss, g_loss = discriminator_loss(real_ends, fake_ends), generator_loss(fake_ends)
-    d_real_logits, d_fake_logits = torch.autograd.grad(d_loss, (real_ends, fake_ends))
-    d_real_logits, d_fake_logits = d_real_logits.to(real_logits), d_fake_logits.clamp(min=SMALLEST).to(fake_logits)
-    (g_fake_logits,) = torch.autograd.grad(g_loss, fake_ends)
+    grad_d_at_real, grad_d_at_fake = torch.autograd.grad(d_loss, (real_ends, fake_ends))
+    grad_d_at_real = grad_d_at_real.to(real_logits)
+    grad_d_at_fake = grad_d_at_fake.clamp(min=SMALLEST).to(fake_logits)
+    (grad_g_at_fake,) = torch.autograd.grad(g_loss, fake_ends)
 
     # D: max log D(x) + log(1 - D(G(z))).
     weights = [p for p in discriminator.parameters() if p.requires_grad]
     optimizer_d.zero_grad()
-    torch.autograd.backward((real_logits, fake_logits), (d_real_logits, d_fake_logits), inputs=[*weights, leaf])
+    torch.autograd.backward((real_logits, fake_logits), (grad_d_at_real, grad_d_at_fake), inputs=[*weights, leaf])
 
     # G: max log D(G(z)), from d_loss's gradient with respect to each fake.
-    ratio = (g_fake_logits / d_fake_logits).view(-1, *[1] * (fake.ndim - 1))
+    ratio = (grad_g_at_fake / grad_d_at_fake).view(-1, *[1] * (fake.ndim - 1))
     optimizer_g.zero_grad()
     fake.backward((leaf.grad * ratio).to(fake))
 
@@ -103,10 +105,10 @@ def check(discriminator, real, logits):
 def main(options: Options, run: Run) -> None:
     """Train both networks in this update order."""
     images = load_images(options.dataset, options.image_size, options.fit, options.hold_out)
-    options = options.for_images(images)
-    networks = options.make_networks(images.shape[1:], normalise=0.8)
+    options = run.options = options.for_images(images)
+    networks = options.make_networks(images.shape[1:], normalise=0.8)  # a flatter D: with 1, some seeds diverge
     generator, bare = (network.to(run.device) for network in networks)
-    discriminator = Augmented(bare, run.uniform, options.augment == "on", options.mirror)
+    discriminator = Augmented(bare, options.augment == "on", options.mirror)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
@@ -124,8 +126,8 @@ def main(options: Options, run: Run) -> None:
         z = run.noise(len(real), options.z_dim)
         with run.precision():
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z)
-        run.log(step, results)
         average.update_parameters(generator)
+        run.log(step, results)
 
 
 if __name__ == "__main__":

@@ -27,10 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 
 from common.augment import Augmented
 from common.data import batches, load_images
+from common.launch import launch_run
 from common.losses import discriminator_loss, generator_loss
 from common.optimizers import fused_adam, linear_decay
 from common.options import GanOptions
-from common.run import Run, launch_run
+from common.run import Run
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -68,10 +69,10 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
 def main(options: GanOptions, run: Run) -> None:
     """Train both networks in this update order."""
     images = load_images(options.dataset, options.image_size, options.fit, options.hold_out)
-    options = options.for_images(images)
+    options = run.options = options.for_images(images)
     networks = options.make_networks(images.shape[1:])
     generator, bare = (network.to(run.device) for network in networks)
-    discriminator = Augmented(bare, run.uniform, options.augment == "on", options.mirror)
+    discriminator = Augmented(bare, options.augment == "on", options.mirror)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
@@ -89,8 +90,8 @@ def main(options: GanOptions, run: Run) -> None:
         z = run.noise(len(real), options.z_dim)
         with run.precision():
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, real, z)
-        run.log(step, results)
         average.update_parameters(generator)
+        run.log(step, results)
 
 
 if __name__ == "__main__":

@@ -27,15 +27,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # makes `common` i
 
 from common.augment import Augmented
 from common.data import batches, load_images
+from common.launch import launch_run
 from common.losses import at_least_float32
 from common.optimizers import fused_adam, linear_decay
 from common.options import BatchSize, Count, GanOptions, Rate, Weight
 from common.penalties import interpolation_penalty
 from common.per_sample import require_per_sample
-from common.run import Run, launch_run
+from common.run import Run
 
 # Curves of their own: this loss is a difference of scores, many times larger than the other scripts'.
-LOSSES = {"d_loss": "wasserstein/critic_loss", "g_loss": "wasserstein/generator_loss"}
+TAGS = {"d_loss": "loss/wasserstein/critic", "g_loss": "loss/wasserstein/generator"}
 
 
 @dataclass(frozen=True)
@@ -65,21 +66,25 @@ def train_step(
         fake = generator(z)
 
     # D: max D(x) - D(G(z)), with a gradient of norm 1 between the two.
-    d_real, d_fake = (at_least_float32(discriminator(samples)).mean() for samples in (real, fake.detach()))
-    results = {"d_loss": d_fake - d_real, "score/real": d_real, "score/fake": d_fake}
+    score_real, score_fake = (at_least_float32(discriminator(samples)).mean() for samples in (real, fake.detach()))
+    d_loss = score_fake - score_real
+    results = {"score/real": score_real, "score/fake": score_fake}
     if penalty_weight != 0:
-        results["penalty"] = interpolation_penalty(discriminator, real, fake, mix)
-        results["d_loss"] = results["d_loss"] + penalty_weight * results["penalty"]
+        penalty = interpolation_penalty(discriminator, real, fake, mix)
+        d_loss = d_loss + penalty_weight * penalty
+        results["penalty"] = penalty
+    results["d_loss"] = d_loss
     optimizer_d.zero_grad()
-    results["d_loss"].backward(inputs=[p for p in discriminator.parameters() if p.requires_grad])  # no gradient for y
+    d_loss.backward(inputs=[p for p in discriminator.parameters() if p.requires_grad])  # no gradient for y
     optimizer_d.step()
 
     # G: max D(G(z)), as the D just updated sees it. `inputs` names the leaves this loss is for, so that D's weights get
     # no gradient that the next zero_grad() would only throw away.
     if train_generator:
-        results["g_loss"] = -at_least_float32(discriminator(fake)).mean()
+        g_loss = -at_least_float32(discriminator(fake)).mean()
+        results["g_loss"] = g_loss
         optimizer_g.zero_grad()
-        results["g_loss"].backward(inputs=[p for p in generator.parameters() if p.requires_grad])
+        g_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
         optimizer_g.step()
     return {name: value.detach() for name, value in results.items()}
 
@@ -87,10 +92,10 @@ def train_step(
 def main(options: Options, run: Run) -> None:
     """Train both networks in this update order."""
     images = load_images(options.dataset, options.image_size, options.fit, options.hold_out)
-    options = options.for_images(images)
-    networks = options.make_networks(images.shape[1:], normalise=False)
+    options = run.options = options.for_images(images)
+    networks = options.make_networks(images.shape[1:], normalise=0)  # the penalty bounds D's slope
     generator, bare = (network.to(run.device) for network in networks)
-    discriminator = Augmented(bare, run.uniform, options.augment == "on", options.mirror)
+    discriminator = Augmented(bare, options.augment == "on", options.mirror)
     optimizer_g = fused_adam(generator.parameters(), options.lr, options.betas)
     optimizer_d = fused_adam(discriminator.parameters(), options.lr_d, options.betas)
     for optimizer in (optimizer_g, optimizer_d):  # under torchrun, average the gradients over all ranks
@@ -107,11 +112,14 @@ def main(options: Options, run: Run) -> None:
             optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
         train_generator = step % options.critic_steps == 0
         mix = torch.rand(options.batch_size, generator=run.generator)[run.ranks.rows]
-        inputs = real, run.noise(len(real), options.z_dim), train_generator, options.penalty_weight, mix
+        z = run.noise(len(real), options.z_dim)
         with run.precision():
-            results = train_step(generator, discriminator, optimizer_g, optimizer_d, *inputs)
-        run.log(step, {LOSSES.get(name, name): value for name, value in results.items()})
+            weight = options.penalty_weight
+            results = train_step(
+                generator, discriminator, optimizer_g, optimizer_d, real, z, train_generator, weight, mix
+            )
         average.update_parameters(generator)
+        run.log(step, {TAGS.get(name, name): value for name, value in results.items()})
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ def run(tmp_path):
         "options": {"dataset": "mnist5k", "image_size": None, "model": "mlp", "z_dim": 8},
         "data_shapes": [(4000, 1, 28, 28)],
         "generator": mlp((1, 28, 28), 8)[0].state_dict(),
+        "averages": {"generator": "average"},
         "average": AveragedModel(mlp((1, 28, 28), 8)[0]).state_dict(),
     }
     (tmp_path / "run").mkdir()

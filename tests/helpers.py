@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common import launch as launching
 from common.checkpoint import load_checkpoint
 from common.options import RunOptions
-from common.run import Run, launch_run
 from scripts.tools.output import launch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,14 +48,14 @@ def call(script, *arguments):
     kinds = module.main.__annotations__
     with mock.patch.object(sys, "argv", [module.__name__.split(".")[-1], *map(str, arguments)]):
         if "run" in kinds:
-            launch_run(module.__file__, module.main, kinds["options"])
+            launching.launch_run(module.__file__, module.main, kinds["options"])
         else:
             launch(module.main, kinds["options"])
 
 
 def train(module, options):
     """Train in this process by the main of a script, a module."""
-    with Run(module.__file__, options) as run:
+    with launching.open_run(module.__file__, options) as run:
         module.main(options, run)
 
 
@@ -65,7 +65,7 @@ def open_run(folder, resume=None, **options):
     options = {"batch_size": 4, "steps": 3, "device": "cpu", "runs_dir": folder, "resume": resume} | options
     with ExitStack() as opened:
         stored = load_checkpoint(resume, opened) if resume else None
-        yield opened.enter_context(Run("script.py", RunOptions(**options), stored))
+        yield opened.enter_context(launching.open_run("script.py", RunOptions(**options), stored))
 
 
 def steps_of(folder, *data, state=None, pictures=None, **options):

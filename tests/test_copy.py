@@ -13,15 +13,14 @@ from helpers import ROOT, TRAINING, call, path_of, saved
 from processes import ended, forked, logs, start_ranks
 
 from common import losses
-from common.augment import Augmented
 from common.models import conv, mlp
-from common.options import RATES
+from common.options import default_rates
 from gradient_audit import GradientAudit
 from scripts import gan_detach
 from scripts.tools.finished_run import load_generator
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "copy.md").read_text(), re.M | re.S)
-HINGE, ACCUMULATION, COSINE, SCHEDULE, WARM_UP, CLIPPING, SCALER, SCALED, TWICE, AUGMENTED, LOADING = SNIPPETS
+HINGE, ACCUMULATION, COSINE, SCHEDULE, WARM_UP, CLIPPING, SCALER, SCALED, TWICE, LOADING = SNIPPETS
 ROWS = re.findall(r"^\| `(?:train_step|common/losses).*", (ROOT / "README.md").read_text(), re.M)
 TAKEN = {*re.findall(r"`(\w+)`", "".join(ROWS))}  # train_step, and what it needs of its script
 FILES = {*re.findall(r"(\w+)\.py", ROWS[-1])}
@@ -37,6 +36,7 @@ results = train_step(*sum(networks, []), *optimizers, *{given})
 assert all(value.isfinite() for value in results.values())
 """
 GIVEN = {"gan_conditional": "torch.ones(3, 4, 3)", "cyclegan": "[ImagePool(), ImagePool(), *torch.ones(2, 4, 3)]"}
+RATE, _ = default_rates(8, False)
 
 
 def names(node):
@@ -157,7 +157,7 @@ def test_a_rate_of_the_step_is_right_after_more_steps(tmp_path):
     call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
     call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
     rate = saved(tmp_path)["optimizer_g"]["param_groups"][0]["lr"]
-    assert rate == pytest.approx(RATES[True][0] * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
+    assert rate == pytest.approx(RATE * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
 
 
 def test_the_decay_of_an_average_that_warms_up_rises_to_that_of_the_options():
@@ -209,17 +209,6 @@ def test_a_data_set_that_is_named_twice_gives_two_batches(tmp_path):
     assert saved(tmp_path)["step"] == 1
 
 
-def test_all_passes_of_a_step_see_the_same_augmentation_of_real_and_another_of_fake_images():
-    real = torch.rand(4, 3, 8, 8)
-    parts = {"torch": torch, "Augmented": Augmented, "discriminator": torch.nn.Identity(), "real": real}
-    exec(AUGMENTED, parts)
-    augmented, fake = parts["augmented"], real.clone()
-    first, fakes = augmented(real), augmented(fake)
-    assert first.equal(augmented(real.detach())) and fakes.equal(augmented(fake)) and not first.equal(fakes)
-    parts["numbers"].clear()
-    assert not first.equal(augmented(real))
-
-
 def test_another_program_loads_the_average_and_exports_it_for_any_batch_size(tmp_path, monkeypatch):
     call("gan_detach", "--steps", 1, "--batch-size", 4, "--device", "cpu", "--runs-dir", tmp_path)
     monkeypatch.chdir(next(tmp_path.glob("gan_detach/*")))
@@ -246,4 +235,4 @@ def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
     whole, parts = (saved(tmp_path / runs) for runs in ("whole", "parts"))
     for name in ("schedule_g", "optimizer_g", "generator"):
         torch.testing.assert_close(parts[name], whole[name], rtol=0, atol=0)
-    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(RATES[True][0] * 0.999**4, rel=1e-12)
+    assert whole["optimizer_g"]["param_groups"][0]["lr"] == pytest.approx(RATE * 0.999**4, rel=1e-12)

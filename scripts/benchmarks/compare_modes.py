@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.errors import BadInput, Stopped
+from common.launch import pick_device
 from common.options import Count, NetworkOptions, Weight, typed
-from common.run import pick_device
 from scripts.benchmarks.harness import conditions, spread, write_result
 from scripts.tools import evaluate
 from scripts.tools.output import check_new_file, launch, table

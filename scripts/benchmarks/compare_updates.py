@@ -33,10 +33,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` a
 
 from common.data import batches, load_images
 from common.errors import BadInput, as_bad_input
+from common.launch import pick_device
 from common.models import MODELS, conv
 from common.optimizers import fused_adam
 from common.options import BatchSize, Count, GanOptions, NetworkOptions
-from common.run import pick_device
 from gradient_audit import GradientAudit
 from scripts.benchmarks import harness
 from scripts.benchmarks.step_cost import StepCost

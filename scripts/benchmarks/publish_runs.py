@@ -1,19 +1,16 @@
 """Make `runs/reference` or `runs/mistakes` again: runs thinned to a size for the repository.
 
-Of each run the TensorBoard events are published, without the samples of step 0, with a hash of the source. `reference`
-has a default run of every training script, in a quarter of an hour on two cores; each GAN also gets `samples.png`: the
-same noise after 0, 250, 500 and 1,000 steps and at the end, or the last grid of a run with labels. `mistakes` has
-`gan_detach.py` with one mistake of `silent_mistakes.py` at a time, in some seven minutes; `table.md` has the means over
-the last 100 steps, the FID by `evaluate.py`, of 1,000 samples, and what `python -m gradient_audit` finds in the first
-three steps.
+Of each run the TensorBoard events are published, without the samples of step 0. `reference` has a default run of every
+training script, in a quarter of an hour on two cores; each GAN also gets `samples.png`: the same noise after 0, 250,
+500 and 1,000 steps and at the end, or the last grid of a run with labels. `mistakes` has `gan_detach.py` with one
+mistake of `silent_mistakes.py` at a time, in some seven minutes; `table.md` has the means over the last 100 steps, the
+FID by `evaluate.py`, of 1,000 samples, and what `python -m gradient_audit` finds in the first three steps.
 
     python scripts/benchmarks/publish_runs.py
     python scripts/benchmarks/publish_runs.py --what mistakes
     tensorboard --logdir runs/mistakes
 """
 
-import ast
-import hashlib
 import io
 import os
 import re
@@ -51,7 +48,6 @@ CURVES = {
     "D(x)": "probability/real",
     "D(G(z))": "probability/fake",
 }
-NO_WEIGHTS = {"board", "data", "domains", "launch", "run"}  # files of common/ that do not decide a run's weights
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
@@ -77,27 +73,13 @@ def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
     return run
 
 
-def source_hash(source: str) -> str:
-    """Return a hash of what decides a run's weights: the syntax, without docstrings, of script and imports."""
-    used = {"models", "options", *re.findall(r"^from common\.(\w+) import", source, re.MULTILINE)} - NO_WEIGHTS
-    total = hashlib.sha256()
-    for text in (source, *((ROOT / "common" / f"{name}.py").read_text() for name in sorted(used))):
-        tree = ast.parse(text)
-        for node in ast.walk(tree):
-            if isinstance(parts := getattr(node, "body", None), list):  # a text that is a statement has no effect
-                node.body = [p for p in parts if not (isinstance(p, ast.Expr) and isinstance(p.value, ast.Constant))]
-        total.update(re.sub(r"\w+=\[\]|[ ,]", "", ast.dump(tree)).encode())  # new versions of Python leave out "[]"
-    return total.hexdigest()
-
-
-def publish(run: Path, folder: Path, script: Path, note: str = "") -> None:
-    """Publish a run of `script` in `folder`, with a note on its mistake; other files there stay.
+def publish(run: Path, folder: Path, note: str = "") -> None:
+    """Publish a run in `folder`, with a note on its mistake; other files there stay.
 
     The samples of step 0 are left out: noise, which no PNG makes smaller.
     """
-    with SummaryWriter(run) as board:
-        board.add_text("hash of the source", source_hash(script.read_text()))
-        if note:
+    if note:
+        with SummaryWriter(run) as board:
             board.add_text("mistake", note)
     file = io.BytesIO()
     writer = RecordWriter(file)
@@ -141,7 +123,7 @@ def publish_reference(options: PublishOptions, output: Path) -> None:
         with tempfile.TemporaryDirectory() as temporary:
             path = ROOT / "scripts" / f"{script}.py"
             run = run_script(path, arguments, temporary)
-            publish(run, folder, path)
+            publish(run, folder)
             grids = sample_grids(run)
         if script == "gan_conditional":
             save_picture([*grids.values()][-1], folder / "samples.png")
@@ -161,7 +143,7 @@ def publish_mistakes(options: PublishOptions, output: Path) -> None:
             run = run_script(script, [*arguments, *mistake.arguments], temporary)
             board = EventAccumulator(str(run)).Reload()
             means = [mean(p.value for p in board.Scalars(tag) if p.step > steps - 100) for tag in CURVES.values()]
-            publish(run, output / mistake.name, script, mistake.note())
+            publish(run, output / mistake.name, mistake.note())
             *_, tiles[mistake.name] = sample_grids(run).values()
             fid = evaluate.evaluate_run(evaluate.Options(run, count=1000))["samples"]["fid"]
             numbers = [f"{number:.2f}" for number in (*means, fid)]

@@ -34,8 +34,8 @@ from common.conditional import LabeledImages, load_labeled_images
 from common.data import DATASETS, DOWNLOADS, TORCHVISION, load_images
 from common.errors import BadInput, as_bad_input
 from common.image_files import Fit, image_paths, training_paths
+from common.launch import pick_device
 from common.options import Range, Seed
-from common.run import pick_device
 from scripts.tools import measures
 from scripts.tools.classifier import class_classifier, digit_classifier
 from scripts.tools.finished_run import GeneratorOptions, class_names, find_average, generate, load_generator

@@ -12,7 +12,7 @@ import tyro
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from common.checkpoint import average_of, load_checkpoint
+from common.checkpoint import load_checkpoint
 from common.conditional import conditional
 from common.cyclegan_models import resnet_generator
 from common.data import to_uint8
@@ -46,12 +46,8 @@ def class_names(checkpoint: dict) -> list[str]:
 
 
 def find_average(checkpoint: dict, name: str = "generator") -> str | None:
-    """Return the entry of a checkpoint that is the average of the network called `name`, or None.
-
-    It is that of `averages`; a checkpoint without `averages` is searched for the names that the scripts here give.
-    """
-    guess = average_of(name) if average_of(name) in checkpoint else None
-    return checkpoint.get("averages", {name: guess}).get(name)
+    """Return the entry of a checkpoint that is the average of the network called `name`, or None."""
+    return checkpoint.get("averages", {}).get(name)
 
 
 def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn.Module, nn.Module]:
@@ -129,11 +125,6 @@ def load_network(checkpoint: dict, run: object, name: str, weights: str, make: C
         with torch.device("meta"):
             network = AveragedModel(make()) if average else make()
         network.load_state_dict(checkpoint[average or name], assign=True)
-    if weights == "average" and not average:
-        known = {name, *checkpoint.get("averages", {}).values()}
-        for other, part in checkpoint.items():
-            if other not in known and isinstance(part, dict) and any(str(key).startswith("module.") for key in part):
-                print(f"{run}: {other} may be an average, but no entry says of what; it is not used", file=sys.stderr)
     return (network.module if average else network).float().eval()
 
 

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 from common.checkpoint import load_checkpoint, write_whole
 from common.errors import BadInput, as_bad_input
 from common.image_files import grid, png
+from common.launch import pick_device
 from common.options import Range, Seed
-from common.run import pick_device
 from scripts.tools.finished_run import GeneratorOptions, class_names, find_average, generate, load_generator
 from scripts.tools.output import check_new_file, launch
 

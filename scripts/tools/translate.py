@@ -28,8 +28,8 @@ from common.checkpoint import load_checkpoint, write_whole
 from common.data import to_float, to_uint8
 from common.errors import BadInput, Stopped, as_bad_input, one_line
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
+from common.launch import pick_device
 from common.options import Options as BaseOptions
-from common.run import pick_device
 from scripts.tools.finished_run import load_translator
 from scripts.tools.output import launch
 

@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from common.options import GanOptions
 from scripts.benchmarks import publish_runs
-from scripts.benchmarks.publish_runs import audit_findings, source_hash
+from scripts.benchmarks.publish_runs import audit_findings
 from scripts.benchmarks.silent_mistakes import MISTAKES
 
 SOURCE = path_of("gan_detach").read_text()
@@ -23,13 +23,13 @@ def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_fir
     options = "--model mlp --batch-size 2 --steps 7 --sample-every 1 --log-every 1 --device cpu --runs-dir"
     call("gan_detach", *options.split(), tmp_path)
     (run,) = (tmp_path / "gan_detach").iterdir()
-    publish_runs.publish(run, tmp_path / "published", path_of("gan_detach"), "**Sign:** none.")
+    publish_runs.publish(run, tmp_path / "published", "**Sign:** none.")
     before, after = (EventAccumulator(str(folder), {"images": 0}).Reload() for folder in (run, tmp_path / "published"))
     for kind, find in (("scalars", "Scalars"), ("tensors", "Tensors")):
         assert before.Tags()[kind] == after.Tags()[kind]
         for tag in before.Tags()[kind]:
             assert getattr(before, find)(tag) == getattr(after, find)(tag)
-    assert {"mistake/text_summary", "hash of the source/text_summary"} <= {*after.Tags()["tensors"]}
+    assert "mistake/text_summary" in after.Tags()["tensors"]
     assert sorted(after.Tags()["images"]) == ["images/samples", "real"]
     assert [event.step for event in after.Images("images/samples")] == [1, 2, 3, 4, 5, 6, 7]
     assert set(contents(tmp_path / "published")) == {"events.out.tfevents.0"}
@@ -38,18 +38,6 @@ def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_fir
 def test_every_training_script_is_published_and_the_page_of_curves_has_a_row_for_it():
     rows = re.findall(r"^\| `(\w+)\.py` \|", (ROOT / "docs" / "curves.md").read_text(), re.M)
     assert {*rows} == {*publish_runs.SCRIPTS} == {*TRAINING}
-
-
-def hashes(events):
-    return {*re.findall(rb"hash of the source.{,40}([0-9a-f]{64})", events.read_bytes(), re.DOTALL)}
-
-
-def test_the_hash_of_a_published_run_where_it_has_one_is_that_of_the_source_without_docstrings():
-    assert source_hash(SOURCE) == source_hash(SOURCE.replace("One update of", "Update").replace("# under", "# with"))
-    assert source_hash(SOURCE) != source_hash(SOURCE.replace("options.steps // 2", "options.steps // 3"))
-    for events in (ROOT / "runs").glob("reference*/*/events*"):
-        expected = source_hash(path_of(events.parent.name).read_text()).encode()
-        assert hashes(events) <= {expected}, f"publish {events} again"
 
 
 def trained(name, folder, monkeypatch):
@@ -114,6 +102,4 @@ def test_the_published_mistakes_are_those_of_the_list_and_a_sign_quotes_figures_
         values = [0.69, *row, row[-1] / numbers[0][-1]]  # guessing, the row's own, its FID in those of `healthy`
         rounded = {f"{value:.{digits}f}" for value in values for digits in (1, 2)}
         assert {*re.findall(r"\d+\.\d+", mistake.sign)} <= rounded, name
-        events = published / name / "events.out.tfevents.0"
-        assert mistake.note().encode() in events.read_bytes()
-        assert hashes(events) <= {source_hash(mistake.change(SOURCE)).encode()}, name
+        assert mistake.note().encode() in (published / name / "events.out.tfevents.0").read_bytes()

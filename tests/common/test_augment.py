@@ -1,5 +1,8 @@
 """Augmentation of what D sees, by hand: colours, shift, cut-out and mirror, and the numbers that each image has."""
 
+from itertools import combinations
+from unittest import mock
+
 import pytest
 import torch
 from torch import nn
@@ -18,8 +21,9 @@ class Copy(nn.Module):
 
 
 def seen(images, rows, **parts):
-    """What D sees of images, given a row of numbers for each."""
-    return Augmented(Copy(), lambda _, count: torch.tensor(rows)[:, :count], **parts)(images)
+    """What D sees of images, if it draws a row of numbers for each."""
+    with mock.patch.object(torch, "rand", lambda count, numbers, device: torch.tensor(rows)[:count, :numbers]):
+        return Augmented(Copy(), **parts)(images)
 
 
 def test_brightness_saturation_and_contrast_by_hand():
@@ -76,25 +80,36 @@ def test_the_ends_of_the_numbers_shift_by_an_eighth_and_cut_a_half_in_any_memory
     assert seen(images[:0], rows, mirror=True).shape == (0, channels, size, size)
 
 
-def test_an_image_has_the_numbers_of_its_row_also_in_a_pass_of_real_and_fake_ones_and_labels_go_through():
+def test_each_image_of_each_call_has_numbers_of_its_own_which_the_seed_fixes_and_labels_go_through():
     images, rows = torch.rand(2, 3, 8, 8), torch.rand(2, NUMBERS).tolist()
-    both = seen(torch.cat([images, images]), rows)
-    assert both[:2].equal(both[2:])
-    assert both[:2].equal(seen(images, rows))
-    assert both[1:2].equal(seen(images[1:], rows[1:]))
-    assert not seen(images[[0, 0]], rows)[0].equal(seen(images[[0, 0]], rows)[1])
+    assert seen(images, rows)[1:].equal(seen(images[1:], rows[1:]))
     flipped = seen(images, [[0.0] * 7 + [0.49], [0.0] * 7 + [0.5]], augment=False, mirror=True)
     assert flipped.equal(torch.stack([images[0], images[1].flip(2)]))
-    labels = torch.tensor([3, 4])
-    assert Augmented(Copy(), lambda _, count: torch.rand(2, count))(images, labels)[1] is labels
+    judge, labels, same = Augmented(Copy()), torch.tensor([3, 4]), images[[0, 0]]
+    assert judge(images, labels)[1] is labels
+    torch.manual_seed(5)
+    first, second = judge(same), judge(same)
+    assert not any(one.equal(other) for one, other in combinations([*first, *second], 2))
+    torch.manual_seed(5)
+    assert judge(same).equal(first)
+
+
+def test_without_a_change_it_draws_nothing_and_shows_the_images_themselves():
+    images, before = torch.rand(2, 3, 8, 8), torch.get_rng_state()
+    assert Augmented(Copy(), augment=False)(images) is images
+    assert torch.get_rng_state().equal(before)
 
 
 def test_it_is_differentiable_twice_and_its_weights_and_state_are_those_of_the_discriminator():
-    draws = torch.rand(2, NUMBERS, generator=torch.Generator().manual_seed(0)).double()
     bare = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(8, 1)).double()
-    judge = Augmented(bare, lambda *_: draws, mirror=True)
+    judge = Augmented(bare, mirror=True)
     images = torch.rand(2, 3, 4, 4, dtype=torch.float64, requires_grad=True)
-    assert gradcheck(judge, images)
-    assert gradgradcheck(judge, images)
+
+    def judged(images):
+        torch.manual_seed(0)
+        return judge(images)
+
+    assert gradcheck(judged, images)
+    assert gradgradcheck(judged, images)
     assert [*judge.parameters()] == [*bare.parameters()]
     assert not [*judge.buffers()]

@@ -59,10 +59,12 @@ def test_options_come_back_from_a_checkpoint_as_they_were(options):
     assert resumed(options.to_store()) == options
 
 
-def test_an_option_that_a_script_has_lost_is_told_and_one_that_it_has_got_takes_its_default():
-    assert resumed({"rate": 1.5}) == Own(rate=1.5)
+def test_an_option_that_a_script_has_lost_or_that_the_run_lacks_is_named():
+    stored = Own().to_store()
     with pytest.raises(BadInput, match="made with --lost-one=1, which this script does not have"):
-        resumed({"lost_one": 1})
+        resumed(stored | {"lost_one": 1})
+    with pytest.raises(BadInput, match="made without --switch; take --init-from, a new run"):
+        resumed({name: value for name, value in stored.items() if name != "switch"})
 
 
 def test_an_error_is_one_line_whatever_is_in_it():

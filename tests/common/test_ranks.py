@@ -13,8 +13,8 @@ from processes import ended, logs, start_ranks
 
 from common import data
 from common.errors import BadInput
+from common.launch import pick_device
 from common.ranks import Ranks
-from common.run import pick_device
 
 IMAGES = torch.zeros(8, 1, 8, 8, dtype=torch.uint8)
 
@@ -49,8 +49,7 @@ def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_
     (alone,), first, again = (
         [torch.load(path) for path in sorted(folder.glob("drawn*"))] for folder in sorted(tmp_path.iterdir())
     )
-    for name in ("noise", "uniform"):
-        assert torch.cat([drawn[name] for drawn in first], dim=1).equal(alone[name])
+    assert torch.cat([drawn["noise"] for drawn in first], dim=1).equal(alone["noise"])
     assert all(one[name].equal(other[name]) for one, other in zip(first, again, strict=True) for name in one)
     everything = torch.stack([drawn["own"] for drawn in first]).flatten()
     assert len(everything.unique()) == len(everything)
@@ -60,21 +59,9 @@ def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_
 def draw_in_steps(folder):
     with open_run(folder) as run:
         steps = run.steps(IMAGES, state={"scaler": torch.amp.GradScaler("cpu", enabled=False)}, pictures={})
-        drawn = []
-        for _, real in steps:
-            fake = (real + 1).requires_grad_()
-            between = (real / 2 + fake / 2).detach().requires_grad_()
-            others = fake + 1, real.clone(), fake[1:].detach().requires_grad_(), between
-            images = real, fake, real.detach()[1:].requires_grad_(), *others
-            uniform, *others = (run.uniform(each, 8) for each in images)
-            assert len(run.seen) == 2  # it holds the memory of one batch beside the real one
-            drawn.append((run.noise(len(real), 8), uniform, *others, torch.rand(2)))
-    noise, uniform, fake, again, new, clone, part, between, own = (torch.stack(x) for x in zip(*drawn, strict=True))
-    assert uniform.equal(again) and uniform.equal(between)  # those of real images, and of points between
-    assert fake.equal(new) and fake.equal(clone) and fake.equal(part)  # those of all others
-    uniform = torch.cat([uniform, fake], dim=2)
-    assert len(uniform.unique()) == uniform.numel()
-    torch.save({"noise": noise, "uniform": uniform, "own": own}, folder / f"drawn{run.ranks.rank}")
+        drawn = [(run.noise(len(real), 8), torch.rand(2)) for _, real in steps]
+    noise, own = (torch.stack(part) for part in zip(*drawn, strict=True))
+    torch.save({"noise": noise, "own": own}, folder / f"drawn{run.ranks.rank}")
 
 
 def train_without_averaging(folder):

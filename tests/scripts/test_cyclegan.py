@@ -57,8 +57,8 @@ class Reference:
             for d, real, pool, fake in zip((d_a, d_b), (a, b), self.pools, (fake_a, fake_b), strict=True)
         )
         self.descend(d_loss, parameters(d_a, d_b))
-        result = {"d_loss": d_loss, "adversarial_loss": adversarial, "cycle_loss": cycle}
-        return result | ({"identity_loss": identity} if self.identity_weight else {})
+        result = {"d_loss": d_loss, "loss/adversarial": adversarial, "loss/cycle": cycle}
+        return result | ({"loss/identity": identity} if self.identity_weight else {})
 
 
 @pytest.mark.numerics

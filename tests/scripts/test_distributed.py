@@ -9,6 +9,7 @@ import re
 import signal
 from collections import Counter
 from functools import partial
+from unittest import mock
 
 import pytest
 import torch
@@ -19,9 +20,11 @@ from processes import PATIENCE, ended, logs, program, start_ranks, wait_until
 
 from common import data
 from common.errors import BadInput
+from common.options import GanOptions
 from common.run import Run
+from scripts import gan_detach
 
-MLP = {"model": "mlp", "image_size": 8, "augment": "on", "mirror": True}
+MLP = {"model": "mlp", "image_size": 8}
 SCRIPTS = dict.fromkeys([*GANS, "gan_conditional"], MLP) | {
     "gan_one_stage": {"model": "conv"},
     "gan_wgan_gp": MLP | {"critic_steps": 2},
@@ -170,6 +173,26 @@ def command_in_float64(script, *arguments):
     call(script, *arguments)
 
 
+def draw_augmented(folder):
+    seen = []
+
+    def watched_step(generator, discriminator, *given):
+        discriminator.discriminator.register_forward_pre_hook(lambda _, images: seen.append(images[0].detach()))
+        return train_step(generator, discriminator, *given)
+
+    train_step, gan_detach.train_step = gan_detach.train_step, watched_step
+    options = GanOptions(model="mlp", image_size=8, batch_size=2, steps=1, augment="on", device="cpu", runs_dir=folder)
+    with mock.patch.object(gan_detach, "load_images", lambda *_: torch.full((2, 1, 8, 8), 200, dtype=torch.uint8)):
+        train(gan_detach, options)
+    torch.save(seen[0], folder / f"seen-{os.environ.get('RANK', 0)}.pt")
+
+
+def test_what_augmentation_draws_is_of_each_process(tmp_path):
+    assert ended(start_ranks(2, tmp_path, draw_augmented, tmp_path)) == [0, 0], logs(tmp_path, 2)
+    first, second = (torch.load(tmp_path / f"seen-{rank}.pt") for rank in range(2))
+    assert first.shape == second.shape and not first.equal(second)  # of two images alike
+
+
 # The end: at bad input, a signal, or a bad image of one of them.
 
 REFUSED = {
@@ -186,9 +209,8 @@ def command_of_rank(arguments):
 def test_bad_input_is_told_and_ends_all_processes(arguments, told, tmp_path):
     arguments += f" --runs-dir {tmp_path / 'runs'}"
     assert ended(start_ranks(2, tmp_path, command_of_rank, arguments)) == [2, 2]
-    lines = [line for log in logs(tmp_path, 2) for line in log.splitlines()]
-    assert [line.startswith("Trains on") for line in lines] == [True, False, False]  # one process says it
-    assert all(line.startswith(f"error: {told}") for line in lines[1:])
+    for log in logs(tmp_path, 2):
+        assert log.startswith(f"error: {told}") and log.count("\n") == 1
     assert not (tmp_path / "runs").exists()
 
 

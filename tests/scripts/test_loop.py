@@ -23,8 +23,9 @@ from PIL import Image
 from processes import ended, fork, wait_until
 
 from common.errors import BadInput
+from common.launch import describe_origin
 from common.options import RunOptions
-from common.run import Run, origin
+from common.run import Run
 from scripts import gan_detach
 
 TWO_STEPS = "--batch-size 2 --image-size 8 --steps 2 --log-every 1 --sample-every 1 --checkpoint-every 1"
@@ -45,9 +46,9 @@ def test_the_step_alone_computes_in_the_precision_asked_for_and_its_results_stay
         enabled = torch.is_autocast_enabled(device)
         return enabled and torch.get_autocast_dtype(device), torch.is_autocast_cache_enabled()
 
-    def watched_step(*given):
+    def watched_step(*given, **weights):
         seen.append(("step", *precision()))
-        results = train_step(*given)
+        results = train_step(*given, **weights)
         assert all(value.device.type == device and value.isfinite() for value in results.values())
         return results
 
@@ -202,12 +203,62 @@ def test_break_saves_the_last_step_that_was_logged_and_says_how_to_go_on(tmp_pat
     assert (saved(tmp_path)["step"], points_of(run)["loss"]) == (5, [(1, 1), (2, 2), (4, 3.5)])
 
 
-def test_an_error_in_the_loop_keeps_the_step_that_was_logged_and_frees_the_folder(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        call(left_after(3, lambda: 1 / 0), *ARGUMENTS.split(), tmp_path)
-    (run,) = tmp_path.glob("script/*")
-    assert load(run)["step"] == 3
-    FileLock(run / ".lock", blocking=False).acquire()
+LEFT = [("start", "break", 3), ("start", "error", 3), ("changed", "break", 2), ("changed", "error", 2)]
+LEFT += [("log", "error", 2), ("logged", "break", 4), ("logged", "error", 2)]
+
+
+@pytest.mark.parametrize(("place", "how", "expected"), LEFT)
+def test_a_checkpoint_is_of_a_step_whose_loop_body_ended_wherever_the_loop_is_left(
+    place, how, expected, tmp_path, capsys
+):
+    """Step 2 has a checkpoint, step 3 has ended, step 4 is left; the weight is the number of steps."""
+
+    def leave(step, here):
+        if (step, here, how) == (4, place, "error"):
+            raise ZeroDivisionError
+        return (step, here, how) == (4, place, "break")
+
+    weights = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.zeros_(weights.weight)
+    optimizer = torch.optim.SGD(weights.parameters(), lr=1.0)
+    state = {"weights": weights, "optimizer": optimizer}
+    expectation = nullcontext() if how == "break" else pytest.raises((ZeroDivisionError, RuntimeError))
+    with expectation, open_run(tmp_path, steps=9, checkpoint_every=2) as run:
+        for step, _ in run.steps(IMAGES, state=state, pictures={}):
+            if leave(step, "start"):
+                break
+            weights.weight.grad = -torch.ones(1, 1)
+            optimizer.step()
+            if leave(step, "changed"):
+                break
+            run.log(step, {"loss": torch.ones(2) if (step, place) == (4, "log") else 1.0})
+            if leave(step, "logged"):
+                break
+    (folder,) = tmp_path.glob("script/*")
+    assert (load(folder)["step"], load(folder)["weights"]["weight"].item()) == (expected, expected)
+    printed = capsys.readouterr().out
+    if how == "break" and place != "changed":
+        assert printed.startswith(f"Interrupted after step {expected}.\nContinue: ")
+    else:
+        assert printed == f"Left in step 4: {folder}/checkpoint.pt is that of step {expected}.\n"
+    FileLock(folder / ".lock", blocking=False).acquire()
+
+
+def test_a_loop_left_in_its_first_step_says_that_there_is_no_checkpoint(tmp_path, capsys):
+    with open_run(tmp_path) as run:
+        for _ in run.steps(state={}, pictures={}):
+            break
+    assert capsys.readouterr().out == "Left in step 1: there is no checkpoint.\n"
+
+
+def test_an_error_of_the_loop_is_shown_also_where_the_weights_are_not_finite(tmp_path, capsys):
+    weights = torch.nn.Linear(1, 1)
+    with pytest.raises(ZeroDivisionError), open_run(tmp_path) as run:
+        for step, *_ in run.steps(state={"weights": weights}, pictures={}):
+            if step == 2:
+                raise ZeroDivisionError
+            torch.nn.init.constant_(weights.weight, float("nan"))
+    assert "step 1: weights is not finite: no checkpoint is written" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("ahead", [0, 3600])
@@ -296,14 +347,14 @@ def limit(size):
 
 
 def no_room_for_a_curve(run):
-    run.board.flush()
+    run.board.writer.flush()
     (events,) = run.folder.glob("events*")
     limit(events.stat().st_size + 10)
 
 
 NO_ROOM = [
-    (lambda _: limit(1_000_000), "--steps 20", ": '{run}/checkpoint.pt'"),
-    (no_room_for_a_curve, "--steps 7 --log-every 1 --sample-every 1000", ""),
+    (lambda _: limit(1_000_000), "--steps 20", "{run}/checkpoint.pt"),
+    (no_room_for_a_curve, "--steps 7 --log-every 1 --sample-every 1000", "{run}"),
 ]
 
 
@@ -319,7 +370,7 @@ def test_a_full_disk_is_told_in_one_line_and_the_last_checkpoint_stays(
     save, hook = Run.save, threading.excepthook
     monkeypatch.setattr(Run, "save", save_once)
     line, run = stop_in_the_middle(arguments, tmp_path, outcome)
-    assert line == f"error: [Errno {errno.EFBIG}] {os.strerror(errno.EFBIG)}" + named.format(run=run)
+    assert line == f"error: {named.format(run=run)}: cannot be written: {os.strerror(errno.EFBIG)}"
     assert threading.excepthook is hook  # and of TensorBoard's thread there is no traceback
 
 
@@ -364,6 +415,6 @@ def test_the_commit_says_that_it_lacks_the_script(tmp_path):
     for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
         subprocess.run([*git, *command], check=True)
     (tmp_path / "script.py").touch()
-    assert origin(tmp_path / "script.py", "cpu")["commit"].endswith(", without script.py")
+    assert describe_origin(tmp_path / "script.py", "cpu")["commit"].endswith(", without script.py")
     subprocess.run([*git, "add", "script.py"], check=True)
-    assert origin(tmp_path / "script.py", "cpu")["commit"].endswith("-dirty")
+    assert describe_origin(tmp_path / "script.py", "cpu")["commit"].endswith("-dirty")

@@ -116,11 +116,11 @@ def test_a_step_reads_no_number_on_the_host_and_its_optimizers_are_those_of_fuse
     module = module_of(script)
     step, given = module.train_step, []
 
-    def noted(*arguments):
+    def noted(*arguments, **weights):
         optimizers = [value for value in arguments if isinstance(value, torch.optim.Optimizer)]
         assert [type(optimizer) for optimizer in optimizers] == [torch.optim.SGD] * 2
         given[:] = arguments
-        return step(*arguments)
+        return step(*arguments, **weights)
 
     monkeypatch.setattr(module, "train_step", noted)
     # Adam reads its rate, but on the CPU alone.

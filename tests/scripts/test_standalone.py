@@ -14,13 +14,14 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from helpers import call, change, load, path_of, saved, write_idx
+from helpers import call, load, path_of, saved, write_idx
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.optim.swa_utils import AveragedModel
 
 from common.models import MODELS, conv
-from common.options import RATES, GanOptions
+from common.optimizers import linear_decay
+from common.options import GanOptions
 from common.run import Run
 from scripts import gan_detach, gan_standalone
 from scripts.tools import evaluate, sample
@@ -54,25 +55,14 @@ def here(folder, monkeypatch, capsys):
             return (1, output, end.code) if isinstance(end.code, str) else (end.code, output, errors)
         return 0, *capsys.readouterr()
 
-    return run
+    before = signal.getsignal(signal.SIGINT)
+    yield run
+    signal.signal(signal.SIGINT, before)  # an error leaves the script's own
 
 
 def run_of(folder):
     (run,) = folder.glob("runs/gan_standalone/*")
     return run
-
-
-@pytest.fixture
-def run(folder, here):
-    """The folder of a run of two steps."""
-    assert here(f"{ON_IMAGES} --steps 2")[0] == 0
-    return run_of(folder)
-
-
-def assert_refused(outcome, message):
-    status, _, errors = outcome
-    (line,) = errors.splitlines()
-    assert (status, "error: " in line, message in line) == (2, True, True), line
 
 
 def test_it_imports_nothing_but_what_its_inline_metadata_names():
@@ -84,14 +74,13 @@ def test_it_imports_nothing_but_what_its_inline_metadata_names():
 
 @pytest.mark.smoke
 def test_it_leaves_curves_pictures_and_a_checkpoint(folder, here):
-    (folder / "images" / "._0.png").write_bytes(b"what macOS keeps beside an image")
     assert here(f"{ON_IMAGES} --steps 4 --sample-every 2")[0] == 0
     run = run_of(folder)
     assert re.fullmatch(r"\d{8}-\d{6}-\d{6}", run.name)  # two that start in the same second have a folder each
     assert {path.name for path in run.glob("samples/*")} == {"step-000002.png", "step-000004.png"}
     board = EventAccumulator(str(run)).Reload()
-    for events in (board.Images("samples"), *map(board.Scalars, ("d_loss", "g_loss", "d_real", "d_fake"))):
-        assert [event.step for event in events] == ([2, 4] if events == board.Images("samples") else [4])
+    for name in ("d_loss", "g_loss", "d_real", "d_fake"):
+        assert [event.step for event in board.Scalars(name)] == [4]
     assert (load(run)["step"], load(run)["data_shapes"]) == (4, [[8, 3, 28, 28]])
     assert {path.name for path in folder.iterdir()} == {"gan_standalone.py", "images", "runs"}
 
@@ -103,11 +92,21 @@ def test_it_trains_on_mnist_s_own_files(folder, here):
     assert load(run_of(folder))["data_shapes"] == [[12, 1, 28, 28]]
 
 
-def test_its_help_is_ascii_and_ctrl_c_while_it_reads_images_ends_it_without_a_traceback(here, monkeypatch):
+def test_its_help_is_ascii_and_what_cannot_work_is_refused_in_one_line(here, folder):
     status, output, _ = here("--help")
     assert (status, output.isascii(), "--dataset" in output) == (0, True, True)
-    monkeypatch.setattr(Image, "open", lambda path: signal.raise_signal(signal.SIGINT))
-    assert here(f"{ON_IMAGES} --steps 1") == (130, "", "")
+    assert here("--steps many")[::2] == (2, "gan_standalone.py: error: argument --steps: invalid int value: 'many'\n")
+    for name in ("16", "float", "broken"):
+        (folder / name).mkdir()
+    Image.new("I;16", (28, 28)).save(folder / "16" / "a.png")
+    Image.new("F", (28, 28)).save(folder / "float" / "a.tiff")
+    (folder / "broken" / "a.png").write_bytes((folder / "images" / "0.png").read_bytes()[:999])
+    subjects = {"nowhere": "'nowhere'", "": "''", "16": "16/a.png", "float": "float/a.tiff", "broken": "broken/a.png"}
+    for dataset, subject in subjects.items():  # "" is not the current folder
+        status, _, error = here(f"--steps 1 --dataset={dataset}")
+        assert (status, error.startswith(f"error: {subject}: cannot be read"), "\n" in error) == (1, True, False)
+        assert ("more than 8 bits" in error) == (dataset in ("16", "float"))
+    assert not (folder / "runs").exists()
 
 
 def test_a_notebook_s_cell_runs_it_and_has_its_ctrl_c_back(folder, monkeypatch):
@@ -115,71 +114,46 @@ def test_a_notebook_s_cell_runs_it_and_has_its_ctrl_c_back(folder, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py", "-f", "/root/.local/share/jupyter/kernel.json"])
     before = signal.getsignal(signal.SIGINT)
     source = (folder / "gan_standalone.py").read_text()
-    own = f" else {f'{ON_IMAGES} --steps 2'.split()} "
-    assert source.count(" else []  # a notebook") == 1
-    exec(source.replace(" else []  # a notebook", f"{own} # a notebook"), {"__name__": "__main__"})
+    assert source.count(" else [])  # of a notebook") == 1
+    exec(source.replace(" else [])", f" else {f'{ON_IMAGES} --steps 2'.split()})"), {"__name__": "__main__"})
     assert load(run_of(folder))["step"] == 2
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_a_run_resumed_elsewhere_ends_with_the_bits_of_one_that_never_stopped(folder, here, monkeypatch):
-    assert here(f"{ON_IMAGES} --steps 6 --seed 3")[0] == 0
-    whole = run_of(folder).rename(folder / "whole")
-    update, calls = AveragedModel.update_parameters, itertools.count(1)
+def test_ctrl_c_ends_the_run_after_a_step_which_is_saved_and_a_second_one_acts_as_before(folder, here, monkeypatch):
+    update, before, calls = AveragedModel.update_parameters, signal.getsignal(signal.SIGINT), itertools.count(1)
 
-    def interrupted_in_steps_3_and_5(*given):
+    def interrupted_in_step_3(*given):
+        if next(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) == before
         update(*given)
-        if next(calls) in (3, 5):
-            os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(AveragedModel, "update_parameters", interrupted_in_steps_3_and_5)
-    assert here(f"{ON_IMAGES} --steps 6 --seed 3")[0] == 130
-    assert load(run_of(folder))["step"] == 3
+    monkeypatch.setattr(AveragedModel, "update_parameters", interrupted_in_step_3)
+    assert here(f"{ON_IMAGES} --steps 6")[0] == 130
+    stopped = load(run_of(folder))
+    assert (stopped["step"], stopped["average"]["n_averaged"]) == (3, 3)
     assert [path.name for path in run_of(folder).glob("samples/*")] == ["step-000003.png"]
-    (folder / "elsewhere" / "images").mkdir(parents=True)  # as many others, in a folder of the same name
-    for number in range(8):
-        Image.new("RGB", (28, 28)).save(folder / "elsewhere" / "images" / f"{number}.png")
-    monkeypatch.chdir(folder / "elsewhere")
-    assert here(f"--resume {run_of(folder)}")[0] == 130
-    (folder / "images").rename("moved")
-    assert here(f"--resume {run_of(folder)} --dataset moved")[0] == 0
-    resumed, expected = load(run_of(folder)), load(whole)
-    assert resumed["options"].pop("dataset") == str(folder / "elsewhere" / "moved")
-    assert expected["options"].pop("dataset") == str(folder / "images")
-    assert (resumed.pop("options"), resumed.pop("script")) == (expected.pop("options"), expected.pop("script"))
-    assert_same(resumed, expected)
 
 
-BAD_OPTIONS = {
-    "--dataset nowhere": "nowhere': no images can be read or downloaded; name mnist or a folder",
-    "--dataset= --steps 1": "--dataset '': no images",  # and not the current folder's
-    "--steps many": "--steps",
-    "--sample-every 0": "--sample-every: at least 1",
-    "--batch-size 1000000000000": "--batch-size: 1 to 1048576",
-    f"--seed {2**63}": "--seed: 0 to 2**63 - 1",
-    "--seed -1": "--seed: 0 to 2**63 - 1",
-    "--resume nowhere": "--resume nowhere: holds no checkpoint",
-}
+def test_a_closed_stderr_ends_no_run(folder, here, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)  # as Python has it after `2>&-`
+    assert here(f"{ON_IMAGES} --steps 1")[0] == 0
+    assert load(run_of(folder))["step"] == 1
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD_OPTIONS.items())
-def test_what_cannot_work_is_refused_in_one_line(arguments, message, here, folder):
-    assert_refused(here(arguments), message)
-    assert not (folder / "runs").exists()
-
-
-def test_the_exported_variable_of_an_audit_costs_no_run_and_torchrun_is_refused(here, folder, monkeypatch):
-    for variable, said in (("GRADIENT_AUDIT", "checkpoint: runs"), ("TORCHELASTIC_RUN_ID", "not with torchrun")):
-        monkeypatch.setenv(variable, "1")
-        assert said in here(f"{ON_IMAGES} --steps 1")[2].splitlines()[0]
-        assert load(run_of(folder))["step"] == 1  # there is one run: the second one has not started
-
-
-@pytest.mark.parametrize("image", [Image.new("I;16", (28, 28)), Image.new("F", (28, 28)), None])
-def test_what_is_no_image_of_8_bits_is_named(image, here, folder):
-    path = folder / "images" / "a.tiff"
-    image.save(path) if image else path.write_bytes(b"no image")
-    assert_refused(here(f"{ON_IMAGES} --steps 1"), "images/a.tiff: cannot be read as an image")
+def test_of_a_folder_regular_files_are_read_but_none_hidden_linked_or_of_another_suffix(folder, here):
+    images = folder / "images"
+    for path in (images / ".hidden" / "deep" / "a.png", folder / "elsewhere" / "a.png", images / ".a.png"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(images / "0.png", path)
+    (images / "linked").symlink_to(folder / "elsewhere")
+    (images / "linked.png").symlink_to(folder / "elsewhere" / "a.png")  # a file, which is read
+    (images / "folder.png").mkdir()
+    os.mkfifo(images / "fifo.png")  # which would be waited for
+    (images / "notes.txt").write_text("no image")
+    assert here(f"{ON_IMAGES} --steps 1")[0] == 0
+    assert load(run_of(folder))["data_shapes"] == [[9, 3, 28, 28]]
 
 
 def test_an_image_is_upright_on_white_and_the_first_frame_if_it_moves(tmp_path):
@@ -194,35 +168,25 @@ def test_an_image_is_upright_on_white_and_the_first_frame_if_it_moves(tmp_path):
     assert frame.unique().tolist() == [10]
 
 
-def test_a_run_goes_on_with_its_own_images_networks_and_options(here, run, folder):
-    (folder / "images" / "0.png").unlink()
-    assert_refused(here(f"--resume {run} --steps 4"), "the images were [[8, 3, 28, 28]] and are [[7, 3, 28, 28]]")
-    change(run, lambda checkpoint: checkpoint.update(data_shapes=[[7, 3, 28, 28]], generator={}))
-    assert_refused(here(f"--resume {run} --steps 4"), "the checkpoint does not fit")
-    change(run, lambda checkpoint: checkpoint.update(script=print))  # what is no plain data could be executed
-    assert_refused(here(f"--resume {run} --steps 4"), "Weights only load failed")
-    (run / "checkpoint.pt").write_bytes(b"no archive")
-    assert_refused(here(f"--resume {run} --steps 4"), "holds no checkpoint")
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(folder, here, monkeypatch):
+    save, limits = torch.save, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def save_with_space_for_one(state, path):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000 if state["step"] == 4 else limits[0], limits[1]))
+        try:
+            save(state, path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    monkeypatch.setattr(torch, "save", save_with_space_for_one)
+    with pytest.raises(RuntimeError):
+        here(f"{ON_IMAGES} --steps 4 --sample-every 2")
+    assert load(run_of(folder))["step"] == 2
 
 
-def test_a_full_disk_and_weights_that_are_not_finite_leave_the_last_checkpoint_and_a_line(here, run):
-    before = (run / "checkpoint.pt").read_bytes()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
-    try:
-        status, _, errors = here(f"--resume {run} --steps 4")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert (status, f"error: {run}: no checkpoint is written" in errors) == (1, True)
-    assert (run / "checkpoint.pt").read_bytes() == before
-    assert not (run / ".checkpoint.pt").exists()
-    change(run, lambda checkpoint: checkpoint["generator"]["0.weight"].fill_(torch.nan))
-    status, _, errors = here(f"--resume {run} --steps 4")
-    assert (status, "error: step 4: a weight is not finite" in errors) == (1, True)
-    assert load(run)["step"] == 2
-
-
-def test_a_finished_run_is_sampled_and_evaluated_by_the_tools(run, untrained):
+def test_a_finished_run_is_sampled_and_evaluated_by_the_tools(folder, here, untrained):
+    assert here(f"{ON_IMAGES} --steps 2")[0] == 0
+    run = run_of(folder)
     call(sample, run, "--count=3", "--output=images.npz", "--device=cpu")
     call(evaluate, run, "--features=digits", "--device=cpu")
     assert np.load("images.npz")["images"].shape == (3, 3, 28, 28)
@@ -233,21 +197,27 @@ def test_a_finished_run_is_sampled_and_evaluated_by_the_tools(run, untrained):
 # What follows keeps the one page from drifting away from `gan_detach.py`.
 
 
-def test_its_options_and_defaults_are_those_of_gan_detach(monkeypatch):
-    monkeypatch.setattr(gan_standalone, "ARGUMENTS", [])
-    mine, ours = vars(gan_standalone.parse()[0]), GanOptions()
-    assert mine.keys() <= vars(ours).keys()
-    assert {name for name in mine if mine[name] != getattr(ours, name)} <= {"dataset"}
-    constants = gan_standalone.Z_DIM, gan_standalone.RATES, gan_standalone.BETAS, gan_standalone.EMA
-    assert constants == (ours.z_dim, RATES, ours.betas, ours.ema)
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 64, 64)])
+def test_its_options_defaults_and_rates_are_those_of_gan_detach(shape, folder, monkeypatch):
+    images = torch.zeros(4, *shape, dtype=torch.uint8)
+    monkeypatch.setattr(sys, "argv", ["gan_standalone.py"])
+    monkeypatch.setattr(gan_standalone, "load_images", lambda *_: images)
+    monkeypatch.setattr(gan_standalone, "tqdm", lambda steps, *_, **__: [steps[-1]])  # the last step alone
+    gan_standalone.main()
+    mine, ours = saved(folder / "runs"), GanOptions(augment="off").for_images(images)
+    given = mine["options"]
+    assert {name for name in given if given[name] != getattr(ours, name)} == {"dataset"}
+    decay = linear_decay(ours.steps, ours.steps // 2)(ours.steps - 1)
+    rates = [mine[name]["param_groups"][0]["lr"] for name in ("optimizer_g", "optimizer_d")]
+    assert rates == [ours.lr * decay, ours.lr_d * decay]
 
 
-@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (3, 64, 64)])
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 64, 64), (3, 64, 64)])
 def test_its_networks_are_those_of_gan_detach(shape):
     images = []
-    for make in (gan_standalone.networks, partial(conv, z_dim=64)):
+    for make in (lambda: gan_standalone.make_pair(*shape[:2]), lambda: conv(shape, 64)):
         torch.manual_seed(0)
-        generator, discriminator = make(shape)
+        generator, discriminator = (network.to(memory_format=torch.channels_last) for network in make())
         images.append((generator(torch.ones(2, 64)), discriminator(torch.ones(2, *shape))))
     assert_same(*images)
 

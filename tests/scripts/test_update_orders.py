@@ -1,15 +1,12 @@
 """Every update order does what its name says with the shipped networks; two orders end with the same bits."""
 
 import copy
-import itertools
 
 import pytest
 import torch
-from helpers import PENALTIES
 from reference import step
 from test_any_networks import Z, adam, every_order, sgd, step_of, trained, weights
 
-from common.augment import Augmented
 from common.conditional import conditional
 from common.models import MODELS
 from scripts import gan_conditional
@@ -24,30 +21,13 @@ def networks(model, dtype=torch.float64):
     return [network.to(dtype) for network in MODELS[model](SHAPE, Z)]
 
 
-def behind_augmentation(pair, rows):
-    """Return the networks, D behind augmentation, and a function that begins a step, which has numbers of its own."""
-    numbers, generator = torch.empty(0), torch.Generator()
-
-    def begin(step):
-        numbers.set_(torch.rand(rows, 8, generator=generator.manual_seed(step)))
-
-    begin(0)
-    return [pair[0], Augmented(pair[1], lambda *_: numbers, mirror=True)], begin
-
-
-@pytest.mark.parametrize(("model", "augment"), [("conv", False), ("mlp", False), ("mlp", True)])
+@every_model
 @every_order
-def test_weights_and_results_agree_with_the_reference_in_float64(order, model, augment):
+def test_weights_and_results_agree_with_the_reference_in_float64(order, model):
     pair = networks(model)
     reference = copy.deepcopy(pair)
     optimizers, others = ([sgd(network.parameters()) for network in networks] for networks in (pair, reference))
-    if augment:  # the reference takes penalties of one image after another
-        rows = 1 if order in PENALTIES else 3
-        (pair, begin), (reference, begin_too) = (behind_augmentation(networks, rows) for networks in (pair, reference))
     for number in range(3):
-        if augment:
-            begin(number)
-            begin_too(number)
         torch.manual_seed(number)
         real, z = torch.rand(3, *SHAPE).double() * 2 - 1, torch.randn(3, Z).double()
         torch.manual_seed(1000 + number)  # for the orders that draw more
@@ -60,15 +40,11 @@ def test_weights_and_results_agree_with_the_reference_in_float64(order, model, a
 
 
 @every_model
-@pytest.mark.parametrize("augment", [False, True])
 @pytest.mark.parametrize("orders", [("retain_graph", "detach"), ("generator_first", "simultaneous")])
-def test_two_orders_end_with_the_same_bits_in_float32(orders, augment, model):
+def test_two_orders_end_with_the_same_bits_in_float32(orders, model):
     found = []
     for order in orders:
-        pair, steps = networks(model, torch.float32), itertools.count()
-        if augment:
-            pair, begin = behind_augmentation(pair, 3)
-            pair[0].register_forward_pre_hook(lambda *_, begin=begin, steps=steps: begin(next(steps)))
+        pair = networks(model, torch.float32)
         found.append(torch.cat(trained(order, step_of(order), pair, SHAPE, torch.float32, adam, steps=8)))
     assert found[0].equal(found[1])
 

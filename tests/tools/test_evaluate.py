@@ -147,7 +147,7 @@ def test_a_class_is_the_share_of_samples_that_are_of_it_and_each_has_its_recall(
     drawn = torch.stack([images[labels == digit][0] for digit in (0, 1, 2, 3, 4, 6, 7, 8, 9, 5)])
     (tmp_path / "own.py").write_text(KNOWN)
     own = f"{tmp_path / 'own.py'}:make_networks"
-    change(run, lambda checkpoint: checkpoint.pop("average"))
+    change(run, lambda checkpoint: checkpoint.pop("averages"))
     weights = {"weight": to_float(drawn).flatten(1)}
     change(run, lambda checkpoint: checkpoint.update(classes=[list("0123456789")], generator=weights))
     few = evaluated(run, count=20, networks=own, seed=2**32)

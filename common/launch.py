@@ -1,0 +1,68 @@
+"""From the command line to `main(options, run)`: options, device, where a run comes from, and errors in a line."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from common.checkpoint import load_checkpoint
+from common.errors import as_bad_input, error_in_a_line
+from common.options import RunOptions, parse, parse_resumed
+from common.ranks import connect
+from common.run import Run
+
+
+def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -> None:
+    """Call `main` with the options of the command line and a run of `script`, a path; an error ends it in a line."""
+    with error_in_a_line(), ExitStack() as opened:
+        options, stored = parse(main, kind), None
+        if options.resume:
+            stored = load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
+            options = parse_resumed(main, kind, Path(script).stem, stored)
+        main(options, opened.enter_context(open_run(script, options, stored)))
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+@contextmanager
+def open_run(script: str | Path, options: RunOptions, stored: dict | None = None) -> Iterator[Run]:
+    """Pick the device, seed torch, and give a run of `script`. stored: the checkpoint of the run to continue."""
+    path, device = Path(script), pick_device(options.device)
+    torch.manual_seed(options.seed)
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")  # TF32
+        torch.cuda.set_device(device)
+    with Run(path, options, device, describe_origin(path, device), stored) as run:
+        yield run
+
+
+def pick_device(name: str | None) -> torch.device:
+    """Return the device `name`, by default CUDA where it is available; raises BadInput if this machine lacks it."""
+    name = name or ("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "cuda" and "LOCAL_RANK" in os.environ:  # under torchrun, each process has its own
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
+    hint = f"--device {name}: cannot be used on this machine; --device cpu can"
+    with as_bad_input(hint, Exception):  # each backend raises errors of its own
+        probe = torch.zeros(1, device=name)
+        probe.cpu()  # raises for `meta`, which holds no numbers
+    return probe.device
+
+
+def describe_origin(script: Path, device: torch.device) -> dict[str, str]:
+    """Return where a run comes from: command line, with the script's folder by name, commit, versions and device."""
+    path, commit = script.resolve(), "none"
+    run = partial(subprocess.run, cwd=path.parent, capture_output=True, text=True, check=True)
+    with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
+        commit = run(["git", "describe", "--always", "--dirty", "--abbrev=12"]).stdout.strip()
+        if not run(["git", "ls-files", path.name]).stdout:
+            commit += f", without {path.name}"
+    versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
+    command = shlex.join(["python", str(Path(*path.parts[-2:])), *sys.argv[1:]])
+    return {"command": command, "commit": commit, "versions": versions, "device": str(device)}
