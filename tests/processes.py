@@ -8,6 +8,7 @@ import gc
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
@@ -110,6 +111,7 @@ def as_child(environment, output, errors, function, *arguments):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
     torch.set_num_threads(1)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup ignores, for all that it starts
     function(*arguments)
 
 
