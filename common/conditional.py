@@ -1,5 +1,6 @@
 """Labels: data sets whose images have a class, and networks that are told it."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from common.data import DATASETS, load_dataset, resized
+from common.data import DATASETS, load_dataset
 from common.errors import BadInput, as_bad_input
-from common.image_files import Fit, image_paths, load_files
+from common.image_files import Fit, image_paths, load_files, training_paths
 from common.models import MODELS, Normalised
 
 
@@ -30,17 +31,23 @@ class LabeledImages:
 def load_labeled_images(
     dataset: str, image_size: int | None = None, fit: Fit = "crop", hold_out: bool = True, held_out: bool = False
 ) -> LabeledImages:
-    """Return what `load_images` does, or the held-out part, with the class of each: in a folder, its folder."""
+    """Return what `load_images` does, or the held-out part, with the class of each: in a folder, its folder.
+
+    Classes are those of all files of a folder; raises BadInput if all images of one are held out, or for none.
+    """
     if dataset in DATASETS:
-        images, labels, classes = load_dataset(dataset, held_out)
-        return LabeledImages(resized(images, image_size), labels, classes)
-    paths = image_paths(dataset, hold_out)  # once: a file that is added now is in neither images nor labels
-    places = [Path(path).relative_to(dataset).parts for path in paths]
-    if stray := [place[0] for place in places if len(place) < 2]:
+        return LabeledImages(*load_dataset(dataset, image_size, held_out))
+    paths = image_paths(dataset)  # once: a file that is added now is in neither images nor labels
+    places = {path: Path(path).relative_to(dataset).parts for path in paths}
+    if stray := [place[0] for place in places.values() if len(place) < 2]:
         raise BadInput(f"--dataset {dataset}: {stray[0]} has no class; labels take a folder of images for each class")
-    names = [place[0].encode(errors="surrogateescape").decode(errors="backslashreplace") for place in places]  # as text
-    classes = sorted({*names})
-    labels = torch.tensor([classes.index(name) for name in names])
+    names = {path: os.fsencode(place[0]).decode(errors="backslashreplace") for path, place in places.items()}
+    classes = sorted({*names.values()})
+    paths = training_paths(paths) if hold_out else paths
+    if unseen := sorted({*classes} - {names[path] for path in paths}):
+        few = ", ".join(unseen[:9])
+        raise BadInput(f"--dataset {dataset}: all images of {len(unseen)} classes, {few}, are held out: --no-hold-out")
+    labels = torch.tensor([classes.index(names[path]) for path in paths])
     return LabeledImages(load_files(paths, image_size or 64, fit=fit), labels, tuple(classes))
 
 

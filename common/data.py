@@ -29,47 +29,43 @@ def load_images(dataset: str, image_size: int | None = None, fit: Fit = "crop", 
     hold_out: whether to leave out what `training_paths` leaves out of a folder.
     """
     if dataset in DATASETS:
-        return resized(load_dataset(dataset)[0], image_size)
+        return load_dataset(dataset, image_size)[0]
     return load_files(image_paths(dataset, hold_out), image_size or 64, fit=fit)
 
 
-def load_dataset(dataset: str, held_out: bool = False) -> tuple[Tensor, Tensor, tuple[str, ...]]:
-    """Return uint8 images (N, C, H, W), labels (N,) and classes, of DATASETS; raises BadInput for none or damaged."""
-    if dataset == "mnist5k":
-        return *load_mnist5k(held_out), tuple("0123456789")
+def load_dataset(dataset: str, image_size: int | None = None, held_out: bool = False) -> tuple:
+    """Return uint8 images (N, C, S, S), labels (N,) and names of classes of one of DATASETS, or its held-out part.
+
+    image_size: as of `load_images`. Raises BadInput where it cannot be downloaded or is damaged.
+    """
     hint = f"cannot be downloaded into {DOWNLOADS}, or is damaged there: delete it; mnist5k ships with the repository"
-    with as_bad_input(f"--dataset {dataset}: {hint}", Exception):  # torchvision raises any type for damaged files
-        DOWNLOADS.mkdir(exist_ok=True)
-        with FileLock(DOWNLOADS / ".lock"):
-            data = TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
-        images, labels = torch.as_tensor(data.data), torch.as_tensor(data.targets)
-    images = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
-    return images, labels, tuple(data.classes)
-
-
-def resized(images: Tensor, size: int | None) -> Tensor:
-    """Return square images (N, C, S, S) scaled to `size` pixels a side; None keeps their size."""
-    if size in (None, images.shape[-1]):
-        return images
-    return torch.cat([resize(part, [size, size]) for part in images.split(1000)])
-
-
-def load_mnist5k(held_out: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the shipped digits, uint8 (N, 1, 28, 28), and labels (N,): 4,000 to train on, or the other 1,000."""
-    sheet = torch.from_numpy(np.array(Image.open(ASSETS / "mnist5k.png")))  # 50 x 100 tiles, five rows to a digit
-    tiles = sheet.view(50, 28, 100, 28).transpose(1, 2)
-    labels = torch.arange(10).repeat_interleave(5)[:, None].expand(50, 100)
-    columns = slice(80, 100) if held_out else slice(0, 80)
-    return tiles[:, columns].reshape(-1, 1, 28, 28), labels[:, columns].reshape(-1)
+    if dataset == "mnist5k":  # 50 x 100 tiles, five rows to a digit: 4,000 to train on, and 1,000 held out
+        sheet = torch.from_numpy(np.array(Image.open(ASSETS / "mnist5k.png")))
+        tiles = sheet.view(50, 28, 100, 28).transpose(1, 2)
+        images = (tiles[:, 80:] if held_out else tiles[:, :80]).reshape(-1, 1, 28, 28)
+        labels, classes = torch.arange(10).repeat_interleave(len(images) // 10), "0123456789"
+    else:
+        with as_bad_input(f"--dataset {dataset}: {hint}", Exception):  # torchvision raises any type for damaged files
+            DOWNLOADS.mkdir(exist_ok=True)
+            with FileLock(DOWNLOADS / ".lock"):
+                data = TORCHVISION[dataset](DOWNLOADS, train=not held_out, download=True)
+            images, labels, classes = torch.as_tensor(data.data), torch.as_tensor(data.targets), data.classes
+        images = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
+    if image_size not in (None, images.shape[-1]):
+        images = torch.cat([resize(part, [image_size, image_size]) for part in images.split(1000)])
+    return images, labels, tuple(classes)
 
 
 def check_data(data: Any) -> Tensor:
     """Return the samples in what `batches` takes, without labels; raises BadInput where they are of another type."""
     samples = getattr(data, "images", data)
     kind, shape = getattr(samples, "dtype", type(samples).__name__), [*getattr(samples, "shape", [])]
-    are_numbers = kind is torch.float32 and shape and samples.isfinite().all()
-    if not (are_numbers or (kind is torch.uint8 and len(shape) == 4)) or 0 in shape:
-        raise BadInput(f"data are uint8 (N, C, H, W), or float32 (N, ...) of finite numbers, not {kind} {shape}")
+    are_images, are_numbers = kind is torch.uint8 and len(shape) == 4, kind is torch.float32 and shape
+    if not (are_images or are_numbers) or 0 in shape:
+        asked = "a tensor (torch.from_numpy), uint8 (N, C, H, W) or float32 (N, ...)"
+        raise BadInput(f"data must be {asked}, not {type(samples).__name__} {kind} {shape}")
+    if are_numbers and not samples.isfinite().all():
+        raise BadInput("data hold NaN or infinity; leave out such rows")
     return samples
 
 

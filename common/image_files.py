@@ -4,10 +4,12 @@ import io
 import os
 import sys
 import tempfile
+import warnings
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -20,12 +22,13 @@ from torchvision.transforms.v2.functional import to_pil_image
 from torchvision.utils import make_grid
 from tqdm import tqdm
 
-from common.errors import BadInput, as_bad_input
+from common.errors import BadInput, as_bad_input, one_line
 
 Fit = Literal["crop", "white", "black"]
 KINDS = ".apng .avif .bmp .dib .gif .ico .jfif .jp2 .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tga .tif .tiff .webp"
 IMAGE_SUFFIXES = tuple(suffix for suffix in KINDS.split() if suffix in Image.registered_extensions())  # by this Pillow
-OTHERS = f"{KINDS} .arw .cr2 .cr3 .dng .eps .exr .hdr .heic .heif .icns .j2k .jpx .jxl .mpo .nef .psd .raw .svg".split()
+print_once = cache(print)
+warnings.filterwarnings("ignore", module="PIL")  # which name no file, as that of a large image
 
 
 def load_files(paths: list[str], image_size: int, mode: str | None = None, fit: Fit = "crop") -> Tensor:
@@ -37,36 +40,50 @@ def load_files(paths: list[str], image_size: int, mode: str | None = None, fit: 
 
 
 def map_images(images: Iterable[Tensor]) -> Tensor:
-    """Return images, uint8 (C, H, W), as one tensor mapped from a temporary file; grey ones become RGB beside RGB."""
-    channels = 1
+    """Return images as one tensor mapped from a temporary file; grey ones become RGB beside RGB.
+
+    images: uint8 (C, H, W) of one size; raises BadInput for none, and for another one, with its number.
+    """
+    channels, shapes = 1, set()
     hint = f"{tempfile.gettempdir()}: cannot hold the pixels; set TMPDIR to another"
     with as_bad_input(hint, OSError), tempfile.TemporaryFile() as file:
-        for image in images:
+        for number, image in enumerate(images):
+            is_image = getattr(image, "dtype", None) is torch.uint8 and image.ndim == 3
+            stored = image.expand(3, -1, -1) if is_image and len(image) == 1 else image
+            shapes.add(stored.shape if is_image else None)
+            if len(shapes) > 1 or not is_image:
+                raise BadInput(
+                    f"map_images: image {number} is no uint8 tensor (C, H, W), or of another size; convert it"
+                )
             channels = max(channels, len(image))
-            image = image.expand(3, -1, -1) if len(image) == 1 else image
-            file.write(image.contiguous().numpy())  # raises where there is no space, in which a mapping would crash
+            file.write(
+                stored.contiguous().numpy(force=True)
+            )  # raises where there is no space, in which a mapping would crash
+        if not shapes:
+            raise BadInput("map_images: there are no images")
         file.flush()
-        return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *image.shape)[:, :channels]
+        return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *shapes.pop())[:, :channels]
 
 
 def image_paths(folder: str | Path, hold_out: bool = False) -> list[str]:
     """Return the sorted paths of image files below `folder`, or the `training_paths` among them; BadInput for none."""
     if not folder or not Path(folder).is_dir():  # Path("") is the current folder
-        raise BadInput(f"{str(folder)!r}: neither a folder nor the name of a data set; --help lists those")
-    found, failures = {}, []  # found: the files of each folder, which is read once
+        raise BadInput(f"{str(folder)!r}: neither a folder nor the name of a data set; give another --dataset (--help)")
+    files, failures = {}, []  # the files of each folder, which is read once
     for place, folders, names in os.walk(folder, followlinks=True, onerror=failures.append):
         real = os.path.realpath(place)
-        folders[:] = sorted(name for name in folders if name[0] != "." and real not in found)
-        found.setdefault(real, [f"{place}/{name}" for name in names if name[0] != "."])
+        folders[:] = sorted(name for name in folders if name[0] != "." and real not in files)
+        files.setdefault(real, [f"{place}/{name}" for name in names if name[0] != "."])
     for error in failures:
         raise BadInput(f"{error.filename}: this folder cannot be read ({error.strerror}); make it readable or move it")
-    files = {path: Path(path).suffix.lower() for paths in found.values() for path in paths}
-    paths = sorted(path for path, suffix in files.items() if suffix in IMAGE_SUFFIXES)
-    if others := [suffix for suffix in files.values() if suffix in OTHERS and suffix not in IMAGE_SUFFIXES]:
-        print(f"{folder}: {len(others)} files left out ({' '.join(sorted({*others}))}); convert them", file=sys.stderr)
-    if not paths:
+    paths = sorted(path for paths in files.values() for path in paths)
+    images = [path for path in paths if path.lower().endswith(IMAGE_SUFFIXES)]
+    if others := Counter(Path(path).suffix.lower() for path in paths if not path.lower().endswith(IMAGE_SUFFIXES)):
+        counts = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in others.most_common(5))
+        print_once(one_line(f"{folder}: {others.total()} files left out: {counts}; convert images"), file=sys.stderr)
+    if not images:
         raise BadInput(f"{folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
-    return training_paths(paths) if hold_out else paths
+    return training_paths(images) if hold_out else images
 
 
 def training_paths(paths: list[str]) -> list[str]:

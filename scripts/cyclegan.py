@@ -167,7 +167,7 @@ def main(options: CycleGANOptions, run: Run) -> None:
     for step, real_a, real_b in run.steps(domains.a, domains.b, state=state, pictures=pictures):
         draws = torch.rand(options.batch_size, 2, 3, generator=run.generator)[run.ranks.rows]
         draws_a, draws_b = draws.to(run.device, non_blocking=True).unbind(1)
-        if domains.augmented:
+        if not domains.are_outlines:
             real_a, real_b = crop_and_flip(real_a, a.shape[-1], draws_a), crop_and_flip(real_b, a.shape[-1], draws_b)
         for optimizer in (optimizer_g, optimizer_d):
             optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
@@ -188,8 +188,8 @@ def main(options: CycleGANOptions, run: Run) -> None:
             )
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
-        if domains.truth is not None and (step % options.sample_every == 0 or step == options.steps):
-            results["translation/error"] = translation_error(average_ab, domains.test_a, domains.truth, run.device)
+        if domains.are_outlines and (step % options.sample_every == 0 or step == options.steps):
+            results["translation/error"] = translation_error(average_ab, domains.test_a, domains.test_b, run.device)
         run.log(step, results)
 
 

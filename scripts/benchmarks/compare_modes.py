@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from an
 from common.errors import BadInput, Stopped
 from common.launch import pick_device
 from common.options import Count, NetworkOptions, Weight, typed
-from scripts.benchmarks.harness import conditions, spread, write_result
+from scripts.benchmarks.harness import conditions, make_result, spread, write_result
 from scripts.tools import evaluate
 from scripts.tools.output import check_new_file, launch, table
 
@@ -123,7 +123,7 @@ def main(options: Options) -> None:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
     evaluate.load_real(options.dataset, options.image_size)  # refused before the training if there are too few
-    runs, floors = {order: [] for order in options.orders}, []
+    runs, floors, entries = {order: [] for order in options.orders}, [], []
     folder = options.runs_dir / Path(options.dataset).resolve().name
     turns = [(order, seed, options, folder) for seed in range(options.seeds) for order in options.orders]
     with ThreadPoolExecutor(options.jobs) as pool:  # all train before the first is judged, which would slow the others
@@ -137,18 +137,23 @@ def main(options: Options) -> None:
         for checkpoint, seconds in done.result():
             own = evaluate.Options(checkpoint, device=options.device)
             entry = evaluate.evaluate_run(own, only_fid=checkpoint.name != "checkpoint.pt")
+            entries += [(own, entry)] if "samples" in entry else []
             figures = entry.get("samples", {"fid": entry.get("fid")})
             runs[order][-1].append(figures | {"steps": entry["step"], "seconds": seconds})
         if options.target:
             reached = [point["seconds"] for point in runs[order][-1] if point["fid"] <= options.target]
             runs[order][-1][-1] |= {"seconds_to_target": reached[0]} if reached else {}
         floors.append(entry["floor"])
-    result = write_result(options, device, {"runs": runs, "real images": floors})
+    result = make_result(options, device, {"runs": runs, "real images": floors})
     length = f"{options.steps:,} steps" if options.steps else "whole runs"
     print(
         f"{conditions(result)}: noise of {options.z_dim} values, {length}, medians of {options.seeds} seeds,\n"
-        f"smallest and largest in brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {folder}"
+        f"smallest and largest in brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {folder}",
+        flush=True,
     )
+    write_result(options.output, result)
+    for own, entry in entries:
+        evaluate.add_to_run(own, entry)
 
 
 if __name__ == "__main__":

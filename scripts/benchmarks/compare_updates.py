@@ -223,13 +223,15 @@ def main(options: Options) -> None:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
     compare_them, _, baseline = COMPARISONS[options.what]
-    result = harness.write_result(options, device, {"rows": compare_them(options, device)})
+    result = harness.make_result(options, device, {"rows": compare_them(options, device)})
     counted = "FLOPs, then peak memory, counted,"
     timed = f"medians over {options.repeats} turns, smallest and largest in brackets. Speed is"
     print(
         f"{harness.conditions(result)}, batches of {options.batch_size}, {options.precision}: a step,\n"
-        f'{counted if options.what == "ratio" else timed} in multiples of "{baseline}".\n\n{report(result)}'
+        f'{counted if options.what == "ratio" else timed} in multiples of "{baseline}".\n\n{report(result)}',
+        flush=True,
     )
+    harness.write_result(options.output, result)
 
 
 if __name__ == "__main__":

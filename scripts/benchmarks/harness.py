@@ -87,13 +87,13 @@ def conditions(result: dict[str, Any]) -> str:
     return f"Measured on {machine}.\n\n`{options.get('networks') or options['model']}` on `{options['dataset']}`"
 
 
-def write_result(options: Any, device: torch.device, figures: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures of a comparison with its environment and options; write them to `options.output`, if given.
-
-    Options that name paths of this machine are left out.
-    """
+def make_result(options: Any, device: torch.device, figures: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a comparison with its environment and options, but for those that name paths here."""
     choices = {name: value for name, value in asdict(options).items() if name not in ("runs_dir", "output")}
-    result = {"environment": environment(device), "options": choices} | figures
-    if options.output:
-        write_whole(options.output, json.dumps(result, indent=1).encode())
-    return result
+    return {"environment": environment(device), "options": choices} | figures
+
+
+def write_result(path: Path | None, result: dict[str, Any]) -> None:
+    """Write a result, once it is printed, to `path`, if given; raises Stopped if that fails."""
+    if path:
+        write_whole(path, json.dumps(result, indent=1).encode())

@@ -25,7 +25,7 @@ import tyro
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
-from common.data import DOWNLOADS, load_images, to_uint8
+from common.data import load_images, to_uint8
 from common.errors import BadInput, Stopped
 from common.options import Count, Options, Range, Weight
 from scripts.benchmarks.harness import environment, spread
@@ -103,7 +103,7 @@ def main(options: SpeedrunOptions) -> None:
             raise BadInput(f"{contender}: is no file; name one with a function train, as contender.py has it")
     data = evaluate.load_real(options.dataset, None)
     is_of_digits = options.dataset in evaluate.DIGIT_DATASETS
-    judge = evaluate.digit_classifier() if is_of_digits else evaluate.class_classifier(options.dataset, data, DOWNLOADS)
+    judge = evaluate.digit_classifier() if is_of_digits else evaluate.class_classifier(options.dataset, data)
     count = min(evaluate.COUNT, len(data.images) // 2)
     order = torch.randperm(len(data.images), generator=torch.Generator().manual_seed(0))
     real, others = (judge.features(data.images[rows]) for rows in order[: 2 * count].split(count))

@@ -1,21 +1,16 @@
 """A classifier of the classes of a data set, trained on its images when it is needed, and what it says of images."""
 
-import hashlib
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from filelock import FileLock
 from torch import Tensor, nn
 from torchvision.transforms.v2.functional import resize
 from tqdm import tqdm
 
-from common.checkpoint import as_bytes, write_whole
-from common.conditional import LabeledImages, load_labeled_images
+from common.conditional import LabeledImages
 from common.data import TORCHVISION, load_dataset, to_float
-from common.errors import as_bad_input
 
 BATCH_SIZE = 50
 STEPS = {"digits": 800, "classes": 2400}  # some fifteen seconds on one core, and some 45
@@ -65,41 +60,25 @@ class Classifier:
 @cache
 def digit_classifier() -> Classifier:
     """Return the classifier of handwritten digits, trained on those that ship with the repository."""
-    train, held_out = (LabeledImages(*load_dataset("mnist5k", part)) for part in (False, True))
+    train, held_out = (LabeledImages(*load_dataset("mnist5k", held_out=part)) for part in (False, True))
     return train_classifier(train, held_out, STEPS["digits"])
 
 
-def class_classifier(dataset: str, data: LabeledImages, folder: Path) -> Classifier:
-    """Return the classifier of a data set, from its file in `folder`; it is trained first if there is none yet.
+@cache
+def class_classifier(dataset: str, data: LabeledImages) -> Classifier:
+    """Return a classifier of the classes of a data set, trained on the first call.
 
     It is judged on every tenth image of `data`, which are those of a folder, or on torchvision's test images.
     """
-    path = folder / f"classifier-{fingerprint(data)}.pt"
-    with as_bad_input(f"{path}: cannot be written", OSError), FileLock(folder / ".classifier.lock"):
-        if not path.exists():  # another evaluation that needs it waits for this one
-            if dataset in TORCHVISION:
-                size = data.images.shape[-1]
-                train, held_out = (load_labeled_images(dataset, size, held_out=part) for part in (False, True))
-            else:
-                numbers = torch.arange(len(data.labels))
-                parts = numbers[numbers % 10 > 0], numbers[::10]
-                train, held_out = (replace(data, images=data.images[rows], labels=data.labels[rows]) for rows in parts)
-            steps = min(STEPS["classes"], max(FEWEST_STEPS, EPOCHS * len(train.labels) // BATCH_SIZE))
-            new = train_classifier(train, held_out, steps)
-            content = {"network": new.network.state_dict(), "accuracy": new.accuracy, "held_out": new.held_out}
-            write_whole(path, as_bytes(content))
-    with as_bad_input(f"{path}: is no classifier; delete it", Exception):
-        content, classifier = torch.load(path, weights_only=True), new_classifier(data)
-        classifier.network.load_state_dict(content["network"])
-        return replace(classifier, accuracy=content["accuracy"], held_out=content["held_out"])
-
-
-def fingerprint(data: LabeledImages) -> str:
-    """Return a hash of the images, labels and classes, and of the number of steps."""
-    facts = [STEPS["classes"], data.images.shape, data.classes, data.labels.tolist()]
-    made_of = hashlib.sha256(repr(facts).encode())
-    made_of.update(data.images.contiguous().numpy())
-    return made_of.hexdigest()[:12]
+    if dataset in TORCHVISION:
+        size = data.images.shape[-1]
+        train, held_out = (LabeledImages(*load_dataset(dataset, size, part)) for part in (False, True))
+    else:
+        numbers = torch.arange(len(data.labels))
+        parts = numbers[numbers % 10 > 0], numbers[::10]
+        train, held_out = (replace(data, images=data.images[rows], labels=data.labels[rows]) for rows in parts)
+    steps = min(STEPS["classes"], max(FEWEST_STEPS, EPOCHS * len(train.labels) // BATCH_SIZE))
+    return train_classifier(train, held_out, steps)
 
 
 def new_classifier(data: LabeledImages) -> Classifier:

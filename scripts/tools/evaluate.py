@@ -18,9 +18,10 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import torch
 from filelock import FileLock
@@ -31,8 +32,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 
 from common.checkpoint import load_checkpoint, lock, write_whole
 from common.conditional import LabeledImages, load_labeled_images
-from common.data import DATASETS, DOWNLOADS, TORCHVISION, load_images
-from common.errors import BadInput, as_bad_input
+from common.data import DATASETS, load_images
+from common.errors import BadInput, as_bad_input, as_stopped
 from common.image_files import Fit, image_paths, training_paths
 from common.launch import pick_device
 from common.options import Range, Seed
@@ -66,6 +67,7 @@ class Options(GeneratorOptions):
     watch: bool = False  # Judge each new checkpoint of a run under way, until no process trains it.
 
 
+@cache
 def load_real(dataset: str, size: int | None, fit: Fit = "crop") -> LabeledImages:
     """Return all real images, of no class if they have no labels; raises BadInput for too few or none."""
     try:
@@ -99,29 +101,32 @@ def stored_entries(path: Path) -> dict[tuple, dict]:
 
 
 def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: bool = False) -> dict:
-    """Measure, add the figures to the run, and return their entry in its `evaluation.json`.
+    """Measure, and return the figures as an entry of the run's `evaluation.json`.
 
     checkpoint: that of the run, if it is loaded already. only_fid: return the FID of the samples and the step alone, in
-    a fifth of the time, and add nothing.
+    a fifth of the time.
     """
-    run, device, path = options.run, pick_device(options.device), options.folder / "evaluation.json"
+    run, device = options.run, pick_device(options.device)
     checkpoint = checkpoint or load_checkpoint(run)
-    stored_entries(path)
+    stored_entries(options.folder / "evaluation.json")
+    generator, names = load_generator(run, options.networks, options.weights, checkpoint), class_names(checkpoint)
     if checkpoint.get("data_types", [])[:1] == ["float32"]:  # older runs have no types
         raise BadInput(f"{run}: its data are floats, not images, which alone can be evaluated")
-    generator, names = load_generator(run, options.networks, options.weights, checkpoint), class_names(checkpoint)
     dataset, z_dim = options.dataset or checkpoint["options"].get("dataset"), checkpoint["options"]["z_dim"]
-    if not isinstance(dataset, str):
+    shape, fit = checkpoint["data_shapes"][0], checkpoint["options"].get("fit", "crop")
+    if not isinstance(dataset, str) or fit not in get_args(Fit):
         raise BadInput(f"{run}: does not say which images it was trained on; name them, --dataset")
-    shape = checkpoint["data_shapes"][0]
     unseen = find_unseen(dataset, shape[0])
-    data = load_real(dataset, shape[-1], checkpoint["options"].get("fit", "crop"))
+    data = load_real(dataset, shape[-1], fit)
     if len(unseen) not in (0, len(data.images)):
         raise BadInput(f"{dataset}: images have been added or removed meanwhile; try again")
-    now, before = [data.images.shape[1], *data.classes], [shape[1], *(names or data.classes)]
+    channels = max(shape[1], data.images.shape[1] if unseen.any() else 0)  # the only files in colour may be held out
+    now, before = [data.images.shape[1], *data.classes], [channels, *(names or data.classes)]
     if options.dataset and dataset not in HELD_OUT:
         now, before = [len(data.images) - unseen.sum().item(), *now], [shape[0], *before]
     if now != before:
+        if names and unseen.any():
+            load_labeled_images(dataset)  # names the classes of which all images are held out, if that is the reason
         raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; use the same images")
     has_classes = len(data.classes) > 1
     kind = options.features or ("digits" if dataset in DIGIT_DATASETS else "classes" if has_classes else "random")
@@ -135,7 +140,12 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     if kind == "digits":
         judge = digit_classifier()
     elif kind == "classes":
-        judge = class_classifier(dataset, data, DOWNLOADS if dataset in TORCHVISION else options.folder)
+        judge = class_classifier(dataset, data)
+    accuracy = {"classifier_accuracy": judge.accuracy, "held_out": judge.held_out} if judge else {}
+    if kind == "classes":
+        chance = data.labels.bincount().max() / len(data.labels)  # of one who always names the largest class
+        if judge.accuracy < (1 + chance) / 2:  # it knows fewer than half of the images, and guesses the others
+            judge, kind = None, "random"
     extract_features = judge.features if judge else measures.feature_extractor(kind, device)
 
     random = torch.Generator().manual_seed(options.seed)
@@ -147,7 +157,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     real, others = data.images[rows], data.images[other_rows]
     labels, other_labels = data.labels[rows], data.labels[other_rows]
     real_features = extract_features(real)
-    samples = generate(generator, device, z, *([labels] if names else []))
+    samples = generate(generator, device, z, *([labels] if names else [])).expand(-1, real.shape[1], -1, -1)
     if only_fid:
         return {"fid": measures.measure_fid(extract_features(samples), real_features), "step": checkpoint["step"]}
 
@@ -156,7 +166,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
         figures = measures.measure_distances(features, real_features, options.seed)
         figures |= measures.measure_overlap(features, real_features)
         figures |= {"lattice": measures.measure_lattice(images), "lattice_of_4": measures.measure_lattice(images, 4)}
-        figures |= {"colours": measures.measure_colours(images, real)} | (judge.measure(features) if judge else {})
+        figures |= measures.measure_colours(images, real) | (judge.measure(features) if judge else {})
         if judge and names:
             figures["of_their_class"] = (judge.classify(features)[1] == of_class).float().mean().item()
         for number, name in enumerate(names):
@@ -177,9 +187,13 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
         "samples": measure(samples, labels),
         "floor": measure(others, other_labels),
     }
-    if judge:
-        entry |= {"classifier_accuracy": judge.accuracy, "held_out": judge.held_out}
-    with as_bad_input(f"{options.folder}: the figures cannot be written there", OSError):
+    return entry | accuracy
+
+
+def add_to_run(options: Options, entry: dict) -> None:
+    """Add an entry to the run's `evaluation.json`, and its figures to TensorBoard; raises Stopped if that fails."""
+    path = options.folder / "evaluation.json"
+    with as_stopped(f"{options.folder}: evaluation.json or evaluation/"):
         with SummaryWriter(options.folder / "evaluation") as board:  # in the run's own, a newer file would hide others
             # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
             for group, part in (("quality", "samples"), ("quality_floor", "floor")):
@@ -188,15 +202,16 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
         with FileLock(options.folder / ".evaluation.lock"):  # another evaluation may have ended meanwhile
             entries = stored_entries(path) | {settings_of(entry): entry}
             write_whole(path, json.dumps([*entries.values()], indent=2).encode())
-    return entry
 
 
 def report(entry: dict) -> str:
     """Return an entry of `evaluation.json` as text, with a table of its figures."""
     title = f"step {entry['step']}, {entry['weights']} weights, {entry['count']:,} images a side"
     title += f", compared with {entry['real']} images; features: {entry['features']}"
-    if accuracy := entry.get("classifier_accuracy"):
-        title += f" (the classifier's accuracy is {accuracy:.1%} on {entry['held_out']:,} held-out images)"
+    if "classifier_accuracy" in entry:
+        accuracy = f"accuracy is {entry['classifier_accuracy']:.1%} on {entry['held_out']:,} held-out images"
+        little = ": its own features tell little" if entry["features"] == "random" else ""
+        title += f" (the classifier's {accuracy}{little})"
     rows = []
     for name, value in entry["samples"].items():
         style = {"fid": ".3f", "kid": ".5f", "lattice": ".2%", "lattice_of_4": ".2%"}.get(name, ".1%")
@@ -226,7 +241,9 @@ def main(options: Options) -> None:
     """Measure, print the figures and add them to the run."""
     for checkpoint in watch(options.run) if options.watch else [load_checkpoint(options.run)]:
         entry = evaluate_run(options, checkpoint)
-        print(f"{report(entry)}\n\nWritten to {options.folder / 'evaluation.json'}")
+        print(report(entry), flush=True)
+        add_to_run(options, entry)
+        print(f"\nWritten to {options.folder / 'evaluation.json'}")
         print(f"TensorBoard: quality/{curve_name(entry)}", flush=True)
 
 

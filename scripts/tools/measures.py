@@ -1,5 +1,6 @@
 """What is measured of images: features of them, distances and overlap of features, lattices, colours."""
 
+import logging
 from collections.abc import Callable
 
 import torch
@@ -30,13 +31,18 @@ def feature_extractor(name: str, device: torch.device) -> Callable[[Tensor], Ten
         network = lambda images: inception(to_uint8(images))[0]  # noqa: E731
     else:
         hint = "neither digits, classes, random or inception, nor by torch.export.save"
+        logging.getLogger("torch.export").setLevel(logging.CRITICAL)  # which would print its own text before ours
         with as_bad_input(f"--features {name}: {hint}", Exception):
             network = torch.export.load(name).module().to(device)
 
     def features(images: Tensor) -> Tensor:
-        with torch.no_grad():
+        asked = f"give finite (N, F) of floats (N, 3, {images.shape[2]}, {images.shape[3]}), for any N; export it so"
+        with as_bad_input(f"--features {name}: must {asked}", Exception), torch.no_grad():
             chunks = to_float(images).expand(-1, 3, -1, -1).split(64)
-            return torch.cat([network(chunk.to(device)).float().cpu() for chunk in chunks])
+            found = torch.cat([network(chunk.to(device)).float().cpu() for chunk in chunks])
+            if found.ndim != 2 or len(found) != len(images) or not found.isfinite().all():
+                raise ValueError(f"gives {[*found.shape]} of {len(images)} images, or NaN or infinity")
+            return found
 
     return features
 
@@ -87,7 +93,7 @@ def measure_lattice(images: Tensor, period: int = 2) -> float:
     return (lattice / power.sum((1, 2)).clamp(min=1e-3)).mean().item()  # which an image of one colour has none of
 
 
-def measure_colours(images: Tensor, real: Tensor) -> float:
-    """Return the spread of the mean colours of uint8 images (N, C, H, W), relative to that of real images."""
-    spreads = [part.float().mean((2, 3)).var(0).sum().sqrt() for part in (images, real)]
-    return (spreads[0] / spreads[1].clamp(min=1e-9)).item()
+def measure_colours(images: Tensor, real: Tensor) -> dict[str, float]:
+    """Return the spread of the mean colours of uint8 images (N, C, H, W), relative to that of real images, if any."""
+    spread, real_spread = (part.float().mean((2, 3)).var(0).sum().sqrt().item() for part in (images, real))
+    return {"colours": spread / real_spread} if real_spread >= 1 else {}  # of alike ones, below a step of 255

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.errors import BadInput, error_in_a_line
+from common.errors import BadInput, error_in_a_line, one_line
 from common.options import Options, parse
 
 
@@ -17,6 +17,7 @@ def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table with its columns aligned."""
+    head, *rows = ([one_line(cell).replace("|", r"\|") for cell in row] for row in (head, *rows))
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = [head, ["-" * width for width in widths], *rows]
     return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)

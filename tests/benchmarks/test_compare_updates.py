@@ -1,13 +1,15 @@
 """The comparison counts what a step costs, measures like with like, and reports it."""
 
 import json
+from unittest import mock
 
 import pytest
 import torch
 from helpers import call, make_images
 
+from common.errors import Stopped
 from common.models import mlp
-from scripts.benchmarks import compare_updates
+from scripts.benchmarks import compare_updates, harness
 from scripts.benchmarks.compare_updates import count, gan_contender
 from scripts.benchmarks.harness import seconds_in_turns, timings
 from scripts.benchmarks.step_cost import StepCost
@@ -35,6 +37,15 @@ def compared(tmp_path, monkeypatch):
         return json.loads(output.read_text())
 
     return compared
+
+
+def test_figures_that_cannot_be_written_are_printed(compared, monkeypatch, capsys):
+    monkeypatch.setattr(harness, "write_whole", mock.Mock(side_effect=Stopped("figures.json: cannot be written")))
+    with pytest.raises(SystemExit, match="1"):
+        compared("--what", "ratio")
+    printed, errors = capsys.readouterr()
+    assert "| one_stage " in printed
+    assert errors.splitlines()[-1] == "error: figures.json: cannot be written"
 
 
 def test_contenders_take_turns_the_first_calls_are_not_timed_and_a_speed_is_that_of_the_same_turn(monkeypatch):

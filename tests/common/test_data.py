@@ -16,12 +16,14 @@ from torchvision.datasets import CIFAR10
 
 from common import data
 from common.conditional import load_labeled_images
-from common.data import batch_order, batches, load_images, load_mnist5k, to_float, to_uint8
+from common.data import batch_order, batches, load_dataset, load_images, to_float, to_uint8
 from common.image_files import training_paths
 
 
 def test_mnist5k_is_whole_balanced_and_split_without_overlap():
-    (train, train_labels), (held_out, held_out_labels) = load_mnist5k(), load_mnist5k(held_out=True)
+    train, train_labels, classes = load_dataset("mnist5k")
+    held_out, held_out_labels, _ = load_dataset("mnist5k", held_out=True)
+    assert classes == tuple("0123456789")
     assert train.shape == (4000, 1, 28, 28)
     assert held_out.shape == (1000, 1, 28, 28)
     assert train.dtype == torch.uint8
@@ -38,7 +40,7 @@ SEEN = "f81bff97 ee1a8b0e 84f7ae48 b1b6b5db 3125a8af 2ce86e4d e151a238 2f4c48e4 
 
 
 def test_the_label_of_a_shipped_picture_is_the_digit_that_one_sees():
-    images, labels = load_mnist5k()
+    images, labels, _ = load_dataset("mnist5k")
     sums = [hashlib.md5(image.numpy().tobytes()).hexdigest()[:8] for image in images]
     assert [labels[sums.index(seen)].item() for seen in SEEN.split()] == list(range(10))
 
@@ -72,7 +74,7 @@ def test_every_epoch_holds_every_image_once(sizes):
 def test_seeds_and_epochs_give_orders_of_their_own_in_which_batches_come():
     orders = [tuple(next(batch_order(50, 50, seed, step)).tolist()) for seed in range(4) for step in range(4)]
     assert len(set(orders)) == 16
-    images = load_mnist5k()[0]
+    images = load_images("mnist5k")
     assert next(batches(images, 16, seed=3)).equal(to_float(images[next(batch_order(4000, 16, 3))]))
 
 

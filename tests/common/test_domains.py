@@ -9,21 +9,20 @@ import torch
 from helpers import ROOT, make_images, open_run
 from hypothesis import given
 from hypothesis.strategies import integers, tuples
-from PIL import Image
 
-from common.data import load_images, load_mnist5k
-from common.domains import crop_and_flip, load_domains, load_pairs, outlines
+from common.data import load_dataset, load_images
+from common.domains import crop_and_flip, load_domains, outlines
 from common.errors import BadInput
 
 
 def test_domains_are_digits_and_outlines_of_other_digits_judged_by_digits_held_out():
-    digits, domains, (held_out, _) = load_mnist5k()[0], load_domains("mnist5k"), load_mnist5k(held_out=True)
+    digits, domains, held_out = load_images("mnist5k"), load_domains("mnist5k"), load_dataset("mnist5k", None, True)[0]
     assert len(domains.a) == len(domains.b) == 2000
     assert domains.a.equal(digits[0::2])
     assert domains.b.equal(outlines(digits[1::2]))
     assert domains.test_a.equal(held_out)
-    assert domains.truth.equal(outlines(held_out))
-    assert not domains.augmented
+    assert domains.test_b.equal(outlines(held_out))
+    assert domains.are_outlines
     assert load_domains("mnist5k", 32).test_a.shape == (1000, 1, 32, 32)
 
 
@@ -32,7 +31,7 @@ def test_every_tenth_image_of_another_folder_is_held_out(tmp_path):
     assert domains.test_a[:, 0, 0, 0].tolist() == [0, 10, 20]
     assert domains.a[:, 0, 0, 0].tolist() == [1, 3, 5, 7, 9, 12, 14, 16, 18, 21, 23]
     assert len(domains.b) == 11
-    assert domains.truth.equal(outlines(domains.test_a))
+    assert domains.test_b.equal(outlines(domains.test_a))
 
 
 def test_four_folders_are_read_at_the_sizes_to_crop_from_and_to_train_at(tmp_path):
@@ -41,8 +40,7 @@ def test_four_folders_are_read_at_the_sizes_to_crop_from_and_to_train_at(tmp_pat
     domains = load_domains(str(tmp_path))
     shapes = [tuple(images.shape) for images in (domains.a, domains.b, domains.test_a, domains.test_b)]
     assert shapes == [(3, 3, 286, 286), (5, 3, 286, 286), (2, 3, 256, 256), (1, 3, 256, 256)]
-    assert domains.truth is None
-    assert domains.augmented
+    assert not domains.are_outlines
     domains = load_domains(str(tmp_path), 16)
     assert (domains.a.shape[-1], domains.test_a.shape[-1]) == (18, 16)
     for name in ("testA", "testB"):
@@ -55,7 +53,7 @@ def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     for name in ("input", "target"):
         make_images(tmp_path / name, 9)
-    (code,) = re.findall(r"^```python\n(from common.*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
+    (code,) = re.findall(r"^```python\n(from pathlib.*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
     with open_run(tmp_path / "runs", steps=5) as run:
         names = {"torch": torch, "load_images": load_images, "run": run, "state": {}, "pictures": {}, "seen": []}
         exec(code + "    seen.append((source, target))", names)
@@ -64,28 +62,22 @@ def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatc
         assert source.shape == (4, 1, 64, 64)
         assert source.equal(target)
     assert not names["seen"][0][0].equal(names["seen"][1][0])
+    (tmp_path / "input" / "003.png").unlink()
+    with pytest.raises(SystemExit, match=r"no pairs, as \['003'\]"):
+        exec(code, names)
 
 
-def test_images_of_one_name_are_a_pair_and_one_that_is_alone_or_twice_is_named(tmp_path):
-    for folder in ("a/deep", "b/deep"):
-        (tmp_path / folder).mkdir(parents=True)
-    for number, pair in enumerate(["a/x.png b/x.bmp", "a/x.c.png b/x.c.png", "a/deep/1.tif b/deep/1.PNG"]):
-        for name, mode in zip(pair.split(), ("L", "RGB"), strict=True):  # sorted with suffixes, b is in another order
-            Image.new("L", (9, 9), number).convert(mode).save(tmp_path / name)
-    pairs = load_pairs(tmp_path / "a", str(tmp_path / "b"), 8)
-    assert pairs.flatten(2).tolist() == [[[number] * 64] * 4 for number in (2, 0, 1)]
-    for name, reason in (("b/z.png", "no image of"), ("a/y.png", "no image of"), ("b/x.gif", ".*/b/x.bmp has the")):
-        Image.new("L", (9, 9)).save(tmp_path / name)
-        with pytest.raises(BadInput, match=f"^{tmp_path}/{name}: {reason}"):
-            load_pairs(tmp_path / "a", tmp_path / "b", 8)
-
-
-def test_what_makes_no_two_domains_is_refused_by_name(tmp_path):
-    plain = make_images(tmp_path / "trainA", 2)
-    with pytest.raises(BadInput, match="trainB"):
+@pytest.mark.parametrize(
+    "names", ["trainA", "trainB", "testA", "traina trainB", "train_A", "trainA trainB testA testb"]
+)
+def test_folders_that_are_no_two_domains_are_refused_by_name(names, tmp_path):
+    for name in names.split():
+        make_images(tmp_path / name, 3)
+    with pytest.raises(BadInput, match=f"--dataset {tmp_path}: has .*; take trainA, trainB and both tests or neither"):
         load_domains(str(tmp_path))
-    with pytest.raises(BadInput, match=f"--dataset {plain}: two domains take three images or more"):
-        load_domains(str(plain))
+    few = make_images(tmp_path / "few", 2)
+    with pytest.raises(BadInput, match=f"--dataset {few}: two domains take three images or more"):
+        load_domains(str(few))
 
 
 @pytest.mark.numerics

@@ -10,7 +10,9 @@ import tempfile
 import numpy as np
 import pytest
 import torch
+from helpers import ROOT
 from PIL import Image
+from processes import python
 
 from common.data import load_images
 from common.errors import BadInput
@@ -158,10 +160,12 @@ def test_links_are_followed_a_folder_is_read_once_hidden_files_never_and_what_is
     links = {"a/circle": images, "b": images / "a", "c": elsewhere, "d.png": elsewhere / "1.png"}
     for name, target in links.items():
         (images / name).symlink_to(target)
-    for name in ("._1.png", "._1.svg", "1.svg", "a/2.HEIC", "a/3.HEIC", "a/notes.txt"):
+    for name in ("._1.png", "._1.svg", "1.svg", "a/2.HEIC", "a/3.HEIC", "a/notes"):
         (images / name).write_bytes(b"no image that is taken")
     assert image_paths(images) == [f"{images}/{name}" for name in ("a/1.png", "c/1.png", "d.png")]
-    assert capsys.readouterr().err == f"{images}: 3 files left out (.heic .svg); convert them\n"
+    image_paths(images)  # which prints the line once
+    told = f"{images}: 4 files left out: 2 .heic, 1 .svg, 1 without a suffix; convert images\n"
+    assert capsys.readouterr().err == told
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
@@ -196,3 +200,30 @@ def test_a_folder_is_one_tensor_whose_file_has_no_name_and_which_needs_space(tmp
     with pytest.raises(BadInput, match=rf"^{scratch}/no: cannot hold the pixels; set TMPDIR to another: "):
         monkeypatch.setattr(tempfile, "tempdir", f"{scratch}/no")
         map_images([torch.zeros(1, 2, 2, dtype=torch.uint8)])
+
+
+GREY_ONE, COLOURED = torch.zeros(1, 2, 2, dtype=torch.uint8), torch.ones(3, 2, 2, dtype=torch.uint8)
+
+
+@pytest.mark.parametrize(
+    ("images", "fault"),
+    [
+        ([], "there are no images"),
+        ([COLOURED / 255], "image 0 is no uint8 tensor"),
+        ([COLOURED, COLOURED[0]], "image 1 is no"),
+        ([COLOURED, COLOURED.numpy()], "image 1 is no"),
+        ([GREY_ONE, COLOURED[:, :, :1]], "image 1 is no .* or of another size"),
+        ([COLOURED[:2], GREY_ONE], "image 1 is no"),
+    ],
+)
+def test_what_is_mapped_are_uint8_images_of_one_size(images, fault):
+    assert map_images([GREY_ONE, COLOURED]).equal(torch.stack([GREY_ONE.expand(3, -1, -1), COLOURED]))
+    with pytest.raises(BadInput, match=f"^map_images: {fault}"):
+        map_images(iter(images))
+
+
+def test_a_large_image_is_read_without_a_warning_that_names_no_file(tmp_path):
+    Image.new("1", (10_000, 9_000)).save(tmp_path / "large.png")
+    script = f"from common.image_files import read_image; read_image({str(tmp_path / 'large.png')!r}, 8)"
+    done = python("-c", script, folder=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -58,6 +58,18 @@ def test_images_without_labels_are_refused_by_the_script_that_needs_them(folder,
         LabeledImages(PAIR.images, PAIR.labels[:3], PAIR.classes)
 
 
+def test_a_class_of_which_all_images_would_be_held_out_is_refused_before_an_image_is_read(folder, refusal):
+    for index in range(500):
+        (folder / "7" / f"many{index}.png").touch()  # which cannot be read
+    for name, alone in (("rare", "6.png"), ("once", "29.png")):
+        (folder / name).mkdir()
+        (folder / name / alone).touch()
+    command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder / "runs", "--dataset", folder]
+    line = refusal(*command)
+    assert line == f"error: --dataset {folder}: all images of 2 classes, once, rare, are held out: --no-hold-out"
+    assert "cannot be read as an image" in refusal(*command, "--no-hold-out")
+
+
 def test_a_run_yields_images_and_labels_of_each_data_set(tmp_path):
     step, real, labels, others = next(steps_of(tmp_path, PAIR, PAIR.images, batch_size=3))
     assert (step, real.shape, labels.shape, others.shape) == (1, (3, 1, 8, 8), (3,), (3, 1, 8, 8))

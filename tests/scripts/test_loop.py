@@ -281,13 +281,16 @@ def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_pa
     assert "Samples:" not in capsys.readouterr().out
 
 
-NO_DATA = [[IMAGES], range(3), IMAGES.double(), IMAGES[0], IMAGES[:0], torch.tensor(1.0), torch.tensor([float("nan")])]
+NO_DATA = [[IMAGES], range(3), IMAGES.double(), IMAGES[0], IMAGES[:0], torch.tensor(1.0), IMAGES.numpy()]
+NO_DATA = [*zip(NO_DATA, ["list", "range", *["Tensor torch"] * 4, "ndarray uint8"], strict=True)]
+NO_DATA += [(torch.tensor([[0.0], [number]]), None) for number in (float("nan"), -float("inf"))]
 
 
-@pytest.mark.parametrize("data", NO_DATA)
-def test_data_of_another_kind_and_numbers_that_are_not_finite_are_refused_before_a_folder_is_made(data, tmp_path):
-    tensors = r"uint8 \(N, C, H, W\), or float32 \(N, \.\.\.\) of finite numbers, not (torch\.|list|range)"
-    with pytest.raises(BadInput, match=f"data are {tensors}"):
+@pytest.mark.parametrize(("data", "kind"), NO_DATA)
+def test_data_of_another_kind_and_numbers_that_are_not_finite_are_refused_before_a_folder_is_made(data, kind, tmp_path):
+    asked = r"must be a tensor \(torch.from_numpy\), uint8 \(N, C, H, W\) or float32 \(N, \.\.\.\), not"
+    fault = f"{asked} {kind}" if kind else "hold NaN or infinity"
+    with pytest.raises(BadInput, match=f"data {fault}"):
         next(steps_of(tmp_path, IMAGES, data))
     assert not list(tmp_path.iterdir())
 

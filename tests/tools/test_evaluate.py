@@ -13,14 +13,15 @@ from torch_fidelity import feature_extractor_inceptionv3
 
 from common import data
 from common.checkpoint import lock
-from common.conditional import LabeledImages
-from common.data import load_mnist5k, to_float
+from common.conditional import LabeledImages, conditional
+from common.data import load_dataset, load_images, to_float
 from common.errors import BadInput
 from common.image_files import image_paths, training_paths
 from scripts.tools import classifier, evaluate
-from scripts.tools.classifier import class_classifier, digit_classifier
+from scripts.tools.classifier import Classifier, class_classifier, digit_classifier
 from scripts.tools.evaluate import Options
-from scripts.tools.measures import measure_distances, measure_lattice, measure_overlap
+from scripts.tools.measures import measure_colours, measure_distances, measure_lattice, measure_overlap
+from scripts.tools.output import table
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,7 +50,7 @@ def test_the_classifier_knows_digits_it_never_saw_and_leaves_the_global_generato
     with torch.no_grad():  # as the first caller may have it
         judge = digit_classifier()
     assert torch.get_rng_state().equal(before)
-    images, labels = load_mnist5k(held_out=True)
+    images, labels, _ = load_dataset("mnist5k", held_out=True)
     assert judge.accuracy == (judge.classify(judge.features(images))[1] == labels).float().mean().item()
     assert judge.accuracy >= 0.93  # 95.1%; by the processor, a little more or less
     assert judge.measure(judge.features(images[labels == 0]))["share_of_0"] > 0.9
@@ -60,7 +61,7 @@ def test_the_classifier_knows_digits_it_never_saw_and_leaves_the_global_generato
 @pytest.mark.numerics
 def test_the_distances_are_those_of_their_papers():
     # In float64. The features are float32, of batches of another size: hence 1e-4, and 3 images of 300 on an edge.
-    images = load_mnist5k()[0]
+    images = load_images("mnist5k")
     fake, real = images[:300], images[torch.randperm(4000, generator=torch.Generator().manual_seed(0))[:300]]
     features = [digit_classifier().features(part) for part in (fake, real)]
     found = measure_distances(*features, seed=0) | measure_overlap(*features)
@@ -88,7 +89,7 @@ def test_the_distances_are_those_of_their_papers():
 def test_a_generator_that_draws_other_real_images_reaches_the_floor_to_the_bit(run, monkeypatch):
     random = torch.Generator().manual_seed(3)
     torch.randn(200, 8, generator=random)
-    others = load_mnist5k()[0][torch.randperm(4000, generator=random)[200:400]]
+    others = load_images("mnist5k")[torch.randperm(4000, generator=random)[200:400]]
     monkeypatch.setattr(evaluate, "generate", lambda *_: others)
     found = evaluated(run, count=200, seed=3)
     assert found["samples"] == found["floor"]
@@ -143,7 +144,7 @@ def make_networks(image_shape, z_dim, classes):
 @pytest.mark.numerics
 def test_a_class_is_the_share_of_samples_that_are_of_it_and_each_has_its_recall(run, tmp_path):
     """Each class has one image; those of 0 to 4 are right."""
-    images, labels = load_mnist5k()
+    images, labels, _ = load_dataset("mnist5k")
     drawn = torch.stack([images[labels == digit][0] for digit in (0, 1, 2, 3, 4, 6, 7, 8, 9, 5)])
     (tmp_path / "own.py").write_text(KNOWN)
     own = f"{tmp_path / 'own.py'}:make_networks"
@@ -202,8 +203,6 @@ def test_a_folder_is_judged_by_what_its_run_has_not_seen_with_features_of_random
     network = torch.export.export(torch.nn.Flatten(), (torch.zeros(2, 3, 8, 8),), dynamic_shapes=dimensions)
     torch.export.save(network, tmp_path / "flat.pt2")
     assert evaluated(run, features=str(tmp_path / "flat.pt2"))["features"] == "flat.pt2"
-    with pytest.raises(BadInput, match=r"--features no\.pt: neither digits, classes, random or inception, nor by"):
-        evaluate.main(Options(run, features="no.pt"))
     change(run, lambda checkpoint: checkpoint.update(data_shapes=[[500, 3, 8, 8]]))  # as before there was a share
     monkeypatch.setattr(evaluate, "generate", lambda *_: images[:20].permute(0, 3, 1, 2))
     assert evaluated(run, count=20)["real"] == "training"
@@ -219,27 +218,93 @@ def shades(run, tmp_path):
     return tmp_path / "shades"
 
 
-def test_a_classifier_of_the_classes_is_kept_beside_the_run_for_the_same_images(run, shades, monkeypatch):
-    monkeypatch.setattr(classifier, "load_labeled_images", None)  # the images are loaded already
+def test_a_classifier_of_the_classes_is_trained_once_and_a_moved_folder_is_named(run, shades, monkeypatch):
     first = evaluated(run)
     assert (first["features"], first["held_out"]) == ("classes", 6)
     assert first["classifier_accuracy"] > 0.9
-    (kept,) = run.glob("classifier-*.pt")
-    moved = shades.rename(run / "moved")
-    with pytest.raises(BadInput, match=r"/shades': neither a folder"):
-        evaluate.main(Options(run))
     with monkeypatch.context() as patch:
         patch.setattr(classifier, "train_classifier", None)
-        assert evaluated(run, dataset=str(moved)) == first
-        kept.write_bytes(b"damaged")
-        with pytest.raises(BadInput, match=f"{kept}: is no classifier; delete it"):
-            evaluate.main(Options(run, dataset=str(moved)))
-        with pytest.raises(BadInput, match=r"--count 29: must be from 4 to 28, of 57 real images"):
-            evaluate.main(Options(run, dataset=str(moved), count=29))
-    for old, new in (("dark", "old"), ("bright", "dark"), ("old", "bright")):
-        (moved / old).rename(moved / new)
-    assert evaluated(run, dataset=str(moved))["classifier_accuracy"] > 0.9
-    assert len([*run.glob("classifier-*.pt")]) == 2
+        assert evaluated(run) == first
+    moved = shades.rename(run / "moved")
+    with pytest.raises(BadInput, match=r"/shades': neither a folder nor .*; give another --dataset"):
+        evaluate.main(Options(run))
+    assert evaluated(run, dataset=str(moved)) == first
+    with pytest.raises(BadInput, match=r"--count 29: must be from 4 to 28, of 57 real images"):
+        evaluate.main(Options(run, dataset=str(moved), count=29))
+
+
+@pytest.mark.parametrize(("accuracy", "features"), [(0.0, "random"), (0.66, "random"), (0.67, "classes")])
+def test_features_of_a_classifier_that_guesses_more_than_it_knows_are_not_taken(
+    accuracy, features, run, shades, monkeypatch, capsys
+):
+    """Halfway from a third, the share of each class, to one."""
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 3))
+    judge = Classifier(network, (1, 28), ("bright", "dark", "grey"), accuracy, 6)
+    monkeypatch.setattr(evaluate, "class_classifier", lambda *_: judge)
+    found = evaluated(run)
+    assert (found["features"], found["classifier_accuracy"]) == (features, accuracy)
+    told = f"features: {features} (the classifier's accuracy is {accuracy:.1%} on 6 held-out images"
+    assert told + (": its own features tell little)" if features == "random" else ")") in capsys.readouterr().out
+
+
+def test_a_run_of_a_time_when_classes_were_those_of_its_training_images_is_refused_by_the_line_of_the_script(
+    run, tmp_path
+):
+    make_images(tmp_path / "data" / "a", 256)
+    make_images(tmp_path / "data" / "b", 256)
+    make_images(tmp_path / "data" / "c", 7)
+    for number in range(6):
+        (tmp_path / "data" / "c" / f"{number:03}.png").unlink()
+    (tmp_path / "data" / "c" / "006.png").rename(tmp_path / "data" / "c" / "6.png")
+    count = len(training_paths(image_paths(tmp_path / "data")))
+    generator = conditional("mlp", (1, 8, 8), 8, 2)[0].state_dict()
+    change(run, lambda checkpoint: checkpoint.pop("averages"))
+    change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(tmp_path / "data")))
+    change(run, lambda checkpoint: checkpoint.update(generator=generator, data_shapes=[[count, 1, 8, 8]]))
+    change(run, lambda checkpoint: checkpoint.update(classes=[["a", "b"]]))
+    with pytest.raises(BadInput, match="all images of 1 classes, c, are held out: --no-hold-out"):
+        evaluate.main(Options(run))
+
+
+NETWORKS = {  # a network, the size of its example, and whether any number of images is taken
+    "fixed": (torch.nn.Flatten(), 28, False),
+    "another size": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 64, 5)), 8, True),
+    "4-d": (torch.nn.Conv2d(3, 4, 3), 28, True),
+    "NaN": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Threshold(2, float("nan"))), 28, True),
+}
+
+
+@pytest.mark.parametrize("name", [*NETWORKS, "text", "missing"])
+def test_features_that_cannot_be_taken_are_refused_in_a_line(name, run, untrained, tmp_path, refusal):
+    path = tmp_path / "own.pt2"
+    asked = "neither digits, classes, random or inception, nor by torch.export.save"
+    if name in NETWORKS:
+        network, size, is_any = NETWORKS[name]
+        dimensions = ({0: torch.export.Dim("batch")},) if is_any else None
+        program = torch.export.export(network, (torch.zeros(2, 3, size, size),), dynamic_shapes=dimensions)
+        torch.export.save(program, path)
+        asked = "must give finite (N, F) of floats (N, 3, 28, 28), for any N; export it so"
+    elif name == "text":
+        path.write_text("no network")
+    line = refusal("evaluate", run, "--count", 10, "--features", path)
+    assert line.startswith(f"error: --features {path}: {asked}: ")
+
+
+def test_figures_are_printed_before_they_are_written_where_that_cannot_be(run, untrained, outcome):
+    (run / "evaluation").write_text("in the way")
+    status, printed, errors = outcome("evaluate", run, "--count", 10)
+    assert status == 1
+    assert "| fid " in printed
+    assert errors.startswith(f"error: {run}: evaluation.json or evaluation/: cannot be written: ")
+
+
+def test_a_name_of_a_class_breaks_no_table_and_identical_images_have_no_spread_of_colours():
+    rows = [line.split(" | ") for line in table(["a", "b"], [["share of\n1|2", "3"], ["4", "5"]]).splitlines()]
+    assert [len(row) for row in rows] == [2] * 4
+    assert rows[2][0] == r"| share of\n1\|2"
+    alike = torch.zeros(8, 1, 2, 2, dtype=torch.uint8)
+    assert measure_colours(alike + 9, alike) == {}
+    assert measure_colours(alike, torch.arange(8, dtype=torch.uint8)[:, None, None, None] + alike) == {"colours": 0}
 
 
 def test_a_run_is_watched_until_no_process_holds_it(run, monkeypatch):
@@ -278,7 +343,7 @@ def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fe
     monkeypatch.setattr(classifier, "train_classifier", train)
     for name, images, steps in (("fashion-mnist", real, 2400), ("a folder", few, 534), ("forty", real, 400)):
         with pytest.raises(KeyboardInterrupt):
-            class_classifier(name, images, tmp_path)
+            class_classifier(name, images)
         assert train.call_args.args[2] == steps
 
 
