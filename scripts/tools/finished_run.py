@@ -11,6 +11,7 @@ import torch
 import tyro
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
+from typeguard import CollectionCheckStrategy, check_type
 
 from common.checkpoint import load_checkpoint
 from common.conditional import conditional
@@ -21,6 +22,7 @@ from common.models import MODELS
 from common.options import Options
 
 HINT = "name the function of its script that makes them, --networks FILE:FUNCTION"
+TYPES = {"data_types": list[str], "classes": list[list[str]], "averages": dict[str, str]}  # in a checkpoint
 CHUNK = 256  # images per forward pass, so that any count fits into memory
 
 
@@ -84,20 +86,23 @@ def load_generator(
     if {"a_to_b", "b_to_a"} <= checkpoint.keys():  # a CycleGAN, whatever the name of its script
         raise BadInput(f"{run}: a CycleGAN takes no noise; scripts/tools/translate.py translates with it")
     with as_bad_input(f"{run}: not a run of one generator that takes z", Exception):
+        for name, kind in TYPES.items():
+            check_type(checkpoint.get(name, kind()), kind, collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS)
         if not checkpoint["data_shapes"]:
             raise ValueError("it stores no shape of its data; its script must give them to run.steps")
-        if "z_dim" not in checkpoint["options"]:
+        if not isinstance(checkpoint["options"].get("z_dim"), int):
             raise ValueError("it stores no length of the noise; its script must have an option z_dim")
         names, model = class_names(checkpoint), checkpoint["options"].get("model", "conv")
         given = [tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]]
         given += [len(names)] if names else []
         if networks is not None:
-            make, hint = partial(make_own_networks, networks), ""
+            make, maker = partial(make_own_networks, networks), f"--networks {networks}"
         elif model in MODELS and len(given[0]) == 3:
-            make, hint = partial(conditional, model) if names else MODELS[model], f"; for networks of its own, {HINT}"
+            make = partial(conditional, model) if names else MODELS[model]
+            maker = f"common/models.py, which may have changed; for networks of its own, {HINT}"
         else:
             raise BadInput(f"{run}: made with networks that common/models.py does not have: {HINT}")
-        return load_network(checkpoint, run, "generator", weights, lambda: make(*given)[0], hint)
+        return load_network(checkpoint, run, "generator", weights, lambda: make(*given)[0], maker)
 
 
 def load_translator(run: Path, checkpoint: dict, direction: str) -> nn.Module:
@@ -109,19 +114,19 @@ def load_translator(run: Path, checkpoint: dict, direction: str) -> nn.Module:
         if checkpoint["options"]["blocks"] > 100:  # in a damaged file; so many would take all memory
             raise ValueError(f"--blocks {checkpoint['options']['blocks']}: must be at most 100")
         make = partial(resnet_generator, channels, checkpoint["options"]["width"], checkpoint["options"]["blocks"])
-        return load_network(checkpoint, run, direction.replace("-", "_"), "average", make)
+        return load_network(checkpoint, run, direction.replace("-", "_"), "average", make, "common/cyclegan_models.py")
 
 
-def load_network(checkpoint: dict, run: object, name: str, weights: str, make: Callable, hint: str = "") -> nn.Module:
+def load_network(checkpoint: dict, run: object, name: str, weights: str, make: Callable, maker: str) -> nn.Module:
     """Return the network that `make` makes, with the weights called `name`, or for `average` their average, if any.
 
-    It is made on the meta device, so that options for a huge network do not allocate memory. Raises BadInput, with the
-    hint, where the checkpoint of `run` has no such weights or they do not fit.
+    It is made on the meta device, so that options for a huge network do not allocate memory. Raises BadInput
+    where the checkpoint of `run` has no such weights, or they do not fit what the `maker`, a text, makes.
     """
     average = find_average(checkpoint, name) if weights == "average" else None
     if (average or name) not in checkpoint:
-        raise BadInput(f"{run}: holds no network called {average or name}; a script must have it in `state`{hint}")
-    with as_bad_input(f"{run}: does not hold this network; common/models.py may have changed since{hint}", Exception):
+        raise BadInput(f"{run}: holds no network called {average or name}; a script must have it in `state`")
+    with as_bad_input(f"{run}: does not hold this network, of {maker}", Exception):
         with torch.device("meta"):
             network = AveragedModel(make()) if average else make()
         network.load_state_dict(checkpoint[average or name], assign=True)
@@ -132,6 +137,6 @@ def generate(generator: nn.Module, device: torch.device, *inputs: Tensor, as_flo
     """Return the generator's output for `inputs`, each (N, ...), computed on `device`: on the CPU, uint8 or floats."""
     generator.to(device)
     chunks = zip(*(part.to(device).split(CHUNK) for part in inputs), strict=True)
-    with torch.no_grad():
+    with torch.no_grad(), as_bad_input("the run's generator cannot make images of its z, and labels if any", Exception):
         outputs = (generator(*chunk) for chunk in chunks)
         return torch.cat([(output if as_floats else to_uint8(output)).cpu() for output in outputs])

@@ -11,6 +11,7 @@ Without --output they are written as a grid to samples.png in the run, which is 
 import io
 import math
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +24,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.checkpoint import load_checkpoint, write_whole
-from common.errors import BadInput, as_bad_input
+from common.errors import BadInput, as_stopped
 from common.image_files import grid, png
 from common.launch import pick_device
 from common.options import Range, Seed
@@ -74,10 +75,12 @@ def main(options: Options) -> None:
     inputs = draw_inputs(checkpoint["options"]["z_dim"], names, options)
     images = generate(generator, device, *inputs, as_floats=as_floats)
     if not output.suffix:
-        with as_bad_input("--output", OSError):
-            output.mkdir()
+        with as_stopped(output), tempfile.TemporaryDirectory(prefix=".", dir=output.parent) as folder:
+            whole = Path(folder) / "whole"  # so that there are all files or none
+            whole.mkdir()
             for number, image in enumerate(images):
-                (output / f"{number:06d}.png").write_bytes(png(image))
+                (whole / f"{number:06d}.png").write_bytes(png(image))
+            whole.rename(output)
     elif output.suffix == ".npz":
         arrays = {"samples" if as_floats else "images": images.numpy()}
         arrays |= {"labels": inputs[1].numpy()} if names else {}

@@ -1,18 +1,25 @@
 """Walks through z, what is written where, and runs whose networks `common/models.py` does not have."""
 
+import errno
 import re
 import runpy
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from helpers import ROOT, change
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 from torch.optim.swa_utils import AveragedModel
 
 from common.data import to_uint8
 from common.errors import BadInput
-from scripts.tools import evaluate, sample
+from scripts.tools import evaluate, sample, translate
 from scripts.tools.sample import Options
 
 
@@ -31,6 +38,20 @@ def test_what_exists_is_left_alone_but_for_the_grid_of_the_run(run, tmp_path):
     for count in (4, 9):
         sample.main(Options(run, count=count))
         assert Image.open(run / "samples.png").width == round(count**0.5) * 58 + 2
+
+
+def test_a_folder_on_a_full_disk_is_not_made(run, tmp_path, monkeypatch, outcome):
+    def write(path, content, whole=Path.write_bytes):
+        if path.name == "000003.png":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    output = tmp_path / "new" / "images"
+    output.parent.mkdir()
+    line = f"error: {output}: cannot be written: No space left on device\n"
+    assert outcome("sample", run, "--count", 9, "--output", output) == (1, "", line)
+    assert not [*output.parent.iterdir()]
 
 
 def test_an_array_has_the_images_of_the_grid_and_of_the_files_of_a_folder(run, tmp_path):
@@ -113,11 +134,38 @@ def test_a_run_with_networks_of_its_own_is_sampled_and_one_on_floats_gives_them_
         ("no_such.py:networks", "No such file"),
         ("{script}:no_such", "has no function no_such"),
         ("{script}:Wave", "TypeError: Wave.__init__() takes 2"),
-        (f"{ROOT / 'common' / 'models.py'}:mlp", "does not hold this network"),
+        ("{models}:mlp", "does not hold this network, of --networks {models}:mlp: "),
     ],
 )
 def test_what_makes_no_networks_of_the_run_is_refused_in_one_line(networks, told, own, run, refusal):
-    options = ["--networks", networks.format(script=own[0])] if networks else []
-    assert told in refusal("sample", run, *options)
+    paths = {"script": own[0], "models": ROOT / "common" / "models.py"}
+    options = ["--networks", networks.format(**paths)] if networks else []
+    assert told.format(**paths) in refusal("sample", run, *options)
     change(run, lambda checkpoint: checkpoint["options"].update(model="mine"))
-    assert told in refusal("sample", run, *options)
+    assert told.format(**paths) in refusal("sample", run, *options)
+
+
+LEAVES = st.none() | st.booleans() | st.integers(-2, 40) | st.floats() | st.sampled_from(["", "a", "generator"])
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(LEAVES, inner, max_size=2))
+ENTRIES = st.sampled_from(["options", "classes", "data_shapes", "data_types", "averages"])
+OPTIONS = st.sampled_from(["z_dim", "model", "dataset", "fit", "hold_out", "width", "blocks"])
+
+
+@settings(max_examples=25)
+@given(values=st.dictionaries(ENTRIES, VALUES, max_size=2), options=st.dictionaries(OPTIONS, VALUES, max_size=2))
+def test_entries_of_other_types_are_refused_in_a_line_or_taken(values, options, finished, finished_cyclegan):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, origin in (("gan", finished), ("cyclegan", finished_cyclegan)):
+            run = Path(shutil.copytree(origin, Path(folder) / name))
+            change(run, lambda checkpoint: checkpoint.update({"options": checkpoint["options"] | options} | values))
+        image = Path(folder) / "image.png"
+        Image.new("L", (8, 8)).save(image)
+        commands = [
+            lambda: sample.main(Options(Path(folder) / "gan", count=2)),
+            lambda: sample.main(Options(Path(folder) / "gan", of_class="b")),
+            lambda: evaluate.main(evaluate.Options(Path(folder) / "gan", count=4, weights="last", features="random")),
+            lambda: translate.main(translate.Options(Path(folder) / "cyclegan", image, Path(folder) / "out")),
+        ]
+        for command in commands:
+            with suppress(BadInput):
+                command()
