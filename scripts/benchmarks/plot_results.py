@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` importable from any folder
 
-from common.errors import BadInput, as_bad_input
+from common.errors import BadInput, as_bad_input, as_stopped
 from common.options import Options as BaseOptions
 from scripts.tools.output import launch
 
@@ -117,7 +117,8 @@ def main(options: Options) -> None:
             figure = Figure(inches)
             with as_bad_input(f"{measured}: cannot be drawn", Exception):
                 draw(json.loads(measured.read_text()), figure)
-            figure.savefig(picture, metadata={"Date": None})
+            with as_stopped(picture):
+                figure.savefig(picture, metadata={"Date": None})
         print(f"Written: {picture}")
 
 

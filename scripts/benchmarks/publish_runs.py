@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.checkpoint import write_whole
-from common.errors import BadInput, Stopped, as_bad_input
+from common.errors import BadInput, Stopped, as_bad_input, as_stopped
 from common.options import Count, Options
 from scripts.benchmarks.silent_mistakes import MISTAKES
 from scripts.tools import evaluate
@@ -88,7 +88,8 @@ def publish(run: Path, folder: Path, note: str = "") -> None:
             event = Event.FromString(record)
             if event.step or not any(value.tag.startswith("images/") for value in event.summary.value):
                 writer.write(record)
-    folder.mkdir(parents=True, exist_ok=True)
+    with as_stopped(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "events.out.tfevents.0", file.getvalue())
 
 
@@ -148,10 +149,12 @@ def publish_mistakes(options: PublishOptions, output: Path) -> None:
             fid = evaluate.evaluate_run(evaluate.Options(run, count=1000))["samples"]["fid"]
             numbers = [f"{number:.2f}" for number in (*means, fid)]
             rows.append([f"`{mistake.name}`", mistake.text, *numbers, audit_findings(script, mistake.arguments)])
+            tqdm.write(" | ".join(rows[-1]))  # a later run may fail
     text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
+    print(text, flush=True)
     save_picture(contact_sheet(tiles, 4), output / "samples.png")
     write_whole(output / "table.md", f"{text}\n".encode())
-    print(f"{text}\n\nSamples:     {output / 'samples.png'}")
+    print(f"\nSamples:     {output / 'samples.png'}")
 
 
 def audit_findings(script: Path, arguments: tuple[str, ...]) -> str:
