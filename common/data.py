@@ -34,10 +34,7 @@ def load_images(dataset: str, image_size: int | None = None, fit: Fit = "crop", 
 
 
 def load_dataset(dataset: str, image_size: int | None = None, held_out: bool = False) -> tuple:
-    """Return uint8 images (N, C, S, S), labels (N,) and names of classes of one of DATASETS, or its held-out part.
-
-    image_size: as of `load_images`. Raises BadInput where it cannot be downloaded or is damaged.
-    """
+    """Return uint8 images (N, C, S, S), labels (N,) and classes, of DATASETS; raises BadInput for none or damaged."""
     hint = f"cannot be downloaded into {DOWNLOADS}, or is damaged there: delete it; mnist5k ships with the repository"
     if dataset == "mnist5k":  # 50 x 100 tiles, five rows to a digit: 4,000 to train on, and 1,000 held out
         sheet = torch.from_numpy(np.array(Image.open(ASSETS / "mnist5k.png")))
@@ -60,11 +57,10 @@ def check_data(data: Any) -> Tensor:
     """Return the samples in what `batches` takes, without labels; raises BadInput where they are of another type."""
     samples = getattr(data, "images", data)
     kind, shape = getattr(samples, "dtype", type(samples).__name__), [*getattr(samples, "shape", [])]
-    are_images, are_numbers = kind is torch.uint8 and len(shape) == 4, kind is torch.float32 and shape
-    if not (are_images or are_numbers) or 0 in shape:
+    if 0 in shape or not ((kind is torch.float32 and shape) or (kind is torch.uint8 and len(shape) == 4)):
         asked = "a tensor (torch.from_numpy), uint8 (N, C, H, W) or float32 (N, ...)"
         raise BadInput(f"data must be {asked}, not {type(samples).__name__} {kind} {shape}")
-    if are_numbers and not samples.isfinite().all():
+    if kind is torch.float32 and not samples.isfinite().all():
         raise BadInput("data hold NaN or infinity; leave out such rows")
     return samples
 

@@ -1,7 +1,6 @@
 """Two domains of images, unpaired, for CycleGAN."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -13,24 +12,13 @@ from common.errors import BadInput
 from common.image_files import image_paths, load_files
 
 
-@dataclass(frozen=True)
-class Domains:
-    """The training and test images of a CycleGAN: uint8 (N, C, H, W), each with its own N."""
+def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, bool]:
+    """Return training images of domains A and B, test images of both, and whether B are outlines: tests are pairs then.
 
-    a: Tensor  # training images of domain A, of the size to crop from
-    b: Tensor  # the same of domain B
-    test_a: Tensor  # test images of domain A, of the size to train at; the training images if there are no others
-    test_b: Tensor  # the same of domain B
-    are_outlines: bool  # whether B are outlines, so that `test_b` are the translations of `test_a`; if not, batches of
-    # `a` and `b` are to be cropped to the size to train at, and flipped at random
-
-
-def load_domains(dataset: str, image_size: int | None = None) -> Domains:
-    """Return the domains in the folders trainA, trainB, testA and testB of `dataset`, or two made from `dataset`.
-
-    image_size: pixels a side to train at; None is 256 for the four folders, and as in `load_images` for other data. The
-    four are RGB, those to train on bigger, to crop from; they are also the test's if there are no others. Of other data
-    every tenth image is a test; of the rest every other one is of domain A, and the outlines of those between are B.
+    They are in the folders trainA, trainB, testA and testB of `dataset`, or made from other data: every tenth image is a
+    test; of the rest every other one is of A, and the outlines of those between are B. image_size: pixels a side to
+    train at; None is 256 for the four folders, and as in `load_images` for other data. Those four are RGB, the first
+    two bigger, to crop from and to flip at random; they are the tests, too, if there are no others.
     """
     folder, four = Path(dataset), re.compile(r"(train|test)[\W_]*[ab]", re.IGNORECASE)  # also misspelled
     names = sorted(path.name for path in folder.glob("*") if dataset and four.fullmatch(path.name))
@@ -43,7 +31,7 @@ def load_domains(dataset: str, image_size: int | None = None) -> Domains:
         trained, tested = ([folder / f"{use}{domain}" for domain in "AB"] for use in ("train", names[0][:-1]))
         parts = [(path, round(size * 286 / 256)) for path in trained] + [(path, size) for path in tested]
         images = [load_files(image_paths(path), side, "RGB") for path, side in parts]
-        return Domains(*images, are_outlines=False)
+        return *images, False
     images = load_images(dataset, image_size, hold_out=False)
     if len(images) < 3:
         raise BadInput(f"--dataset {dataset}: two domains take three images or more, one of them to test on; add some")
@@ -51,7 +39,7 @@ def load_domains(dataset: str, image_size: int | None = None) -> Domains:
         held_out = load_dataset(dataset, image_size, held_out=True)[0]
     else:
         held_out, images = images[:10_000:10], images[torch.arange(len(images)) % 10 > 0]  # 1,000 measure the error
-    return Domains(images[0::2], outlines(images[1::2]), held_out, outlines(held_out), are_outlines=True)
+    return images[0::2], outlines(images[1::2]), held_out, outlines(held_out), True
 
 
 def outlines(images: Tensor) -> Tensor:

@@ -40,17 +40,14 @@ def load_files(paths: list[str], image_size: int, mode: str | None = None, fit: 
 
 
 def map_images(images: Iterable[Tensor]) -> Tensor:
-    """Return images as one tensor mapped from a temporary file; grey ones become RGB beside RGB.
-
-    images: uint8 (C, H, W) of one size; raises BadInput for none, and for another one, with its number.
-    """
+    """Return images, uint8 (C, H, W) of one size or BadInput, mapped from a temporary file; grey is RGB beside RGB."""
     channels, shapes = 1, set()
     hint = f"{tempfile.gettempdir()}: cannot hold the pixels; set TMPDIR to another"
     with as_bad_input(hint, OSError), tempfile.TemporaryFile() as file:
         for number, image in enumerate(images):
             is_image = getattr(image, "dtype", None) is torch.uint8 and image.ndim == 3
             stored = image.expand(3, -1, -1) if is_image and len(image) == 1 else image
-            shapes.add(stored.shape if is_image else None)
+            shapes.add(is_image and stored.shape)
             if len(shapes) > 1 or not is_image:
                 raise BadInput(
                     f"map_images: image {number} is no uint8 tensor (C, H, W), or of another size; convert it"
@@ -68,7 +65,7 @@ def map_images(images: Iterable[Tensor]) -> Tensor:
 def image_paths(folder: str | Path, hold_out: bool = False) -> list[str]:
     """Return the sorted paths of image files below `folder`, or the `training_paths` among them; BadInput for none."""
     if not folder or not Path(folder).is_dir():  # Path("") is the current folder
-        raise BadInput(f"{str(folder)!r}: neither a folder nor the name of a data set; give another --dataset (--help)")
+        raise BadInput(f"{str(folder)!r}: neither a folder nor the name of a data set; name one, --dataset (--help)")
     files, failures = {}, []  # the files of each folder, which is read once
     for place, folders, names in os.walk(folder, followlinks=True, onerror=failures.append):
         real = os.path.realpath(place)

@@ -131,8 +131,8 @@ def main(options: CycleGANOptions, run: Run) -> None:
     """Train all four networks."""
     decay_from = options.steps // 2 if options.decay_from is None else options.decay_from
     rate = linear_decay(options.steps, decay_from)
-    domains = load_domains(options.dataset, options.image_size)
-    networks = options.make_networks(domains.test_a.shape[1:])
+    images_a, images_b, test_a, test_b, are_outlines = load_domains(options.dataset, options.image_size)
+    networks = options.make_networks(test_a.shape[1:])
     a_to_b, b_to_a, discriminator_a, discriminator_b = (network.to(run.device) for network in networks)
     generators = itertools.chain(a_to_b.parameters(), b_to_a.parameters())
     discriminators = itertools.chain(discriminator_a.parameters(), discriminator_b.parameters())
@@ -145,7 +145,7 @@ def main(options: CycleGANOptions, run: Run) -> None:
     )
     pool_a, pool_b = (ImagePool(ranks=run.ranks, generator=run.generator) for _ in "ab")
 
-    tests = enumerate((domains.test_a, domains.test_b))
+    tests = enumerate((test_a, test_b))
     a, b = (next(batches(images, 8, options.seed + number)).to(run.device) for number, images in tests)
     pictures = {
         "a_to_b_to_a": lambda: torch.cat([a, average_ab(a), average_ba(average_ab(a))]),
@@ -164,10 +164,10 @@ def main(options: CycleGANOptions, run: Run) -> None:
         "pool_a": pool_a,
         "pool_b": pool_b,
     }
-    for step, real_a, real_b in run.steps(domains.a, domains.b, state=state, pictures=pictures):
+    for step, real_a, real_b in run.steps(images_a, images_b, state=state, pictures=pictures):
         draws = torch.rand(options.batch_size, 2, 3, generator=run.generator)[run.ranks.rows]
         draws_a, draws_b = draws.to(run.device, non_blocking=True).unbind(1)
-        if not domains.are_outlines:
+        if not are_outlines:
             real_a, real_b = crop_and_flip(real_a, a.shape[-1], draws_a), crop_and_flip(real_b, a.shape[-1], draws_b)
         for optimizer in (optimizer_g, optimizer_d):
             optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * rate(step - 1)
@@ -188,8 +188,8 @@ def main(options: CycleGANOptions, run: Run) -> None:
             )
         average_ab.update_parameters(a_to_b)
         average_ba.update_parameters(b_to_a)
-        if domains.are_outlines and (step % options.sample_every == 0 or step == options.steps):
-            results["translation/error"] = translation_error(average_ab, domains.test_a, domains.test_b, run.device)
+        if are_outlines and (step % options.sample_every == 0 or step == options.steps):
+            results["translation/error"] = translation_error(average_ab, test_a, test_b, run.device)
         run.log(step, results)
 
 

@@ -136,11 +136,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     count = options.count or min(COUNT, most)
     if not LEAST // 2 <= count <= most:
         raise BadInput(f"--count {count}: must be from {LEAST // 2} to {most}, of {len(data.images)} real images")
-    judge = None
-    if kind == "digits":
-        judge = digit_classifier()
-    elif kind == "classes":
-        judge = class_classifier(dataset, data)
+    judge = digit_classifier() if kind == "digits" else class_classifier(dataset, data) if kind == "classes" else None
     accuracy = {"classifier_accuracy": judge.accuracy, "held_out": judge.held_out} if judge else {}
     if kind == "classes":
         chance = data.labels.bincount().max() / len(data.labels)  # of one who always names the largest class
@@ -208,10 +204,9 @@ def report(entry: dict) -> str:
     """Return an entry of `evaluation.json` as text, with a table of its figures."""
     title = f"step {entry['step']}, {entry['weights']} weights, {entry['count']:,} images a side"
     title += f", compared with {entry['real']} images; features: {entry['features']}"
-    if "classifier_accuracy" in entry:
-        accuracy = f"accuracy is {entry['classifier_accuracy']:.1%} on {entry['held_out']:,} held-out images"
+    if (accuracy := entry.get("classifier_accuracy")) is not None:
         little = ": its own features tell little" if entry["features"] == "random" else ""
-        title += f" (the classifier's {accuracy}{little})"
+        title += f" (the classifier's accuracy is {accuracy:.1%} on {entry['held_out']:,} held-out images{little})"
     rows = []
     for name, value in entry["samples"].items():
         style = {"fid": ".3f", "kid": ".5f", "lattice": ".2%", "lattice_of_4": ".2%"}.get(name, ".1%")

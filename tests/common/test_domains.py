@@ -16,37 +16,35 @@ from common.errors import BadInput
 
 
 def test_domains_are_digits_and_outlines_of_other_digits_judged_by_digits_held_out():
-    digits, domains, held_out = load_images("mnist5k"), load_domains("mnist5k"), load_dataset("mnist5k", None, True)[0]
-    assert len(domains.a) == len(domains.b) == 2000
-    assert domains.a.equal(digits[0::2])
-    assert domains.b.equal(outlines(digits[1::2]))
-    assert domains.test_a.equal(held_out)
-    assert domains.test_b.equal(outlines(held_out))
-    assert domains.are_outlines
-    assert load_domains("mnist5k", 32).test_a.shape == (1000, 1, 32, 32)
+    digits, held_out = load_images("mnist5k"), load_dataset("mnist5k", held_out=True)[0]
+    a, b, test_a, test_b, are_outlines = load_domains("mnist5k")
+    assert len(a) == len(b) == 2000
+    assert a.equal(digits[0::2])
+    assert b.equal(outlines(digits[1::2]))
+    assert test_a.equal(held_out)
+    assert test_b.equal(outlines(held_out))
+    assert are_outlines
+    assert load_domains("mnist5k", 32)[2].shape == (1000, 1, 32, 32)
 
 
 def test_every_tenth_image_of_another_folder_is_held_out(tmp_path):
-    domains = load_domains(str(make_images(tmp_path, 25)), 16)
-    assert domains.test_a[:, 0, 0, 0].tolist() == [0, 10, 20]
-    assert domains.a[:, 0, 0, 0].tolist() == [1, 3, 5, 7, 9, 12, 14, 16, 18, 21, 23]
-    assert len(domains.b) == 11
-    assert domains.test_b.equal(outlines(domains.test_a))
+    a, b, test_a, test_b, _ = load_domains(str(make_images(tmp_path, 25)), 16)
+    assert test_a[:, 0, 0, 0].tolist() == [0, 10, 20]
+    assert a[:, 0, 0, 0].tolist() == [1, 3, 5, 7, 9, 12, 14, 16, 18, 21, 23]
+    assert len(b) == 11
+    assert test_b.equal(outlines(test_a))
 
 
 def test_four_folders_are_read_at_the_sizes_to_crop_from_and_to_train_at(tmp_path):
     for name, count in (("trainA", 3), ("trainB", 5), ("testA", 2), ("testB", 1)):
         make_images(tmp_path / name, count)
-    domains = load_domains(str(tmp_path))
-    shapes = [tuple(images.shape) for images in (domains.a, domains.b, domains.test_a, domains.test_b)]
-    assert shapes == [(3, 3, 286, 286), (5, 3, 286, 286), (2, 3, 256, 256), (1, 3, 256, 256)]
-    assert not domains.are_outlines
-    domains = load_domains(str(tmp_path), 16)
-    assert (domains.a.shape[-1], domains.test_a.shape[-1]) == (18, 16)
+    *images, are_outlines = load_domains(str(tmp_path))
+    assert [(len(part), *part.shape[1:3]) for part in images] == [(3, 3, 286), (5, 3, 286), (2, 3, 256), (1, 3, 256)]
+    assert not are_outlines
     for name in ("testA", "testB"):
         shutil.rmtree(tmp_path / name)
-    domains = load_domains(str(tmp_path), 16)  # the training images are shown
-    assert (domains.test_a.shape, domains.test_b.shape) == ((3, 3, 16, 16), (5, 3, 16, 16))
+    *images, _ = load_domains(str(tmp_path), 16)  # the training images are shown
+    assert [(len(part), part.shape[-1]) for part in images] == [(3, 18), (5, 18), (3, 16), (5, 16)]
 
 
 def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatch):

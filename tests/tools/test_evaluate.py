@@ -226,7 +226,7 @@ def test_a_classifier_of_the_classes_is_trained_once_and_a_moved_folder_is_named
         patch.setattr(classifier, "train_classifier", None)
         assert evaluated(run) == first
     moved = shades.rename(run / "moved")
-    with pytest.raises(BadInput, match=r"/shades': neither a folder nor .*; give another --dataset"):
+    with pytest.raises(BadInput, match=r"/shades': neither a folder nor .*; name one, --dataset"):
         evaluate.main(Options(run))
     assert evaluated(run, dataset=str(moved)) == first
     with pytest.raises(BadInput, match=r"--count 29: must be from 4 to 28, of 57 real images"):
@@ -250,19 +250,15 @@ def test_features_of_a_classifier_that_guesses_more_than_it_knows_are_not_taken(
 def test_a_run_of_a_time_when_classes_were_those_of_its_training_images_is_refused_by_the_line_of_the_script(
     run, tmp_path
 ):
-    make_images(tmp_path / "data" / "a", 256)
-    make_images(tmp_path / "data" / "b", 256)
-    make_images(tmp_path / "data" / "c", 7)
-    for number in range(6):
-        (tmp_path / "data" / "c" / f"{number:03}.png").unlink()
-    (tmp_path / "data" / "c" / "006.png").rename(tmp_path / "data" / "c" / "6.png")
+    for name, number in (("a", 256), ("b", 256), ("c", 1)):
+        make_images(tmp_path / "data" / name, number)
+    (tmp_path / "data" / "c" / "000.png").rename(tmp_path / "data" / "c" / "6.png")
     count = len(training_paths(image_paths(tmp_path / "data")))
     generator = conditional("mlp", (1, 8, 8), 8, 2)[0].state_dict()
-    change(run, lambda checkpoint: checkpoint.pop("averages"))
     change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(tmp_path / "data")))
-    change(run, lambda checkpoint: checkpoint.update(generator=generator, data_shapes=[[count, 1, 8, 8]]))
-    change(run, lambda checkpoint: checkpoint.update(classes=[["a", "b"]]))
-    with pytest.raises(BadInput, match="all images of 1 classes, c, are held out: --no-hold-out"):
+    entries = {"averages": {}, "classes": [["a", "b"]], "data_shapes": [[count, 1, 8, 8]], "generator": generator}
+    change(run, lambda checkpoint: checkpoint.update(entries))
+    with pytest.raises(BadInput, match=r"all images of c \(1 classes\) would be held out; take --no-hold-out"):
         evaluate.main(Options(run))
 
 
