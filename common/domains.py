@@ -15,10 +15,10 @@ from common.image_files import image_paths, load_files
 def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, bool]:
     """Return training images of domains A and B, test images of both, and whether B are outlines: tests are pairs then.
 
-    They are in the folders trainA, trainB, testA and testB of `dataset`, or made from other data: every tenth image is a
-    test; of the rest every other one is of A, and the outlines of those between are B. image_size: pixels a side to
-    train at; None is 256 for the four folders, and as in `load_images` for other data. Those four are RGB, the first
-    two bigger, to crop from and to flip at random; they are the tests, too, if there are no others.
+    They are in the folders trainA, trainB, testA and testB of `dataset`, RGB, the first two bigger, to crop from and to
+    flip at random, and the tests, too, if there are no others. Of other data every tenth image is a test; of the rest
+    every other one is of A, and the outlines of those between are B. image_size: pixels a side to train at; None is 256
+    for the four folders, and as in `load_images` for other data.
     """
     folder, four = Path(dataset), re.compile(r"(train|test)[\W_]*[ab]", re.IGNORECASE)  # also misspelled
     names = sorted(path.name for path in folder.glob("*") if dataset and four.fullmatch(path.name))

@@ -77,7 +77,8 @@ def image_paths(folder: str | Path, hold_out: bool = False) -> list[str]:
     images = [path for path in paths if path.lower().endswith(IMAGE_SUFFIXES)]
     if others := Counter(Path(path).suffix.lower() for path in paths if not path.lower().endswith(IMAGE_SUFFIXES)):
         counts = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in others.most_common(5))
-        print_once(one_line(f"{folder}: {others.total()} files left out: {counts}; convert images"), file=sys.stderr)
+        line = f"{folder}: left out {others.total()} of {len(paths)} files: {counts}; convert images"
+        print_once(one_line(line), file=sys.stderr)
     if not images:
         raise BadInput(f"{folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")
     return training_paths(images) if hold_out else images

@@ -190,14 +190,14 @@ def add_to_run(options: Options, entry: dict) -> None:
     """Add an entry to the run's `evaluation.json`, and its figures to TensorBoard; raises Stopped if that fails."""
     path = options.folder / "evaluation.json"
     with as_stopped(f"{options.folder}: evaluation.json or evaluation/"):
+        with FileLock(options.folder / ".evaluation.lock"):  # another evaluation may have ended meanwhile
+            entries = stored_entries(path) | {settings_of(entry): entry}
+            write_whole(path, json.dumps([*entries.values()], indent=2).encode())
         with SummaryWriter(options.folder / "evaluation") as board:  # in the run's own, a newer file would hide others
             # TensorBoard opens the groups that are first in the alphabet: the pictures, not these.
             for group, part in (("quality", "samples"), ("quality_floor", "floor")):
                 for name, figure in entry[part].items():
                     board.add_scalar(f"{group}/{curve_name(entry)}/{name}", figure, entry["step"])
-        with FileLock(options.folder / ".evaluation.lock"):  # another evaluation may have ended meanwhile
-            entries = stored_entries(path) | {settings_of(entry): entry}
-            write_whole(path, json.dumps([*entries.values()], indent=2).encode())
 
 
 def report(entry: dict) -> str:

@@ -36,11 +36,12 @@ def feature_extractor(name: str, device: torch.device) -> Callable[[Tensor], Ten
             network = torch.export.load(name).module().to(device)
 
     def features(images: Tensor) -> Tensor:
-        asked = f"give finite (N, F) of floats (N, 3, {images.shape[2]}, {images.shape[3]}), for any N; export it so"
-        with as_bad_input(f"--features {name}: must {asked}", Exception), torch.no_grad():
+        size = f"{images.shape[2]}, {images.shape[3]}"
+        asked = f"must give finite (N, F), F > 1, of floats (N, 3, {size}), for any N; export it so"
+        with as_bad_input(f"--features {name}: {asked}", Exception), torch.no_grad():
             chunks = to_float(images).expand(-1, 3, -1, -1).split(64)
             found = torch.cat([network(chunk.to(device)).float().cpu() for chunk in chunks])
-            if found.ndim != 2 or len(found) != len(images) or not found.isfinite().all():
+            if found.ndim != 2 or len(found) != len(images) or found.shape[1] < 2 or not found.isfinite().all():
                 raise ValueError(f"gives {[*found.shape]} of {len(images)} images, or NaN or infinity")
             return found
 

@@ -164,7 +164,7 @@ def test_links_are_followed_a_folder_is_read_once_hidden_files_never_and_what_is
         (images / name).write_bytes(b"no image that is taken")
     assert image_paths(images) == [f"{images}/{name}" for name in ("a/1.png", "c/1.png", "d.png")]
     image_paths(images)  # which prints the line once
-    told = f"{images}: 4 files left out: 2 .heic, 1 .svg, 1 without a suffix; convert images\n"
+    told = f"{images}: left out 4 of 7 files: 2 .heic, 1 .svg, 1 without a suffix; convert images\n"
     assert capsys.readouterr().err == told
 
 

@@ -266,6 +266,7 @@ NETWORKS = {  # a network, the size of its example, and whether any number of im
     "fixed": (torch.nn.Flatten(), 28, False),
     "another size": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 64, 5)), 8, True),
     "4-d": (torch.nn.Conv2d(3, 4, 3), 28, True),
+    "one feature": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 784, 1)), 28, True),
     "NaN": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Threshold(2, float("nan"))), 28, True),
 }
 
@@ -279,7 +280,7 @@ def test_features_that_cannot_be_taken_are_refused_in_a_line(name, run, untraine
         dimensions = ({0: torch.export.Dim("batch")},) if is_any else None
         program = torch.export.export(network, (torch.zeros(2, 3, size, size),), dynamic_shapes=dimensions)
         torch.export.save(program, path)
-        asked = "must give finite (N, F) of floats (N, 3, 28, 28), for any N; export it so"
+        asked = "must give finite (N, F), F > 1, of floats (N, 3, 28, 28), for any N; export it so"
     elif name == "text":
         path.write_text("no network")
     line = refusal("evaluate", run, "--count", 10, "--features", path)
