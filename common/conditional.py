@@ -45,8 +45,7 @@ def load_labeled_images(
     classes = sorted({*names.values()})
     paths = training_paths(paths) if hold_out else paths
     if unseen := sorted({*classes} - {names[path] for path in paths}):
-        which = f"{', '.join(unseen[:9])} ({len(unseen)} classes)"
-        raise BadInput(f"--dataset {dataset}: all images of {which} would be held out; take --no-hold-out")
+        raise BadInput(f"--dataset {dataset}: the held-out tenth has all of {', '.join(unseen)}; take --no-hold-out")
     labels = torch.tensor([classes.index(names[path]) for path in paths])
     return LabeledImages(load_files(paths, image_size or 64, fit=fit), labels, tuple(classes))
 

@@ -24,9 +24,7 @@ def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, T
     names = sorted(path.name for path in folder.glob("*") if dataset and four.fullmatch(path.name))
     if names:
         if names not in (["trainA", "trainB"], ["testA", "testB", "trainA", "trainB"]):
-            raise BadInput(
-                f"--dataset {dataset}: has {', '.join(names)}; take trainA, trainB and both tests or neither"
-            )
+            raise BadInput(f"--dataset {dataset}: has {', '.join(names)}; take trainA, trainB and both tests or none")
         size = image_size or 256
         trained, tested = ([folder / f"{use}{domain}" for domain in "AB"] for use in ("train", names[0][:-1]))
         parts = [(path, round(size * 286 / 256)) for path in trained] + [(path, size) for path in tested]

@@ -49,13 +49,9 @@ def map_images(images: Iterable[Tensor]) -> Tensor:
             stored = image.expand(3, -1, -1) if is_image and len(image) == 1 else image
             shapes.add(is_image and stored.shape)
             if len(shapes) > 1 or not is_image:
-                raise BadInput(
-                    f"map_images: image {number} is no uint8 tensor (C, H, W), or of another size; convert it"
-                )
+                raise BadInput(f"map_images: image {number} is no uint8 tensor (C, H, W), or of another size; convert")
             channels = max(channels, len(image))
-            file.write(
-                stored.contiguous().numpy(force=True)
-            )  # raises where there is no space, in which a mapping would crash
+            file.write(stored.contiguous().numpy())  # raises where there is no space, in which a mapping would crash
         if not shapes:
             raise BadInput("map_images: there are no images")
         file.flush()

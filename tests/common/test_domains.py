@@ -71,7 +71,7 @@ def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatc
 def test_folders_that_are_no_two_domains_are_refused_by_name(names, tmp_path):
     for name in names.split():
         make_images(tmp_path / name, 3)
-    with pytest.raises(BadInput, match=f"--dataset {tmp_path}: has .*; take trainA, trainB and both tests or neither"):
+    with pytest.raises(BadInput, match=f"--dataset {tmp_path}: has .*; take trainA, trainB and both tests or none"):
         load_domains(str(tmp_path))
     few = make_images(tmp_path / "few", 2)
     with pytest.raises(BadInput, match=f"--dataset {few}: two domains take three images or more"):

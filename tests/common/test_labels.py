@@ -65,8 +65,8 @@ def test_a_class_of_which_all_images_would_be_held_out_is_refused_before_an_imag
         (folder / name).mkdir()
         (folder / name / alone).touch()
     command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder / "runs", "--dataset", folder]
-    line = "all images of once, rare (2 classes) would be held out; take --no-hold-out"
-    assert refusal(*command) == f"error: --dataset {folder}: {line}"
+    line = f"error: --dataset {folder}: the held-out tenth has all of once, rare; take --no-hold-out"
+    assert refusal(*command) == line
     assert "cannot be read as an image" in refusal(*command, "--no-hold-out")
 
 

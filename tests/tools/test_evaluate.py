@@ -17,6 +17,7 @@ from common.conditional import LabeledImages, conditional
 from common.data import load_dataset, load_images, to_float
 from common.errors import BadInput
 from common.image_files import image_paths, training_paths
+from common.models import mlp
 from scripts.tools import classifier, evaluate
 from scripts.tools.classifier import Classifier, class_classifier, digit_classifier
 from scripts.tools.evaluate import Options
@@ -247,18 +248,20 @@ def test_features_of_a_classifier_that_guesses_more_than_it_knows_are_not_taken(
     assert told + (": its own features tell little)" if features == "random" else ")") in capsys.readouterr().out
 
 
-def test_a_run_of_a_time_when_classes_were_those_of_its_training_images_is_refused_by_the_line_of_the_script(
-    run, tmp_path
-):
+def test_what_training_images_lack_and_all_have_is_named_if_a_class_and_taken_if_a_colour(run, tmp_path):
+    """The one image of class c, the only one in colour, is held out; older runs have the classes that they saw."""
     for name, number in (("a", 256), ("b", 256), ("c", 1)):
         make_images(tmp_path / "data" / name, number)
-    (tmp_path / "data" / "c" / "000.png").rename(tmp_path / "data" / "c" / "6.png")
+    (tmp_path / "data" / "c" / "000.png").unlink()
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "data" / "c" / "6.png")
     count = len(training_paths(image_paths(tmp_path / "data")))
-    generator = conditional("mlp", (1, 8, 8), 8, 2)[0].state_dict()
     change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(tmp_path / "data")))
-    entries = {"averages": {}, "classes": [["a", "b"]], "data_shapes": [[count, 1, 8, 8]], "generator": generator}
+    entries = {"averages": {}, "data_shapes": [[count, 1, 8, 8]], "generator": mlp((1, 8, 8), 8)[0].state_dict()}
     change(run, lambda checkpoint: checkpoint.update(entries))
-    with pytest.raises(BadInput, match=r"all images of c \(1 classes\) would be held out; take --no-hold-out"):
+    assert evaluated(run, features="random")["real"] == "held-out"
+    entries = {"classes": [["a", "b"]], "generator": conditional("mlp", (1, 8, 8), 8, 2)[0].state_dict()}
+    change(run, lambda checkpoint: checkpoint.update(entries))
+    with pytest.raises(BadInput, match="the held-out tenth has all of c; take --no-hold-out"):
         evaluate.main(Options(run))
 
 
