@@ -2,7 +2,7 @@
 
 FID and KID are distances between features of the samples and of real images, 0 is best. Precision is the share of
 samples that lie among the real images, recall the share of real images that lie among the samples. The features are
-those of a classifier of the data's classes; data without classes take those of a network of random weights. The column
+those of a classifier of the data's classes; other data take those of a network of random weights. The column
 `real images` has the floor of each figure: the same for other real images in place of the samples. docs/results.md has
 what every figure means. Those of different features or counts are not comparable: FID falls as the count grows.
 
@@ -60,7 +60,7 @@ class Options(GeneratorOptions):
     """What computes features: digits, a classifier of them; classes, one of the data's, trained in a minute; random, a
     network of random weights; inception (some 90 MB, downloaded once); or the file of a network of yours, written by
     torch.export.save, floats (N, 3, H, W) in [-1, 1] to (N, F), for any N. None: the first of digits, classes and
-    random that suits the data."""
+    random that suits the data; random also where a classifier of its classes guesses most of them."""
     weights: Literal["average", "last"] = "average"  # The EMA of the weights, or those after the last step.
     seed: Seed = 0  # Fixes the samples and the choice of real images.
     dataset: str | None = None  # Where the run's images are now, if a folder has moved. None: where they were.
