@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from torch.utils._pytree import tree_leaves
 
+from common.data import check_data
 from common.errors import BadInput, Stopped, as_bad_input, as_stopped
 
 
@@ -55,6 +56,18 @@ def as_bytes(state: Any) -> bytes:
     file = io.BytesIO()
     torch.save(state, file)
     return file.getvalue()
+
+
+def describe(script: str, options: dict[str, Any], state: dict[str, Any], datasets: tuple) -> dict[str, Any]:
+    """Return what a checkpoint says of its run beside the state and where it comes from; raises BadInput for no data.
+
+    options: as stored. datasets: as `batches` takes them.
+    """
+    samples = [check_data(data) for data in datasets]
+    facts = {"script": script, "options": options, "averages": averages_in(state)}
+    facts["data_shapes"] = [[*data.shape] for data in samples]
+    facts["data_types"] = [str(data.dtype).removeprefix("torch.") for data in samples]
+    return facts | {"classes": [[*data.classes] for data in datasets if hasattr(data, "classes")]}
 
 
 def check_state(state: dict[str, Any], reserved: set[str]) -> None:

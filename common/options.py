@@ -104,6 +104,15 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
         return replace(self, lr=self.lr or lr, lr_d=self.lr_d or self.lr or lr_d, augment=augment)
 
 
+@dataclass(frozen=True)
+class SimultaneousOptions(GanOptions):
+    """Options of the scripts in which both networks answer the same weights: more steps to the same quality."""
+
+    lr: Rate = 2e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
+    lr_d: Rate = 3e-3  # The same, for D: simultaneous updates need a higher one.
+    steps: Count = 3000  # Steps to train, each one update of both networks.
+
+
 def default_rates(size: int, is_augmented: bool) -> tuple[float, float]:
     """Return Adam's rates for G and D: higher for small images, if D is not augmented (docs/tried.md)."""
     return (5e-3, 5e-3) if size <= 32 and not is_augmented else (2e-3, 3e-3)

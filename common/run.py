@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,19 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
-from common.board import Board, show_end, show_lines
-from common.data import batches, check_data, seed_for
-from common.errors import BadInput, Stopped, note_signals, one_line
-from common.options import RunOptions, typed
+from common.board import Board, show_choice, show_end, show_lines
+from common.data import batches, seed_for
+from common.errors import BadInput, Stopped, note_signals
+from common.options import RunOptions
 from common.ranks import Ranks
 
 
 class Run(AbstractContextManager):
     """One run of a training script: a context manager, in which a loop over `steps` calls `log`."""
 
-    def __init__(
-        self, script: Path, options: RunOptions, device: torch.device, origin: dict[str, str], stored: dict | None
-    ):
+    def __init__(self, script: Path, options: RunOptions, device: torch.device, origin: dict, stored: dict | None):
         """Find the other processes. origin: where the run comes from. stored: the checkpoint of the run to continue."""
-        self.script, self.options, self.device, self.origin, self.stored = script, options, device, origin, stored
+        self.script, self.options, self.device, self.stored = script, options, device, stored
         self.given = options  # as on the command line: main may put others into `options`, chosen by the images
         self.ranks = Ranks(options.batch_size)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
@@ -37,7 +35,7 @@ class Run(AbstractContextManager):
         self.precision = partial(torch.autocast, device.type, torch.bfloat16, is_bf16, cache_enabled=False)
         self.folder: Path | None = None  # that of the run, once its loop has begun
         self.state: dict[str, Any] = {}
-        self.facts: dict[str, Any] = {}  # what a checkpoint says of its run beside the state
+        self.facts = origin  # what a checkpoint says of its run beside the state
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
         self.step = self.saved_step = stored["step"] if stored else 0  # the last whose loop body ended; that on disk
         self.step_inside = 0  # the one whose loop body main is in, or has left
@@ -54,13 +52,12 @@ class Run(AbstractContextManager):
             if error is None and self.is_logged:  # `break` after run.log
                 self.step, self.is_changed = step, False
             if not self.is_changed and self.step > self.saved_step and (error is None or self.ranks.count == 1):
-                try:
+                with suppress(Stopped) if error else nullcontext():  # the error of the loop is raised
                     self.finish_step(is_stopped=True)
-                except Stopped as failure:
-                    if error is None:
-                        raise
-                    show_lines(one_line(str(failure)))  # the error of the loop is raised
-            self.show_end(step, error is not None)
+            if self.ranks.is_main and (error or self.saved_step < max(self.step, 1)):
+                show_lines(f"Left in step {step}. {self.checkpoint_line}")
+            elif self.ranks.is_main:
+                show_end(self.script, self.folder, self.step, self.options.steps, self.ranks.count)
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
@@ -81,14 +78,15 @@ class Run(AbstractContextManager):
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
         options, self.state, stopped = self.options, state, 0
-        with note_signals(self.answer_signal) as signals:
-            self.facts = self.describe(data)
+        with note_signals(lambda: f"Saves after this step; again to stop at once. {self.checkpoint_line}") as signals:
+            facts = checkpoint.describe(self.script.stem, options.to_store(), state, data)
+            if any(theirs != facts for theirs in self.ranks.gather(facts)):
+                raise BadInput("the processes have different options or images; start all with the same command")
+            self.facts = facts | self.facts
             self.enter_state()
             self.folder = self.enter_folder()
-            if self.step < options.steps and self.ranks.is_main:  # else the run's files stay as they are
-                self.board = self.open_board(pictures, columns)
-            if self.stored and self.step < options.steps:
-                self.save()  # with the new --steps, so that they are kept even if this process is killed
+            if self.step < options.steps:  # else the run's files stay as they are
+                self.open_board(pictures, columns)
             size, where = options.batch_size, (self.step, self.ranks.rows, self.device)
             streams = [batches(each, size, seed_for(options.seed, number), *where) for number, each in enumerate(data)]
             for step in range(self.step + 1, options.steps + 1):
@@ -103,21 +101,10 @@ class Run(AbstractContextManager):
                 self.finish_step(bool(stopped))
                 if stopped:
                     break
-        self.show_end()
+        if self.ranks.is_main:
+            show_end(self.script, self.folder, self.step, options.steps, self.ranks.count)
         if self.step < options.steps:
             sys.exit(128 + stopped)
-
-    def describe(self, datasets: tuple[object, ...]) -> dict:
-        """Return what a checkpoint says of its run beside the state; raises BadInput where the processes differ."""
-        samples = [check_data(data) for data in datasets]
-        facts = {"script": self.script.stem, "options": self.options.to_store()}
-        facts["averages"] = checkpoint.averages_in(self.state)
-        facts["data_shapes"] = [[*data.shape] for data in samples]
-        facts["data_types"] = [str(data.dtype).removeprefix("torch.") for data in samples]
-        facts["classes"] = [[*data.classes] for data in datasets if hasattr(data, "classes")]
-        if any(theirs != facts for theirs in self.ranks.gather(facts)):
-            raise BadInput("the processes have different options or images; start all with the same command")
-        return facts | self.origin
 
     def enter_state(self) -> None:
         """Check the state and load what it begins with; from now on each step of an optimizer is noted."""
@@ -127,6 +114,8 @@ class Run(AbstractContextManager):
         if self.stored:
             self.sums = dict(self.stored["sums"])
             checkpoint.load_state(self.state, self.stored, self.facts, self.options.resume)
+            if self.ranks.is_main and self.stored["options"]["steps"] < self.options.steps:
+                show_lines("With more --steps, a learning rate that falls towards the last step rises again.")
         elif self.options.init_from:
             checkpoint.load_initial_weights(self.state, self.options.init_from)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)
@@ -147,20 +136,15 @@ class Run(AbstractContextManager):
             folder = checkpoint.make_folder(self.options.runs_dir / self.script.stem, self.options.name, self.opened)
         return self.ranks.gather(folder)[0]
 
-    def open_board(self, pictures: dict, columns: int) -> Board:
-        """Return the board of the run, with what it shows before its next step."""
-        options, (shape, *_) = self.options, [*self.facts["data_shapes"], []]
-        chosen = [typed(name, value) for name, value in vars(options).items() if value != getattr(self.given, name)]
-        if chosen:
-            show_lines(f"Trains on {shape[0]} images of {'x'.join(map(str, shape[1:]))} with {' '.join(chosen)}")
-        board = Board(self.folder, self.script.stem, self.step, options.steps, pictures, columns)
-        self.opened.enter_context(board)
-        board.add_facts(self.facts["options"] | {name: fact for name, fact in self.facts.items() if name != "options"})
-        if not self.step:
-            board.add_start(self.state)
-        elif self.stored["options"]["steps"] < options.steps:
-            show_lines("With more --steps, a learning rate that falls towards the last step rises again.")
-        return board
+    def open_board(self, pictures: dict, columns: int) -> None:
+        """Open the board of the main process, and show what there is before the next step."""
+        if self.ranks.is_main:
+            show_choice(self.facts, self.given)
+            self.board = self.opened.enter_context(Board(self.folder, self.facts, self.step, pictures, columns))
+        if self.stored:
+            self.save()  # with the new --steps, so that they are kept even if this process is killed
+        elif self.board:
+            self.board.draw_first(self.state)
 
     def seed_step(self, streams: int, step: int) -> None:
         """Seed all random numbers of a step: a function of (seed, step), and of the rank for those of torch itself."""
@@ -185,10 +169,8 @@ class Run(AbstractContextManager):
             self.board.move_bar(step)
         if is_regular or step == options.steps:
             means = {name: total / count for name, (total, count) in self.totals().items()}
-            optimizers = {name: owner for name, owner in self.state.items() if isinstance(owner, Optimizer)}
-            rates = {f"optimizer/learning_rate/{name}": o.param_groups[0]["lr"] for name, o in optimizers.items()}
             if self.board:
-                self.board.add_points(step, means | rates)
+                self.board.add_points(step, means, self.state)
         if is_regular:  # not after the last step: a resumed run that gets more has the points of one that had them
             self.sums = {}
         if self.board and (is_last or step % options.sample_every == 0):
@@ -211,17 +193,8 @@ class Run(AbstractContextManager):
             checkpoint.write_whole(self.folder / "checkpoint.pt", checkpoint.as_bytes(content))
         self.saved_step = self.step
 
-    def answer_signal(self) -> str:
-        """Return what is told after the first Ctrl-C."""
-        lost = f"without what came after step {self.saved_step}" if self.saved_step else "with no checkpoint"
-        return f"Saving after this step; again to stop at once, {lost}."
-
-    def show_end(self, left_in: int = 0, is_error: bool = False) -> None:
-        """Print where the results are, and how to continue. left_in: the step in which main has left its loop."""
-        if not self.ranks.is_main:
-            return
-        if self.saved_step == self.step > 0 and not is_error:
-            show_end(self.script, self.folder, self.step, self.options.steps, self.ranks.count)
-        else:
-            is_at = f"{self.folder}/checkpoint.pt is that of step {self.saved_step}"
-            show_lines(f"Left in step {left_in}: {is_at if self.saved_step else 'there is no checkpoint'}.")
+    @property
+    def checkpoint_line(self) -> str:
+        """Of which step `checkpoint.pt` is."""
+        line = f"{self.folder}/checkpoint.pt is that of step {self.saved_step}."
+        return line if self.saved_step else "There is no checkpoint."

@@ -152,18 +152,9 @@ def main(options: CycleGANOptions, run: Run) -> None:
         "b_to_a_to_b": lambda: torch.cat([b, average_ba(b), average_ab(average_ba(b))]),
         "identity_of_b_and_of_a": lambda: torch.cat([average_ab(b), average_ba(a)]),
     }
-    state = {
-        "a_to_b": a_to_b,
-        "b_to_a": b_to_a,
-        "discriminator_a": discriminator_a,
-        "discriminator_b": discriminator_b,
-        "optimizer_g": optimizer_g,
-        "optimizer_d": optimizer_d,
-        "average_a_to_b": average_ab,
-        "average_b_to_a": average_ba,
-        "pool_a": pool_a,
-        "pool_b": pool_b,
-    }
+    state = {"a_to_b": a_to_b, "b_to_a": b_to_a, "average_a_to_b": average_ab, "average_b_to_a": average_ba}
+    state |= {"discriminator_a": discriminator_a, "discriminator_b": discriminator_b}
+    state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d, "pool_a": pool_a, "pool_b": pool_b}
     for step, real_a, real_b in run.steps(images_a, images_b, state=state, pictures=pictures):
         draws = torch.rand(options.batch_size, 2, 3, generator=run.generator)[run.ranks.rows]
         draws_a, draws_b = draws.to(run.device, non_blocking=True).unbind(1)

@@ -14,7 +14,6 @@ Adversarial Networks in One Stage" (CVPR 2021).
 """
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -27,20 +26,11 @@ from common.data import batches, load_images
 from common.launch import launch_run
 from common.losses import at_least_float32, discriminator_loss, generator_loss
 from common.optimizers import fused_adam, linear_decay
-from common.options import Count, GanOptions, Rate
+from common.options import SimultaneousOptions
 from common.per_sample import require_per_sample
 from common.run import Run
 
 SMALLEST = 2.0**-64  # a derivative kept above it leaves gradients at the fakes that do not underflow in float32
-
-
-@dataclass(frozen=True)
-class Options(GanOptions):
-    """Options of this script: both networks answer the same weights, which takes more steps to the same quality."""
-
-    lr: Rate = 2e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
-    lr_d: Rate = 3e-3  # The same, for D: simultaneous updates need a higher one.
-    steps: Count = 3000  # Steps to train, each one update of both networks.
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -102,7 +92,7 @@ def check(discriminator, real, logits):
     require_per_sample(discriminator, real)
 
 
-def main(options: Options, run: Run) -> None:
+def main(options: SimultaneousOptions, run: Run) -> None:
     """Train both networks in this update order."""
     images = load_images(options.dataset, options.image_size, options.fit, options.hold_out)
     options = run.options = options.for_images(images)
@@ -131,4 +121,4 @@ def main(options: Options, run: Run) -> None:
 
 
 if __name__ == "__main__":
-    launch_run(__file__, main, Options)
+    launch_run(__file__, main, SimultaneousOptions)

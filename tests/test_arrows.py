@@ -7,7 +7,7 @@ import pytest
 from helpers import ROOT
 
 LEAVES = ["augment", "losses", "penalties", "models", "cyclegan_models", "optimizers", "per_sample"]
-LAYERS = [["errors"], ["image_files"], ["data", "checkpoint", "ranks"], ["conditional", "domains"]]
+LAYERS = [["errors"], ["image_files"], ["data", "ranks"], ["checkpoint", "conditional", "domains"]]
 LAYERS += [["options"], ["board"], ["run"], ["launch"]]  # each may import what is in those before it
 USED = {"conditional": ["models"], "options": ["augment", "models"]}
 ROOMS = {f"common/{leaf}.py": set() for leaf in LEAVES}  # a room, and the modules of ours that it may import
