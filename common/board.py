@@ -46,9 +46,9 @@ class Board(AbstractContextManager):
         words = {name: one_line(str(fact)) for name, fact in facts.items() if not isinstance(fact, int | float)}
         self.writer.file_writer.add_summary(hparams_pb(facts | words))  # each a column of the tab HPARAMS
         shown = {"desc": facts["script"], "unit": "step", "initial": first, "total": facts["steps"]}
-        if not is_terminal():
+        if sys.stderr and not sys.stderr.isatty():  # it is None where it is closed
             shown |= {"mininterval": 10, "bar_format": "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"}
-        self.bar = tqdm(**shown, dynamic_ncols=True, disable=sys.stderr is None)
+        self.bar = tqdm(**shown, dynamic_ncols=True, disable=not sys.stderr)
 
     def __exit__(self, *_: object) -> None:
         """Close the bar and the files."""
@@ -63,10 +63,6 @@ class Board(AbstractContextManager):
             if isinstance(picture, Tensor):
                 self.writer.add_image(name, grid(to_uint8(picture), self.columns), 0)
         self.draw(0, state)
-
-    def move_bar(self, step: int) -> None:
-        """Move the bar to a step."""
-        show(self.bar.update, step - self.bar.n)
 
     def add_points(self, step: int, values: dict[str, float], state: dict[str, Any]) -> None:
         """Add a point to the curve of each value, the speed and the learning rates; show the losses beside the bar."""
@@ -99,16 +95,6 @@ class Board(AbstractContextManager):
             with as_stopped(path):
                 path.parent.mkdir(exist_ok=True)
             write_whole(path, png(*made.values()))
-
-    def flush(self) -> None:
-        """Write all points to the file."""
-        with as_stopped(self.folder):
-            self.writer.flush()
-
-
-def is_terminal() -> bool:
-    """Return whether stderr is a terminal; where it is closed, Python has None in its place."""
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def show(change: Callable, *arguments: object) -> None:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -58,11 +57,9 @@ def pick_device(name: str | None) -> torch.device:
 def describe_origin(script: Path, device: torch.device) -> dict[str, str]:
     """Return where a run comes from: command line, with the script's folder by name, commit, versions and device."""
     path, commit = script.resolve(), "none"
-    run = partial(subprocess.run, cwd=path.parent, capture_output=True, text=True, check=True)
     with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
-        commit = run(["git", "describe", "--always", "--dirty", "--abbrev=12"]).stdout.strip()
-        if not run(["git", "ls-files", path.name]).stdout:
-            commit += f", without {path.name}"
+        command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+        commit = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True).stdout.strip()
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
     command = shlex.join(["python", str(Path(*path.parts[-2:])), *sys.argv[1:]])
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}

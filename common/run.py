@@ -15,9 +15,9 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
-from common.board import Board, show_choice, show_end, show_lines
+from common.board import Board, show, show_choice, show_end, show_lines
 from common.data import batches, seed_for
-from common.errors import BadInput, Stopped, note_signals
+from common.errors import BadInput, Stopped, as_stopped, note_signals
 from common.options import RunOptions
 from common.ranks import Ranks
 
@@ -166,7 +166,7 @@ class Run(AbstractContextManager):
         options, step, is_last = self.options, self.step, is_stopped or self.step == self.options.steps
         is_regular = step == 1 or step % options.log_every == 0
         if self.board:
-            self.board.move_bar(step)
+            show(self.board.bar.update, step - self.board.bar.n)
         if is_regular or step == options.steps:
             means = {name: total / count for name, (total, count) in self.totals().items()}
             if self.board:
@@ -189,7 +189,8 @@ class Run(AbstractContextManager):
         content = self.facts | {"step": self.step, "sums": self.totals()}
         content |= checkpoint.finite_states(self.state, self.step)
         if self.board:
-            self.board.flush()  # no point logged before the checkpoint can be lost after it
+            with as_stopped(self.folder):
+                self.board.writer.flush()  # no point logged before the checkpoint can be lost after it
             checkpoint.write_whole(self.folder / "checkpoint.pt", checkpoint.as_bytes(content))
         self.saved_step = self.step
 
