@@ -1,18 +1,16 @@
-"""What a run shows: TensorBoard, a progress bar, pictures of samples, and the last lines."""
+"""What a run shows: TensorBoard, a progress bar, pictures of samples, and lines of text."""
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
@@ -21,7 +19,6 @@ from common.checkpoint import write_whole
 from common.data import to_uint8
 from common.errors import as_stopped, one_line
 from common.image_files import grid, png
-from common.options import RunOptions, typed
 
 TAGS = {  # of the results that most steps have; any other result is a curve by its own name
     "d_loss": "loss/discriminator",
@@ -31,7 +28,7 @@ TAGS = {  # of the results that most steps have; any other result is a curve by 
 }
 
 
-class Board(AbstractContextManager):
+class Board:
     """TensorBoard and the progress bar of a run, and its pictures."""
 
     def __init__(self, folder: Path, facts: dict[str, Any], first: int, pictures: dict, columns: int):
@@ -50,19 +47,11 @@ class Board(AbstractContextManager):
             shown |= {"mininterval": 10, "bar_format": "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"}
         self.bar = tqdm(**shown, dynamic_ncols=True, disable=not sys.stderr)
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         """Close the bar and the files."""
         show(self.bar.close)
         with as_stopped(self.folder):
             self.writer.close()
-
-    def draw_first(self, state: dict[str, Any]) -> None:
-        """Draw the pictures before the first step, also those that do not change, and add a hint for the reader."""
-        self.writer.add_text("what to look at", f"docs/curves.md says it for {self.bar.desc}.py.")
-        for name, picture in self.pictures.items():
-            if isinstance(picture, Tensor):
-                self.writer.add_image(name, grid(to_uint8(picture), self.columns), 0)
-        self.draw(0, state)
 
     def add_points(self, step: int, values: dict[str, float], state: dict[str, Any]) -> None:
         """Add a point to the curve of each value, the speed and the learning rates; show the losses beside the bar."""
@@ -84,17 +73,18 @@ class Board(AbstractContextManager):
         networks = nn.ModuleList(owner for owner in state.values() if isinstance(owner, nn.Module))
         training = [module for module in networks.modules() if module.training]
         networks.eval()
-        with torch.no_grad():
-            made = {name: grid(to_uint8(f()), self.columns) for name, f in self.pictures.items() if callable(f)}
+        grids = []
+        for name, picture in self.pictures.items():
+            if callable(picture):
+                with torch.no_grad():
+                    grids.append(grid(to_uint8(picture()), self.columns))
+                self.writer.add_image(f"images/{name}", grids[-1], step)  # TensorBoard opens what is first by name
+            elif step == 0:  # it does not change
+                self.writer.add_image(name, grid(to_uint8(picture), self.columns), step)
         for module in training:
             module.training = True
-        for name, picture in made.items():
-            self.writer.add_image(f"images/{name}", picture, step)  # TensorBoard opens what is first by name
-        if made:
-            path = self.folder / "samples" / f"step-{step:06d}.png"
-            with as_stopped(path):
-                path.parent.mkdir(exist_ok=True)
-            write_whole(path, png(*made.values()))
+        if grids:
+            write_whole(self.folder / "samples" / f"step-{step:06d}.png", png(*grids))
 
 
 def show(change: Callable, *arguments: object) -> None:
@@ -109,25 +99,3 @@ def show(change: Callable, *arguments: object) -> None:
 def show_lines(*lines: str) -> None:
     """Print lines, at once."""
     show(partial(print, *lines, sep="\n", flush=True))
-
-
-def show_choice(facts: dict[str, Any], given: RunOptions) -> None:
-    """Print the options of a run, in its `facts`, that main has chosen by the images in place of those given."""
-    given = given.to_store()
-    chosen = [typed(name, value) for name, value in facts["options"].items() if value != given[name]]
-    if chosen:
-        count, *shape = facts["data_shapes"][0]
-        show_lines(f"Trains on {count} images of {'x'.join(map(str, shape))} with {' '.join(chosen)}")
-
-
-def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) -> None:
-    """Print where the results of a run are after a step, and how to continue it with so many `processes`."""
-    lines = [f"Done: {step} steps. What the curves show: docs/curves.md"]
-    if step < steps:
-        python = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node={processes}"
-        command = shlex.join([str(script), "--resume", str(folder)])
-        lines = [f"Interrupted after step {step}.", f"Continue:    {python} {command}"]
-    picture = folder / "samples" / f"step-{step:06d}.png"
-    if picture.exists():
-        lines.append(f"Samples:     {picture}")
-    show_lines(*lines, f"TensorBoard: tensorboard --logdir {shlex.quote(str(folder.parent))}")

@@ -15,7 +15,6 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 from torch.utils._pytree import tree_leaves
 
-from common.data import check_data
 from common.errors import BadInput, Stopped, as_bad_input, as_stopped
 
 
@@ -39,16 +38,16 @@ def make_folder(runs: Path, name: str | None, opened: ExitStack) -> Path:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a temporary file and rename it to `path`, so that there is never a part of it; raises Stopped."""
     temporary = path.with_name(f".{path.name}.unfinished")
-    try:
-        with as_stopped(path), temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+    with as_stopped(path):
+        path.parent.mkdir(exist_ok=True)
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             temporary.replace(path)
-    except Stopped:
-        with suppress(OSError):
+        finally:
             temporary.unlink(missing_ok=True)
-        raise
 
 
 def as_bytes(state: Any) -> bytes:
@@ -56,18 +55,6 @@ def as_bytes(state: Any) -> bytes:
     file = io.BytesIO()
     torch.save(state, file)
     return file.getvalue()
-
-
-def describe(script: str, options: dict[str, Any], state: dict[str, Any], datasets: tuple) -> dict[str, Any]:
-    """Return what a checkpoint says of its run beside the state and where it comes from; raises BadInput for no data.
-
-    options: as stored. datasets: as `batches` takes them.
-    """
-    samples = [check_data(data) for data in datasets]
-    facts = {"script": script, "options": options, "averages": averages_in(state)}
-    facts["data_shapes"] = [[*data.shape] for data in samples]
-    facts["data_types"] = [str(data.dtype).removeprefix("torch.") for data in samples]
-    return facts | {"classes": [[*data.classes] for data in datasets if hasattr(data, "classes")]}
 
 
 def check_state(state: dict[str, Any], reserved: set[str]) -> None:
@@ -141,13 +128,14 @@ def averages_in(state: dict[str, Any]) -> dict[str, str]:
 
 def load_initial_weights(state: dict[str, Any], run: Path) -> None:
     """Load the weights of each network in `state` from another run, averaged if it has an average."""
-    checkpoint, hint = load_checkpoint(run), "take the same --model, --z-dim, --image-size and classes"
-    averages, own = checkpoint.get("averages", {}), averages_in(state)
+    checkpoint, own = load_checkpoint(run), averages_in(state)
     for name, network in state.items():
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
-            with as_bad_input(f"--init-from {run}: does not hold this {name}; {hint}", Exception):
-                states = checkpoint[averages[name]].items() if name in averages else {}
-                weights = {key[7:]: value for key, value in states if key.startswith("module.")}
-                network.load_state_dict(weights or checkpoint[name])
+            hint = f"--init-from {run}: does not hold this {name}"
+            with as_bad_input(f"{hint}; take the same --model, --z-dim, --image-size and classes", Exception):
+                average = checkpoint["averages"].get(name)
+                entry = checkpoint[average or name]
+                names = [key for key in entry if key.startswith("module.")] if average else []
+                network.load_state_dict({key[7:]: entry[key] for key in names} or entry)
             if name in own:
                 state[own[name]].module.load_state_dict(network.state_dict())

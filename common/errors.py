@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 
@@ -57,29 +57,24 @@ def one_line(message: str) -> str:
 
 
 @contextmanager
-def note_signals(answer: Callable[[], str]) -> Iterator[list[int]]:
-    """Give a list that gets the first SIGINT, SIGTERM or SIGHUP of the block; a second one acts as usual.
-
-    answer: returns what stderr shows at the first one. The main thread alone gets signals: elsewhere none is noted.
-    """
+def note_signals() -> Iterator[list[int]]:
+    """Give a list that gets the first SIGINT, SIGTERM or SIGHUP of the block; a second one acts as usual."""
     received: list[int] = []
     handlers = {}
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        handler = signal.getsignal(number) if number else signal.SIG_IGN  # Windows has no SIGHUP, nohup ignores it
-        is_noted = name != "SIGHUP" or handler != signal.SIG_IGN
-        if is_noted and threading.current_thread() is threading.main_thread():
-            handlers[number] = handler
+    if threading.current_thread() is threading.main_thread():  # which alone gets signals
+        numbers = [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)]  # Windows has no SIGHUP
+        handlers = {number: signal.getsignal(number) for number in numbers}
 
     def note(number: int, _frame: object) -> None:
         received.append(number)
         signal.signal(number, handlers[number])
         with suppress(OSError):  # a terminal that is closed
-            os.write(2, f"\n{answer()}\n".encode(errors="replace"))  # print() may be what was interrupted
+            os.write(2, b"\nSaves after this step; again to stop at once.\n")  # print() may be what was interrupted
 
     try:
-        for number in handlers:
-            signal.signal(number, note)
+        for number, handler in handlers.items():
+            if handler != signal.SIG_IGN:  # as nohup ignores SIGHUP
+                signal.signal(number, note)
         yield received
     finally:
         for number, handler in handlers.items():

@@ -4,8 +4,8 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import torch
@@ -30,16 +30,14 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
         dist.destroy_process_group()
 
 
-@contextmanager
-def open_run(script: str | Path, options: RunOptions, stored: dict | None = None) -> Iterator[Run]:
-    """Pick the device, seed torch, and give a run of `script`. stored: the checkpoint of the run to continue."""
+def open_run(script: str | Path, options: RunOptions, stored: dict | None = None) -> Run:
+    """Pick the device, seed torch, and return a run of `script`. stored: the checkpoint of the run to continue."""
     path, device = Path(script), pick_device(options.device)
     torch.manual_seed(options.seed)
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32
         torch.cuda.set_device(device)
-    with Run(path, options, device, describe_origin(path, device), stored) as run:
-        yield run
+    return Run(path, options, device, describe_origin(path, device), stored)
 
 
 def pick_device(name: str | None) -> torch.device:

@@ -1,8 +1,7 @@
 """A run and its loop: seeds, batches, what is due after a step, state and checkpoint. What trains is in the scripts."""
 
-import os
+import shlex
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
@@ -15,10 +14,10 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
-from common.board import Board, show, show_choice, show_end, show_lines
-from common.data import batches, seed_for
+from common.board import Board, show, show_lines
+from common.data import batches, check_data, seed_for
 from common.errors import BadInput, Stopped, as_stopped, note_signals
-from common.options import RunOptions
+from common.options import RunOptions, typed
 from common.ranks import Ranks
 
 
@@ -38,30 +37,28 @@ class Run(AbstractContextManager):
         self.facts = origin  # what a checkpoint says of its run beside the state
         self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
         self.step = self.saved_step = stored["step"] if stored else 0  # the last whose loop body ended; that on disk
-        self.step_inside = 0  # the one whose loop body main is in, or has left
-        self.is_logged = self.is_changed = False  # of that step: `log` has ended; an optimizer has stepped, too
+        self.is_inside = False  # whether main is in the loop body of the next step, or has left it there
+        self.state_step: int | None = self.step  # that of the weights; None from an optimizer's step to `log`
         self.board: Board | None = None  # of the main process
         self.opened = ExitStack()  # what ends with the run: files, hooks, the lock on its folder
 
     def __exit__(self, error: type | None, *_: object) -> None:
         """Save the last step that has ended if main has left its loop by `break` or an error."""
-        step, self.step_inside = self.step_inside, 0
         with self.opened:
-            if not step:  # the loop has ended by itself, or not begun
+            if not self.is_inside:  # the loop has ended by itself, or not begun
                 return
-            if error is None and self.is_logged:  # `break` after run.log
-                self.step, self.is_changed = step, False
-            if not self.is_changed and self.step > self.saved_step and (error is None or self.ranks.count == 1):
+            self.is_inside = False
+            if error is None and self.state_step == self.step + 1:  # `break` after run.log
+                self.step += 1
+            is_whole = self.state_step == self.step and (error is None or self.ranks.count == 1)
+            if is_whole and self.step > self.saved_step:
                 with suppress(Stopped) if error else nullcontext():  # the error of the loop is raised
                     self.finish_step(is_stopped=True)
-            if self.ranks.is_main and (error or self.saved_step < max(self.step, 1)):
-                show_lines(f"Left in step {step}. {self.checkpoint_line}")
-            elif self.ranks.is_main:
-                show_end(self.script, self.folder, self.step, self.options.steps, self.ranks.count)
+            self.show_end()
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
-        if not self.step_inside:  # the generator has the seed of another step, or none
+        if not self.is_inside:  # the generator has the seed of another step, or none
             raise RuntimeError("run.noise is noise of a step: call it in the loop over run.steps")
         z = torch.randn(self.ranks.count, count, z_dim, generator=self.generator)[self.ranks.rank]
         return z.to(self.device, non_blocking=True)
@@ -78,73 +75,69 @@ class Run(AbstractContextManager):
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
         options, self.state, stopped = self.options, state, 0
-        with note_signals(lambda: f"Saves after this step; again to stop at once. {self.checkpoint_line}") as signals:
-            facts = checkpoint.describe(self.script.stem, options.to_store(), state, data)
-            if any(theirs != facts for theirs in self.ranks.gather(facts)):
-                raise BadInput("the processes have different options or images; start all with the same command")
-            self.facts = facts | self.facts
-            self.enter_state()
-            self.folder = self.enter_folder()
-            if self.step < options.steps:  # else the run's files stay as they are
+        with note_signals() as signals:
+            self.begin(data)
+            if self.ranks.is_main and self.step < options.steps:  # else the run's files stay as they are
                 self.open_board(pictures, columns)
             size, where = options.batch_size, (self.step, self.ranks.rows, self.device)
             streams = [batches(each, size, seed_for(options.seed, number), *where) for number, each in enumerate(data)]
             for step in range(self.step + 1, options.steps + 1):
                 self.seed_step(len(data), step)
                 reals = [next(stream) for stream in streams]
-                self.step_inside, self.is_logged, self.is_changed = step, False, False
+                self.is_inside = True
                 yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
-                self.step, self.step_inside = step, 0
+                self.is_inside, self.step, self.state_step = False, step, step
                 # Several processes must stop at the same step, so they exchange signals when they log.
                 if self.ranks.count == 1 or step % options.log_every == 0:
                     stopped = max(self.ranks.gather(max(signals, default=0)))
                 self.finish_step(bool(stopped))
                 if stopped:
                     break
-        if self.ranks.is_main:
-            show_end(self.script, self.folder, self.step, options.steps, self.ranks.count)
+        self.show_end()
         if self.step < options.steps:
             sys.exit(128 + stopped)
 
-    def enter_state(self) -> None:
-        """Check the state and load what it begins with; from now on each step of an optimizer is noted."""
-        checkpoint.check_state(self.state, {*self.facts, "step", "sums"})
-        for name, owner in self.state.items():
+    def begin(self, data: tuple) -> None:
+        """Check data and state, load what the state begins with, and make or lock the folder of the run."""
+        options, state, samples = self.options, self.state, [check_data(each) for each in data]
+        facts = {"script": self.script.stem, "options": options.to_store(), "averages": checkpoint.averages_in(state)}
+        facts["data_shapes"] = [[*each.shape] for each in samples]
+        facts["data_types"] = [str(each.dtype).removeprefix("torch.") for each in samples]
+        facts["classes"] = [[*each.classes] for each in data if hasattr(each, "classes")]
+        if any(theirs != facts for theirs in self.ranks.gather(facts)):
+            raise BadInput("the processes have different options or images; start all with the same command")
+        self.facts = facts | self.facts
+        checkpoint.check_state(state, {*self.facts, "step", "sums"})
+        for name, owner in state.items():
             self.ranks.check_owner(name, owner)
         if self.stored:
             self.sums = dict(self.stored["sums"])
-            checkpoint.load_state(self.state, self.stored, self.facts, self.options.resume)
-            if self.ranks.is_main and self.stored["options"]["steps"] < self.options.steps:
-                show_lines("With more --steps, a learning rate that falls towards the last step rises again.")
-        elif self.options.init_from:
-            checkpoint.load_initial_weights(self.state, self.options.init_from)
+            checkpoint.load_state(state, self.stored, self.facts, options.resume)
+        elif options.init_from:
+            checkpoint.load_initial_weights(state, options.init_from)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)
+        folder = options.resume
+        if self.ranks.is_main and not folder:
+            folder = checkpoint.make_folder(options.runs_dir / self.script.stem, options.name, self.opened)
+        self.folder = self.ranks.gather(folder)[0]
+
+    def open_board(self, pictures: dict, columns: int) -> None:
+        """Open the board, and show what there is before the first step."""
+        given = self.given.to_store()
+        chosen = [typed(name, value) for name, value in self.facts["options"].items() if value != given[name]]
+        if chosen:  # by main
+            count, *shape = self.facts["data_shapes"][0]
+            show_lines(f"Trains on {count} images of {'x'.join(map(str, shape))} with {' '.join(chosen)}")
+        self.board = Board(self.folder, self.facts, self.step, pictures, columns)
+        self.opened.callback(self.board.close)
+        if not self.stored:
+            self.board.draw(0, self.state)
 
     def note_step(self, optimizer: Optimizer, *_: object) -> None:
         """Note that the weights change in this step; raises BadInput if no checkpoint would hold them."""
-        if self.step_inside:
+        if self.is_inside:
             checkpoint.require_stored(self.state, optimizer)
-            self.is_changed = True
-
-    def enter_folder(self) -> Path:
-        """Return the run's folder: that to resume, or a new one, locked; a temporary one for gradient_audit."""
-        folder = self.options.resume
-        if os.environ.get("GRADIENT_AUDIT") == str(os.getpid()):  # which ends the run after a few steps
-            show_lines("This run keeps nothing: gradient_audit has started it.")
-            folder = Path(self.opened.enter_context(tempfile.TemporaryDirectory()))
-        elif self.ranks.is_main and not folder:
-            folder = checkpoint.make_folder(self.options.runs_dir / self.script.stem, self.options.name, self.opened)
-        return self.ranks.gather(folder)[0]
-
-    def open_board(self, pictures: dict, columns: int) -> None:
-        """Open the board of the main process, and show what there is before the next step."""
-        if self.ranks.is_main:
-            show_choice(self.facts, self.given)
-            self.board = self.opened.enter_context(Board(self.folder, self.facts, self.step, pictures, columns))
-        if self.stored:
-            self.save()  # with the new --steps, so that they are kept even if this process is killed
-        elif self.board:
-            self.board.draw_first(self.state)
+            self.state_step = None
 
     def seed_step(self, streams: int, step: int) -> None:
         """Seed all random numbers of a step: a function of (seed, step), and of the rank for those of torch itself."""
@@ -159,7 +152,7 @@ class Run(AbstractContextManager):
         for name, value in results.items():
             total, count = self.sums.get(name, (0.0, 0))
             self.sums[name] = total + torch.as_tensor(value).detach().reshape(()).float(), count + 1
-        self.is_logged = self.is_changed = True
+        self.state_step = step
 
     def finish_step(self, is_stopped: bool) -> None:
         """Log, draw and save what is due after a step; only for the curves and the checkpoint, the host waits."""
@@ -194,8 +187,18 @@ class Run(AbstractContextManager):
             checkpoint.write_whole(self.folder / "checkpoint.pt", checkpoint.as_bytes(content))
         self.saved_step = self.step
 
-    @property
-    def checkpoint_line(self) -> str:
-        """Of which step `checkpoint.pt` is."""
-        line = f"{self.folder}/checkpoint.pt is that of step {self.saved_step}."
-        return line if self.saved_step else "There is no checkpoint."
+    def show_end(self) -> None:
+        """Print, in the main process, where the results are, and how to continue from the checkpoint."""
+        if not self.ranks.is_main:
+            return
+        step, count, lines = self.saved_step, self.ranks.count, ["Interrupted before the first checkpoint."]
+        if step >= self.options.steps:
+            lines = [f"Done: {step} steps. What the curves show: docs/curves.md"]
+        elif step:
+            python = "python" if count == 1 else f"torchrun --standalone --nproc-per-node={count}"
+            command = shlex.join([str(self.script), "--resume", str(self.folder)])
+            lines = [f"Interrupted after step {step}.", f"Continue:    {python} {command}"]
+        picture = self.folder / "samples" / f"step-{step:06d}.png"
+        if picture.exists():
+            lines.append(f"Samples:     {picture}")
+        show_lines(*lines, f"TensorBoard: tensorboard --logdir {shlex.quote(str(self.folder.parent))}")

@@ -237,10 +237,7 @@ def test_a_checkpoint_is_of_a_step_whose_loop_body_ended_wherever_the_loop_is_le
     (folder,) = tmp_path.glob("script/*")
     assert (load(folder)["step"], load(folder)["weights"]["weight"].item()) == (expected, expected)
     printed = capsys.readouterr().out
-    if how == "break" and place != "changed":
-        assert printed.startswith(f"Interrupted after step {expected}.\nContinue: ")
-    else:
-        assert printed == f"Left in step 4. {folder}/checkpoint.pt is that of step {expected}.\n"
+    assert printed.startswith(f"Interrupted after step {expected}.\nContinue: ")
     FileLock(folder / ".lock", blocking=False).acquire()
 
 
@@ -248,7 +245,7 @@ def test_a_loop_left_in_its_first_step_says_that_there_is_no_checkpoint(tmp_path
     with open_run(tmp_path) as run:
         for _ in run.steps(state={}, pictures={}):
             break
-    assert capsys.readouterr().out == "Left in step 1. There is no checkpoint.\n"
+    assert capsys.readouterr().out.startswith("Interrupted before the first checkpoint.\nTensorBoard: ")
 
 
 def test_an_error_of_the_loop_is_shown_also_where_the_weights_are_not_finite(tmp_path, capsys):
@@ -258,7 +255,7 @@ def test_an_error_of_the_loop_is_shown_also_where_the_weights_are_not_finite(tmp
             if step == 2:
                 raise ZeroDivisionError
             torch.nn.init.constant_(weights.weight, float("nan"))
-    assert capsys.readouterr().out == "Left in step 2. There is no checkpoint.\n"
+    assert capsys.readouterr().out.startswith("Interrupted before the first checkpoint.\nTensorBoard: ")
 
 
 @pytest.mark.parametrize("ahead", [0, 3600])
@@ -381,16 +378,6 @@ def test_ctrl_c_while_the_data_are_loaded_ends_the_process_without_a_word(tmp_pa
     monkeypatch.setattr(gan_detach, "load_images", mock.Mock(side_effect=KeyboardInterrupt))
     assert outcome("gan_detach", *SMALL, "--runs-dir", tmp_path / "runs") == (130, "", "")
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.parametrize(("process", "kept"), [(os.getpid, 0), (lambda: 1, 1)])
-def test_an_audit_of_this_process_keeps_nothing_and_a_variable_left_over_costs_no_run(
-    process, kept, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setenv("GRADIENT_AUDIT", str(process()))
-    list(steps_of(tmp_path))
-    assert len(list(tmp_path.glob("script/*/checkpoint.pt"))) == kept
-    assert (capsys.readouterr().out.startswith("This run keeps nothing: gradient_audit has started it.")) == (not kept)
 
 
 def test_floats_are_yielded_as_they_are(tmp_path):
