@@ -134,8 +134,9 @@ def load_initial_weights(state: dict[str, Any], run: Path) -> None:
             hint = f"--init-from {run}: does not hold this {name}"
             with as_bad_input(f"{hint}; take the same --model, --z-dim, --image-size and classes", Exception):
                 average = checkpoint["averages"].get(name)
-                entry = checkpoint[average or name]
-                names = [key for key in entry if key.startswith("module.")] if average else []
-                network.load_state_dict({key[7:]: entry[key] for key in names} or entry)
+                weights = checkpoint[average or name]
+                if average:
+                    weights = {key[7:]: value for key, value in weights.items() if key.startswith("module.")}
+                network.load_state_dict(weights)
             if name in own:
                 state[own[name]].module.load_state_dict(network.state_dict())

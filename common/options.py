@@ -133,13 +133,11 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     """Return the options with which `script` continues a checkpoint's run: its own, but for some; else BadInput."""
     if checkpoint["script"] != script:
         raise BadInput(f"--resume: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
-    kinds = get_type_hints(kind)
-    values = dict(checkpoint["options"])
-    if missing := kinds.keys() - values.keys() - {"runs_dir", "resume"}:
-        raise BadInput(f"--resume: made without --{min(missing).replace('_', '-')}; take --init-from, a new run")
+    kinds, values = get_type_hints(kind), dict(checkpoint["options"])
+    if others := sorted(map(str, values.keys() ^ (kinds.keys() - {"runs_dir", "resume"}))):
+        name = others[0].replace("_", "-")
+        raise BadInput(f"--resume: only one of the run and this script has --{name}; take --init-from, a new run")
     for name, value in checkpoint["options"].items():
-        if name not in kinds:
-            raise BadInput(f"--resume: made with {typed(str(name), value)}, which this script does not have")
         if isinstance(value, str) and Path in (kinds[name], *get_args(kinds[name])):
             values[name] = Path(value)
     default = kind(**values)

@@ -31,15 +31,16 @@ class Ranks:
         for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(piece.view_as(gradient))
 
-    def check_owner(self, name: str, owner: object) -> None:
-        """Raise BadInput for a part of the state, called `name`, that several ranks cannot share."""
+    def check_state(self, state: dict[str, object]) -> None:
+        """Raise BadInput for a part of the state that several ranks cannot share."""
         if self.count == 1:
             return
-        hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
-        if isinstance(owner, Optimizer) and hooks[:1] != [self.average_gradients]:
-            raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
-        if isinstance(owner, torch.amp.GradScaler) and owner.is_enabled():
-            raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
+        for name, owner in state.items():
+            hooks = [*getattr(owner, "_optimizer_step_pre_hooks", {}).values()]
+            if isinstance(owner, Optimizer) and hooks[:1] != [self.average_gradients]:
+                raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
+            if isinstance(owner, torch.amp.GradScaler) and owner.is_enabled():
+                raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
 
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of the ranks' `values`, which may be overwritten."""

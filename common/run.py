@@ -58,8 +58,6 @@ class Run(AbstractContextManager):
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
-        if not self.is_inside:  # the generator has the seed of another step, or none
-            raise RuntimeError("run.noise is noise of a step: call it in the loop over run.steps")
         z = torch.randn(self.ranks.count, count, z_dim, generator=self.generator)[self.ranks.rank]
         return z.to(self.device, non_blocking=True)
 
@@ -108,8 +106,7 @@ class Run(AbstractContextManager):
             raise BadInput("the processes have different options or images; start all with the same command")
         self.facts = facts | self.facts
         checkpoint.check_state(state, {*self.facts, "step", "sums"})
-        for name, owner in state.items():
-            self.ranks.check_owner(name, owner)
+        self.ranks.check_state(state)
         if self.stored:
             self.sums = dict(self.stored["sums"])
             checkpoint.load_state(state, self.stored, self.facts, options.resume)

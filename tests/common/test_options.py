@@ -61,9 +61,9 @@ def test_options_come_back_from_a_checkpoint_as_they_were(options):
 
 def test_an_option_that_a_script_has_lost_or_that_the_run_lacks_is_named():
     stored = Own().to_store()
-    with pytest.raises(BadInput, match="made with --lost-one=1, which this script does not have"):
+    with pytest.raises(BadInput, match="only one of the run and this script has --lost-one; take --init-from"):
         resumed(stored | {"lost_one": 1})
-    with pytest.raises(BadInput, match="made without --switch; take --init-from, a new run"):
+    with pytest.raises(BadInput, match="only one of the run and this script has --switch; take --init-from"):
         resumed({name: value for name, value in stored.items() if name != "switch"})
 
 

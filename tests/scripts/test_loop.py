@@ -164,13 +164,6 @@ def test_what_pictures_and_measures_train_is_free_and_so_is_what_wraps_an_optimi
     own.step()  # and after the run
 
 
-def test_noise_of_a_step_is_drawn_in_the_loop_alone(tmp_path):
-    with open_run(tmp_path) as run:
-        with pytest.raises(RuntimeError, match=r"run\.noise is noise of a step: call it in the loop over run\.steps"):
-            run.noise(2, 3)
-        assert [run.noise(2, 3).shape for _ in run.steps(state={}, pictures={})] == [(2, 3)] * 3
-
-
 def left_after(last, act):
     """Return a script whose main calls `act` when step `last` is logged, and leaves its loop if that returns."""
 
