@@ -25,8 +25,7 @@ def resnet_generator(channels: int, width: int = 64, blocks: int = 9) -> nn.Modu
     """Return CycleGAN's generator, for images (N, C, H, W), H and W multiples of 4; `width` channels at full size."""
     layers = [nn.ReflectionPad2d(3), nn.Conv2d(channels, width, 7), nn.InstanceNorm2d(width), nn.ReLU()]
     for narrow in (width, 2 * width):
-        down = nn.Conv2d(narrow, 2 * narrow, 3, stride=2, padding=1)
-        layers += [down, nn.InstanceNorm2d(2 * narrow), nn.ReLU()]
+        layers += [nn.Conv2d(narrow, 2 * narrow, 3, stride=2, padding=1), nn.InstanceNorm2d(2 * narrow), nn.ReLU()]
     layers += [ResidualBlock(4 * width) for _ in range(blocks)]
     for wide in (4 * width, 2 * width):
         up = nn.ConvTranspose2d(wide, wide // 2, 3, stride=2, padding=1, output_padding=1)
@@ -59,8 +58,7 @@ def patch_discriminator(channels: int, width: int = 64, halvings: int = 3) -> nn
     widths = [width << min(halving, 3) for halving in range(halvings + 1)]
     for depth, (narrow, wide) in enumerate(pairwise(widths), start=1):
         stride = 2 if depth < halvings else 1
-        conv = nn.Conv2d(narrow, wide, 4, stride=stride, padding=1)
-        layers += [conv, nn.InstanceNorm2d(wide), nn.LeakyReLU(0.2)]
+        layers += [nn.Conv2d(narrow, wide, 4, stride=stride, padding=1), nn.InstanceNorm2d(wide), nn.LeakyReLU(0.2)]
     layers += [nn.Conv2d(widths[-1], 1, 4, padding=1)]
     return nn.Sequential(*layers).apply(narrow_normal)
 

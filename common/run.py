@@ -35,7 +35,7 @@ class Run(AbstractContextManager):
         self.folder: Path | None = None  # that of the run, once its loop has begun
         self.state: dict[str, Any] = {}
         self.facts = origin  # what a checkpoint says of its run beside the state
-        self.sums: dict[str, tuple[Tensor | float, int]] = {}  # of a result since its last point, and of how many steps
+        self.sums = dict(stored["sums"]) if stored else {}  # of each result since its last point, and of how many steps
         self.step = self.saved_step = stored["step"] if stored else 0  # the last whose loop body ended; that on disk
         self.is_inside = False  # whether main is in the loop body of the next step, or has left it there
         self.state_step: int | None = self.step  # that of the weights; None from an optimizer's step to `log`
@@ -108,7 +108,6 @@ class Run(AbstractContextManager):
         checkpoint.check_state(state, {*self.facts, "step", "sums"})
         self.ranks.check_state(state)
         if self.stored:
-            self.sums = dict(self.stored["sums"])
             checkpoint.load_state(state, self.stored, self.facts, options.resume)
         elif options.init_from:
             checkpoint.load_initial_weights(state, options.init_from)
