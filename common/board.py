@@ -1,6 +1,7 @@
 """What a run shows: TensorBoard, a progress bar, pictures of samples, and lines of text."""
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -99,3 +100,18 @@ def show(change: Callable, *arguments: object) -> None:
 def show_lines(*lines: str) -> None:
     """Print lines, at once."""
     show(partial(print, *lines, sep="\n", flush=True))
+
+
+def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) -> None:
+    """Print where the results of a run are, and how so many processes continue from its checkpoint, of `step`."""
+    lines = ["Interrupted before the first checkpoint."]
+    if step >= steps:
+        lines = [f"Done: {step} steps. What the curves show: docs/curves.md"]
+    elif step:
+        python = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node={processes}"
+        command = shlex.join([str(script), "--resume", str(folder)])
+        lines = [f"Interrupted after step {step}.", f"Continue:    {python} {command}"]
+    picture = folder / "samples" / f"step-{step:06d}.png"
+    if picture.exists():
+        lines.append(f"Samples:     {picture}")
+    show_lines(*lines, f"TensorBoard: tensorboard --logdir {shlex.quote(str(folder.parent))}")

@@ -66,12 +66,16 @@ def check_state(state: dict[str, Any], reserved: set[str]) -> None:
             torch.load(io.BytesIO(as_bytes(owner.state_dict())), weights_only=True)
 
 
+def has_optimizer(state: dict[str, Any], optimizer: Optimizer) -> bool:
+    """Return whether the state has an optimizer, or a wrapper, whose `param_groups` are those of the optimizer."""
+    return any(getattr(owner, "param_groups", None) is optimizer.param_groups for owner in state.values())
+
+
 def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
     """Raise BadInput if `state` lacks an optimizer that steps in the loop, or the network of a weight that it holds."""
     stored = {p for owner in state.values() if isinstance(owner, nn.Module) for p in owner.parameters()}
     lost = [f"weight {[*p.shape]}" for group in optimizer.param_groups for p in group["params"] if p not in stored]
-    groups = (getattr(owner, "param_groups", None) for owner in state.values())  # a wrapper has its optimizer's
-    if not any(each is optimizer.param_groups for each in groups):
+    if not has_optimizer(state, optimizer):
         lost = [type(optimizer).__name__]
     if lost:
         raise BadInput(f"the loop trains a {lost[0]} that the `state` of run.steps lacks; add it, or its network")

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 
@@ -57,8 +57,11 @@ def one_line(message: str) -> str:
 
 
 @contextmanager
-def note_signals() -> Iterator[list[int]]:
-    """Give a list that gets the first SIGINT, SIGTERM or SIGHUP of the block; a second one acts as usual."""
+def note_signals(saved_step: Callable[[], int]) -> Iterator[list[int]]:
+    """Give a list that gets the first SIGINT, SIGTERM or SIGHUP of the block; a second one acts as usual.
+
+    saved_step: returns the step after which a second one loses what came.
+    """
     received: list[int] = []
     handlers = {}
     if threading.current_thread() is threading.main_thread():  # which alone gets signals
@@ -68,8 +71,9 @@ def note_signals() -> Iterator[list[int]]:
     def note(number: int, _frame: object) -> None:
         received.append(number)
         signal.signal(number, handlers[number])
+        line = f"\nSaves after this step; again to stop at once, without what came after step {saved_step()}.\n"
         with suppress(OSError):  # a terminal that is closed
-            os.write(2, b"\nSaves after this step; again to stop at once.\n")  # print() may be what was interrupted
+            os.write(2, line.encode())  # print() may be what was interrupted
 
     try:
         for number, handler in handlers.items():

@@ -1,6 +1,7 @@
 """Data-parallel training under torchrun, where each process is a rank."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -47,6 +48,11 @@ class Ranks:
         if self.count > 1:
             collective(dist.all_reduce, values.div_(self.count))
         return values
+
+    def meet(self) -> None:
+        """Wait for the other ranks; raises Stopped if one is not here within half a minute, as it goes on training."""
+        if self.count > 1:
+            collective(dist.monitored_barrier, None, timedelta(seconds=30))
 
     def gather(self, value: object) -> list:
         """Return the `value` of every rank, plain data or tensors on the CPU."""

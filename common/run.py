@@ -1,7 +1,7 @@
 """A run and its loop: seeds, batches, what is due after a step, state and checkpoint. What trains is in the scripts."""
 
-import shlex
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
@@ -14,11 +14,13 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
-from common.board import Board, show, show_lines
+from common.board import Board, show, show_end, show_lines
 from common.data import batches, check_data, seed_for
 from common.errors import BadInput, Stopped, as_stopped, note_signals
 from common.options import RunOptions, typed
 from common.ranks import Ranks
+
+RUNS = weakref.WeakSet()  # of this process, whose loops have begun
 
 
 class Run(AbstractContextManager):
@@ -52,9 +54,11 @@ class Run(AbstractContextManager):
                 self.step += 1
             is_whole = self.state_step == self.step and (error is None or self.ranks.count == 1)
             if is_whole and self.step > self.saved_step:
+                self.ranks.meet()  # of several processes, one alone may have left
                 with suppress(Stopped) if error else nullcontext():  # the error of the loop is raised
                     self.finish_step(is_stopped=True)
-            self.show_end()
+            if self.ranks.is_main and error is not BadInput:  # whose mend may change what a checkpoint holds
+                show_end(self.script, self.folder, self.saved_step, self.options.steps, self.ranks.count)
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
@@ -73,7 +77,7 @@ class Run(AbstractContextManager):
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
         options, self.state, stopped = self.options, state, 0
-        with note_signals() as signals:
+        with note_signals(lambda: self.saved_step) as signals:
             self.begin(data)
             if self.ranks.is_main and self.step < options.steps:  # else the run's files stay as they are
                 self.open_board(pictures, columns)
@@ -91,7 +95,8 @@ class Run(AbstractContextManager):
                 self.finish_step(bool(stopped))
                 if stopped:
                     break
-        self.show_end()
+        if self.ranks.is_main:
+            show_end(self.script, self.folder, self.saved_step, options.steps, self.ranks.count)
         if self.step < options.steps:
             sys.exit(128 + stopped)
 
@@ -112,6 +117,7 @@ class Run(AbstractContextManager):
         elif options.init_from:
             checkpoint.load_initial_weights(state, options.init_from)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)
+        RUNS.add(self)
         folder = options.resume
         if self.ranks.is_main and not folder:
             folder = checkpoint.make_folder(options.runs_dir / self.script.stem, options.name, self.opened)
@@ -131,7 +137,8 @@ class Run(AbstractContextManager):
 
     def note_step(self, optimizer: Optimizer, *_: object) -> None:
         """Note that the weights change in this step; raises BadInput if no checkpoint would hold them."""
-        if self.is_inside:
+        others = (run.state for run in RUNS if run is not self)  # as two runs may take turns
+        if self.is_inside and not any(checkpoint.has_optimizer(state, optimizer) for state in others):
             checkpoint.require_stored(self.state, optimizer)
             self.state_step = None
 
@@ -182,19 +189,3 @@ class Run(AbstractContextManager):
                 self.board.writer.flush()  # no point logged before the checkpoint can be lost after it
             checkpoint.write_whole(self.folder / "checkpoint.pt", checkpoint.as_bytes(content))
         self.saved_step = self.step
-
-    def show_end(self) -> None:
-        """Print, in the main process, where the results are, and how to continue from the checkpoint."""
-        if not self.ranks.is_main:
-            return
-        step, count, lines = self.saved_step, self.ranks.count, ["Interrupted before the first checkpoint."]
-        if step >= self.options.steps:
-            lines = [f"Done: {step} steps. What the curves show: docs/curves.md"]
-        elif step:
-            python = "python" if count == 1 else f"torchrun --standalone --nproc-per-node={count}"
-            command = shlex.join([str(self.script), "--resume", str(self.folder)])
-            lines = [f"Interrupted after step {step}.", f"Continue:    {python} {command}"]
-        picture = self.folder / "samples" / f"step-{step:06d}.png"
-        if picture.exists():
-            lines.append(f"Samples:     {picture}")
-        show_lines(*lines, f"TensorBoard: tensorboard --logdir {shlex.quote(str(self.folder.parent))}")

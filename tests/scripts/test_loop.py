@@ -234,6 +234,24 @@ def test_a_checkpoint_is_of_a_step_whose_loop_body_ended_wherever_the_loop_is_le
     FileLock(folder / ".lock", blocking=False).acquire()
 
 
+def test_an_error_of_a_script_s_own_lines_keeps_its_traceback_also_one_of_files(tmp_path):
+    for error in (FileNotFoundError, ConnectionResetError, UnicodeError):
+        with pytest.raises(error):
+            call(left_after(3, mock.Mock(side_effect=error)), *ARGUMENTS.split(), tmp_path)
+
+
+def test_two_runs_in_one_process_may_take_turns(tmp_path):
+    parts = [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)]
+    optimizers = [torch.optim.SGD(part.parameters()) for part in parts]
+    states = [{"part": part, "optimizer": own} for part, own in zip(parts, optimizers, strict=True)]
+    with open_run(tmp_path) as one, open_run(tmp_path) as other:
+        loops = [run.steps(state=state, pictures={}) for run, state in zip((one, other), states, strict=True)]
+        for _ in zip(*loops, strict=True):
+            for optimizer in optimizers:
+                optimizer.step()
+    assert [load(run.folder)["step"] for run in (one, other)] == [3, 3]
+
+
 def test_a_loop_left_in_its_first_step_says_that_there_is_no_checkpoint(tmp_path, capsys):
     with open_run(tmp_path) as run:
         for _ in run.steps(state={}, pictures={}):
