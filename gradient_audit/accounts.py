@@ -164,8 +164,8 @@ class Accounts:
             self.record.optimizers[number] = optimizer
         self.constructed[place, parameters] = self.number_of(optimizer)
 
-    def note_clipping(self, parameters: Tensor | list[Tensor], *limits: object, **named: object) -> None:
-        if not math.isfinite(float([*limits, *named.values()][0])):
+    def note_clipping(self, parameters: Tensor | list[Tensor], limit: float, *_: object, **__: object) -> None:
+        if not math.isfinite(float(limit)):
             return  # asked for the norm
         given = tensors_in(parameters)
         accounts = self.record.accounts_of(given)

@@ -1,9 +1,10 @@
 """Hooks that do not hurt: what raises inside the audit ends the watching, and all that was replaced is put back."""
 
 import functools
+import inspect
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from unittest import mock
 
@@ -39,8 +40,24 @@ def guard_hooks(kind: type) -> type:
     return kind
 
 
+@functools.cache
+def signature_of(function: Callable) -> inspect.Signature | None:
+    """Return the signature of a function; None for one in C, as most of a tensor's, that has none."""
+    with suppress(ValueError, TypeError):
+        return inspect.signature(function)
+
+
+def bind(function: Callable, args: Sequence, kwargs: dict) -> inspect.BoundArguments | None:
+    """Return the arguments of a call by the function's signature; None where that does not tell them."""
+    with suppress(TypeError):  # a function that wraps another one may take what its signature does not have
+        return signature_of(function).bind(*args, **kwargs) if signature_of(function) else None
+
+
 def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable, *, of_result: bool = False) -> None:
-    """Have `note` called after each call of a function, with its arguments or result, until `hooks` is closed."""
+    """Have `note` called after each call of a function, with its arguments or result, until `hooks` is closed.
+
+    The arguments come in the order of the function's signature, however the script gives them.
+    """
     original = getattr(owner, name)
 
     @functools.wraps(original)
@@ -48,7 +65,11 @@ def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable, *, o
         args = [list(value) if isinstance(value, Iterator) else value for value in args]  # for both
         kwargs = {name: list(value) if isinstance(value, Iterator) else value for name, value in kwargs.items()}
         result = original(*args, **kwargs)
-        note(result) if of_result else note(*args, **kwargs)
+        if of_result:
+            note(result)
+        else:
+            bound = bind(original, args, kwargs)
+            note(*bound.args, **bound.kwargs) if bound else note(*args, **kwargs)
         return result
 
     hooks.enter_context(mock.patch.object(owner, name, watched))

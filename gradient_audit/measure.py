@@ -15,11 +15,11 @@ from torch.autograd.graph import GradientEdge
 from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.budget import Activity
-from gradient_audit.guard import watch_calls
+from gradient_audit.guard import guard_hooks, guarded, watch_calls
 from gradient_audit.lineage import Way
 from gradient_audit.mistakes import raised
 from gradient_audit.places import PACKAGE, Place
-from gradient_audit.record import Pass
+from gradient_audit.record import Pass, Record
 
 PASSES = 2  # of a line, that are measured: the first may be special
 MOST_BYTES = 2**30  # of the gradients of all terms, which exist at one time
@@ -28,11 +28,12 @@ PURE = re.compile(r"\w+Backward\d+|torch::autograd::(AccumulateGrad|CopySlices|C
 Loss = tuple[list[Tensor], list[Tensor | None]]  # tensors, and the gradient of each; None: it is one
 
 
+@guard_hooks
 class Measure:
     """Fills in what the terms of a loss give to each parameter: squares of gradients, and products with their sum."""
 
-    def __init__(self, activity: Activity):
-        self.activity = activity
+    def __init__(self, activity: Activity, record: Record):
+        self.activity, self.record = activity, record
         self.obstacle = ""  # what was seen that makes a pass of the audit's own visible to the script
         self.hooked: set[int] = set()  # sequence numbers of the nodes whose tensors have hooks
         # By line and number of terms (a penalty may come only in some steps): for each time that it was measured, the
@@ -51,12 +52,13 @@ class Measure:
         refuse = functools.partial(self.refuse, "a node has a hook")
         watch_calls(hooks, function._HookMixin, "_register_hook", refuse)  # PyTorch calls it for nodes
 
-    def refuse(self, obstacle: str, *_: object) -> None:
+    @guarded
+    def refuse(self, obstacle: str, *_: object, **__: object) -> None:
         """Measure nothing from now on, unless the hook is one of the audit's."""
-        if not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):
+        if not sys._getframe(3).f_code.co_filename.startswith(PACKAGE):
             self.obstacle = obstacle
 
-    def note_hook(self, tensor: Tensor, *_: object) -> None:
+    def note_hook(self, tensor: Tensor, *_: object, **__: object) -> None:
         """Note that a tensor has a hook, or keeps its gradient."""
         if tensor.grad_fn is not None:
             self.hooked.add(tensor.grad_fn._sequence_nr())

@@ -1,7 +1,6 @@
 """Watching: hooks on backward passes, parameters and optimizer steps, which fill a `Record` and change no number."""
 
 import gc
-import inspect
 import os
 import threading
 import weakref
@@ -17,7 +16,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from gradient_audit.accounts import Accounts
 from gradient_audit.budget import AGAIN, DETAILED, MOST_PASSES, Activity
 from gradient_audit.graph import has_nan, is_zero, nodes_between, nodes_of, parameters_of, tensors_in
-from gradient_audit.guard import guard_hooks, guarded, watch_calls
+from gradient_audit.guard import bind, guard_hooks, guarded, watch_calls
 from gradient_audit.lineage import CALL, PARAMETER, Lineage, bit, numbers_in
 from gradient_audit.measure import Measure
 from gradient_audit.mistakes.raised import trace_error
@@ -42,7 +41,7 @@ class Watcher:
         self.lineage = Lineage(self.record.accounts)
         self.accounts = Accounts(self)
         self.details = Details(self)
-        self.measure = Measure(self.activity)
+        self.measure = Measure(self.activity, self.record)
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
 
     def start(self) -> None:
@@ -108,17 +107,17 @@ class Watcher:
     def watch_autograd(self, name: str, begin: Callable, end: Callable, limit: Limit | None = None) -> None:
         """Wrap a function of autograd. begin: returns the event, or None."""
         original = getattr(torch.autograd, name)
-        bind = inspect.signature(original).bind
 
         def watched(*args, **kwargs):
             # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
             self.note_call(name)
-            if self.activity.is_elsewhere() or self.activity.call:
+            bound = bind(original, args, kwargs)  # None: it will raise
+            if self.activity.is_elsewhere() or self.activity.call or not bound:
                 return original(*args, **kwargs)
             if limit:
                 limit(self, None)
             self.pauses.close()  # a step that raised has left them open
-            given = {k: tuple(x) if isinstance(x, Iterator) else x for k, x in bind(*args, **kwargs).arguments.items()}
+            given = {k: tuple(x) if isinstance(x, Iterator) else x for k, x in bound.arguments.items()}
             with self.details.paused():
                 self.activity.call = event = begin(**given)
                 gradients = None
@@ -263,8 +262,10 @@ class Watcher:
             return None
         self.activity.steps += 1
         self.pauses.enter_context(self.details.paused())
-        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
-        if not callable(closure):
+        bound = bind(type(optimizer).step, args, kwargs)
+        given = bound.arguments if bound else kwargs
+        closure = given.get("closure") or next(iter([*given.values()][1:]), None)
+        if not callable(closure) or isinstance(closure, nn.Module):
             self.accounts.note_step(optimizer)
             return None
         self.activity.spent += 1

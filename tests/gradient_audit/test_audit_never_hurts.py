@@ -27,7 +27,7 @@ NAMES = (
 MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
 OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step at_work expect gradients products is_elsewhere
-    note_hook of paused refuse remove_hooks start stop watch_autograd __str__ _source code line lines severity where"""
+    of paused remove_hooks start stop watch_autograd __str__ _source code line lines severity where"""
 
 
 def functions():
@@ -138,6 +138,93 @@ def test_where_pytorch_lacks_a_private_name_the_audit_says_that_it_gave_up(monke
     assert outcome == alone
     assert "The audit gave up: AttributeError" in str(audit)
     assert name in audit.failure
+
+
+def calls_by_name():
+    """Train with every call that an audit watches, by names alone, in another order; return what the script sees."""
+    torch.manual_seed(0)
+    network, other = nn.Linear(2, 1), nn.Linear(2, 1)
+    other.requires_grad_(requires_grad=False)
+    optimizer, scaler = torch.optim.SGD(lr=0.1, params=network.parameters()), torch.amp.GradScaler(device="cpu")
+    seen = []
+    for _ in range(3):
+        nn.Module.zero_grad(set_to_none=False, self=network)
+        optimizer.zero_grad(set_to_none=True)
+        output = network(torch.ones(1, 2))
+        torch.Tensor.register_hook(hook=lambda gradient: seen.append(gradient.item()), self=output)
+        torch.autograd.backward(tensors=scaler.scale(outputs=output.sum()))
+        scaler.unscale_(optimizer=optimizer)
+        seen.append(torch.autograd.grad(inputs=(network.weight,), outputs=network(torch.ones(1, 2)).sum())[0].tolist())
+        nn.utils.clip_grad_norm_(error_if_nonfinite=False, max_norm=1.0, parameters=network.parameters())
+        nn.utils.clip_grad_value_(clip_value=1.0, parameters=list(network.parameters()))
+        scaler.step(optimizer=optimizer)
+        scaler.update(new_scale=None)
+        optimizer.step(closure=lambda: network(torch.ones(1, 2)).sum())
+    return seen, network.weight.tolist()
+
+
+def test_every_watched_call_may_name_its_arguments():
+    alone = calls_by_name()
+    with GradientAudit.of_script() as audit:
+        assert calls_by_name() == alone
+    assert not audit.failure
+
+
+def test_a_hook_by_name_keeps_its_tensor_from_being_measured():
+    network = nn.Linear(2, 1)
+    with GradientAudit(network=network) as audit:
+        output = network(torch.ones(1, 2))
+        output.register_hook(hook=lambda gradient: gradient)
+        (output.sum() + output.square().sum()).backward()
+    assert "were not measured: code of the script's" in audit.table
+
+
+class NamesItsClosureFn(torch.optim.SGD):
+    def step(self, fn):
+        return super().step(fn)
+
+
+class TakesItsClosureSecond(torch.optim.SGD):
+    def step(self, weight, closure):
+        return super().step(closure)
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [
+        (torch.optim.SGD, "(closure)"),
+        (torch.optim.SGD, "(closure=closure)"),
+        (NamesItsClosureFn, "(closure)"),
+        (NamesItsClosureFn, "(fn=closure)"),
+        (TakesItsClosureSecond, "(1.0, closure)"),
+        (TakesItsClosureSecond, "(closure=closure, weight=1.0)"),
+    ],
+)
+def test_the_closure_of_a_step_is_found_by_the_signature_of_the_step(kind, call):
+    network = nn.Linear(2, 1)
+    optimizer = kind(network.parameters(), lr=0.1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = network(torch.ones(1, 2)).sum()
+        loss.backward()
+        return loss
+
+    with GradientAudit(network=network) as audit:
+        for _ in range(3):
+            eval(f"optimizer.step{call}")
+    assert cells(audit) == [("used",)] * 3
+    assert not audit.findings
+
+
+@pytest.mark.parametrize("call", ["(parameters, 0.1, inf)", "(parameters, norm_type=inf, max_norm=0.1)"])
+def test_the_limit_to_which_gradients_are_clipped_is_told_from_the_kind_of_norm(call):
+    network = nn.Linear(2, 1)
+    with GradientAudit(network=network) as audit:
+        network(torch.ones(1, 2)).sum().backward()
+        eval(f"nn.utils.clip_grad_norm_{call}", {"nn": nn, "parameters": network.parameters(), "inf": float("inf")})
+        torch.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1).step()
+    assert "clipped" in {finding.kind for finding in audit.findings}
 
 
 # Nothing is left behind.
