@@ -31,7 +31,6 @@ class Accounts:
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
         self.numbers = count(1)  # of accounts and optimizers
         self.pending = WeakIdKeyDictionary()  # modules that may have parameters without an account
-        self.slots: dict[int, list[Account | None]] = {}  # by optimizer: the accounts of its parameters, in their order
         self.optimizers = WeakIdKeyDictionary()  # the numbers of all that were seen
         self.constructed: dict[tuple, int] = {}  # by line and parameters: the optimizer's number
 
@@ -72,7 +71,7 @@ class Accounts:
 
     def look_at_all(self) -> None:
         """Look at the gradients that are the sum of known passes."""
-        self.follow()
+        self.open_all()
         for account in list(self.record.accounts.values()):
             if (parameter := account.parameter()) is not None:
                 self.open(parameter)
@@ -107,29 +106,6 @@ class Accounts:
                 call.reached.add(number)
         return {call.number for call in calls}, any(number not in call.reached for call in calls)
 
-    def follow(self) -> None:
-        """Let a parameter that takes another's place in an optimizer have that one's account."""
-        self.open_all()
-        record = self.record
-        for number, optimizer in record.optimizers.items():
-            held = [parameter for parameter in parameters_of(optimizer) if isinstance(parameter, Tensor)]
-            for account, new in zip(self.slots.get(number, ()), held, strict=False):
-                old = account and account.parameter()
-                known = record.accounts.get(id(new))
-                balance = known and record.ledger.balances[known.number]
-                trained = balance and (balance.stepped or balance.passes)
-                if old is None or old is new or not new.requires_grad or trained:
-                    continue
-                successor = self.open(new)
-                successor.number, account.number = account.number, next(self.numbers)
-                successor.grad = account.grad = None
-                record.births[account.number] = record.made.get(old)
-                record.displaced[account.number] = record.made.get(new)
-                record.ledger.succeed(successor.number)
-                self.networks.follow(old, new)
-            if number in self.slots:
-                self.slots[number] = [record.accounts.get(id(parameter)) for parameter in held]
-
     def search_optimizers(self) -> None:
         """Find the optimizers that exist, also those that were copied or unpickled."""
         for thing in gc.get_objects():
@@ -157,7 +133,6 @@ class Accounts:
         self.networks.add_leaves(optimizer)
         self.open_all()
         parameters = frozenset(self.record.numbers_of(parameters_of(optimizer)))
-        self.record.given |= parameters
         if parameters and (number := self.constructed.get((place, parameters))):
             self.optimizers[optimizer] = number
             self.record.renewed[number] += 1
@@ -200,7 +175,7 @@ class Accounts:
         self.record.frozen |= dict.fromkeys(self.record.numbers_of(parameters), place)
 
     def note_step(self, optimizer: Optimizer) -> None:
-        self.follow()
+        self.open_all()
         ledger, number, place = self.record.ledger, self.number_of(optimizer), current_place()
         accounts = self.record.accounts_of(parameters_of(optimizer))
         held = {account.number: parameter for account, parameter in accounts}
@@ -211,7 +186,6 @@ class Accounts:
             return
         self.record.optimizers[number] = optimizer
         self.watch_again(place)
-        self.slots[number] = [self.record.accounts.get(id(p)) for p in parameters_of(optimizer)]
         for account, parameter in accounts:
             self.look(account, parameter, stepping=True)
             account.version_before = -1 if parameter.grad is None else parameter._version

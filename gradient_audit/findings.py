@@ -59,14 +59,11 @@ KINDS = {
     "reused": Kind("question", "If the first gradient was only for that use, call `zero_grad()` after it."),
     "shared": Kind("question", "Give it to one optimizer alone, unless both are to move it.", ("detached-fakes",)),
     "renewed": Kind("question", "Make it once, before the loop, unless each one is for another task."),
-    "unaveraged": Kind("question", "Call the wrapped network itself, not its `module`."),
     "unfrozen": Kind("waste", "`network.requires_grad_(False)` if it is to stay; else give it to an optimizer."),
     "wasted": Kind("waste", f"{LIMIT}, or `detach()`, unless it is read; for a step, `zero_grad()` only after it."),
     "kept": Kind(
         "waste", "Keep `loss.item()`; compute what no loss needs under `torch.no_grad()`.", ("loss-kept-with-graph",)
     ),
-    "retained": Kind("waste", "Leave `retain_graph` out: `backward()` then frees the graph."),
-    "late": Kind("waste", "Freeze it before its forward pass, or name the other weights in `backward(inputs=...)`."),
     "graph": Kind("waste", "Delete it, or compute it, and nothing that a loss uses, under `torch.no_grad()`."),
 }
 SEVERITIES = {"error": "error", "question": "question", "waste": "wasted computation"}  # in words, the worst first

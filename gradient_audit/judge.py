@@ -27,12 +27,9 @@ RULES = (
     uses.dead_terms,
     uses.unused_graphs,
     uses.kept_graphs,
-    uses.retained_graphs,
-    uses.unaveraged_networks,
     owners.mixed_players,
     owners.owners,
     owners.plain_leaves,
-    owners.strays,
     owners.shared_networks,
 )
 

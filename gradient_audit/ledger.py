@@ -105,7 +105,3 @@ class Ledger:
     def skip(self, accounts: Set[int]) -> None:
         """Note that GradScaler found these gradients infinite, and skips their step."""
         self.skipped |= set().union(*(self.balances[account].passes for account in accounts))
-
-    def succeed(self, account: int) -> None:
-        """Note that another parameter took the place, and the account, of one that an optimizer held."""
-        self.balances[account] = Balance(stepped=self.balances[account].stepped)

@@ -2,7 +2,7 @@
 
 import re
 import weakref
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
@@ -72,8 +72,6 @@ class Lineage:
         # Likewise, of a sum: what `constant` returns of the summands, and the memory of those that have a graph.
         self.sums: dict[int, tuple[list[tuple[float, int, Memory]], set[Memory]]] = {}
         self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
-        self.vectors: list[int] = []  # nodes behind others, whose result has one dimension
-        self.consumed: set[int] = set()  # likewise, of nodes whose result an operation took
         self.passed: dict[int, Pass] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
         self.number_sources, self.number_place, self.numbers = 0, None, set()
@@ -125,7 +123,6 @@ class Lineage:
         others = len(tensors) < len(tensors_in(args))  # a tensor of a subclass may have a graph, and is not asked
         with_graph = [tensor for tensor in tensors if tensor.requires_grad]
         below = {tensor.grad_fn._sequence_nr() for tensor in with_graph if tensor.grad_fn is not None}
-        self.consumed |= below
         if torch.is_grad_enabled() and (others or with_graph):
             if function is not torch.ops.aten.detach.default:  # as `.data` calls it
                 for tensor in with_graph:
@@ -137,7 +134,6 @@ class Lineage:
             if node not in self.lines:
                 flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
                 self.lines[node] = (flat and current_callers()) or (here,)
-                self.vectors += [node] if flat and result.ndim and below else []
             # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
             if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
                 constants = [constant for x in inputs[:2] if (constant := self.constant(x))]
@@ -203,20 +199,6 @@ class Lineage:
         caller = next((line for line in self.lines[node._sequence_nr()] if line[0] is code), inner)
         via = "" if caller == inner else expression_place(*inner).where
         return expression_place(*caller)._replace(via=via)
-
-    def dropped_calls(self) -> dict[Place, int]:
-        """Return the calls whose results, losses of samples, no operation took, where another call's came to a pass."""
-        calls = defaultdict(list)  # by the last line of a function, and the line that called it
-        for node in self.vectors:
-            if len(lines := self.lines[node]) > 1 and lines[0][0].co_name != "<module>":
-                calls[lines[:2]].append(node)
-        passed = {lines[1] for node in self.passed if len(lines := self.lines.get(node, ())) > 1}
-        functions = {inner for inner, call in calls if call in passed}
-        return {
-            expression_place(*call): len(nodes)
-            for (inner, call), nodes in calls.items()
-            if call not in passed and inner in functions and not self.consumed & {*nodes}
-        }
 
     def reach(self, roots: list) -> set[int]:
         """Return the accounts that the graph leads to, and OTHER for other leaves."""

@@ -79,13 +79,6 @@ class Networks:
                 self.leaves.setdefault(optimizer, []).append(module)
                 self.recorder.accounts.open(tensor)
 
-    def follow(self, old: Tensor, new: Tensor) -> None:
-        """Take a tensor for the one in whose place an optimizer holds it now."""
-        self.names.setdefault(new, self.names.get(old, "tensor"))
-        for module in (module for modules in self.leaves.values() for module in modules):
-            if module._parameters["itself"] is old:
-                module._parameters["itself"] = new
-
     def hold(self, parameters: Set[int]) -> None:
         """Hold the networks of these parameters, and the optimizers: a script that ends drops them."""
         if self.named is None and not parameters <= self.covered:

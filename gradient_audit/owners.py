@@ -244,26 +244,6 @@ def plain_leaves(facts: Facts) -> Iterator[Finding]:
             seen.add(id(module))
 
 
-def strays(facts: Facts) -> Iterator[Finding]:
-    """Yield the lines that made parameters in no network, as anew in each pass, which no optimizer holds."""
-    known = facts.owned | facts.record.given | facts.record.held | facts.fed | facts.inside
-    lines: dict[Place, list[tuple[int, Pass]]] = defaultdict(list)
-    for p in facts.passes if facts.optimizers else ():
-        for number in () if p.raised or p.place in facts.read | facts.handed else p.reached - known - p.used:
-            if place := facts.record.displaced.get(number) or facts.record.births[number]:
-                lines[place].append((number, p))
-    for place, found in lines.items():
-        text = "a parameter that this line made gets gradients, and no optimizer holds it."
-        cure = "Give it to the optimizer, or freeze it: `requires_grad_(False)`."
-        numbers, passes = {number for number, _ in found}, {p.number for _, p in found}
-        if taken := any(number in facts.record.displaced for number in numbers):
-            text = "an optimizer holds the parameter that this line made, but the loss goes on with the one before."
-            cure = "Use the new one in the loss."
-        elif len(numbers) > 1 < len(passes):
-            cure = "If it is made anew in each pass, make it once, as in `__init__`, and give it to the optimizer."
-        yield finding("ownerless", (), text, [place, *(p.place for _, p in found)], cure, doubtful=not taken)
-
-
 def shared_networks(facts: Facts) -> Iterator[Finding]:
     """Yield the optimizers that hold two networks, of which another one that steps holds one, too."""
     stepping = {key: facts.networks_of(held) for key, held in facts.accounts_of.items() if key in facts.steps}

@@ -93,7 +93,6 @@ class Pass(Built):
     keeper: tuple | None = None  # the last line that computed on from its graph afterwards
     keeps: bool = False  # whether it keeps its graph for another pass
     nodes: set[int] = field(default_factory=set, repr=False)  # that it goes through, by sequence number
-    late: set[int] = field(default_factory=set, repr=False)  # parameters frozen since the forward pass
     named: set[int] = field(default_factory=set, repr=False)  # parameters that `inputs=` names
     number: int | None = None  # among the passes; of autograd.grad if its result became a .grad
     users: dict[int, set[int]] = field(default_factory=dict, repr=False)  # optimizer: parameters; filled by `Facts`
@@ -157,13 +156,9 @@ class Record:
     renewed: Counter = field(default_factory=Counter)  # by number: how often it was made anew
     errors: list = field(default_factory=list)  # of autograd: what `mistakes.raised` knows of each
     frozen: dict[int, Place | None] = field(default_factory=dict)  # by account: the `requires_grad_(False)` of a module
-    dropped: dict[Place, int] = field(default_factory=dict)  # calls whose losses nothing took, with their number
-    grown: list[Place] = field(default_factory=list)  # that wrote to parameters which are no leaves any more
     made: WeakIdKeyDictionary = field(default_factory=WeakIdKeyDictionary)  # modules, optimizers, parameters: places
     births: dict[int, Place | None] = field(default_factory=dict)  # by account: the line that made the parameter
-    given: set[int] = field(default_factory=set)  # accounts whose parameters an optimizer was made for
-    held: set[int] = field(default_factory=set)  # likewise, that it held in a step
-    displaced: dict[int, Place | None] = field(default_factory=dict)  # by account: what made its successor there
+    held: set[int] = field(default_factory=set)  # accounts whose parameters an optimizer held in a step
     replaced: dict[int, tuple[Place, set[int]]] = field(default_factory=dict)  # by account: where it replaced which
     lines: set[tuple[str, int]] = field(default_factory=set)  # of the user's, that called for a pass
     whole: dict[int, nn.Module] = field(default_factory=dict)  # by the id of a network: the module it is a part of

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Finding, finding, joined
@@ -261,13 +261,6 @@ def unused_graphs(facts: Facts) -> Iterator[Finding]:
         fed = any(facts.is_fed_by(p, name) for p in facts.passes for name in names)
         lost = kind == "grad" or (not fed and any(event.scalar and not event.in_loss for _, event in pairs))
         yield finding("unused" if lost else "graph", names, text, [place])
-    for place, times in facts.record.dropped.items():
-        text = f"what this call returns, a number for each sample, is used nowhere, {times}x; another call's is a loss."
-        yield finding("unused", (), text, [place])
-    if facts.record.grown:
-        text = "parameters were written to with a graph, which grows with each write and holds its memory."
-        cure = "Write to them under `torch.no_grad()`."
-        yield finding("graph", (), text, facts.record.grown, cure)
 
 
 def kept_graphs(facts: Facts) -> Iterator[Finding]:
@@ -293,29 +286,3 @@ def kept_graphs(facts: Facts) -> Iterator[Finding]:
             if keepers:
                 text = f"a graph of {place.where} goes on through this line, and is still alive after later steps."
             yield finding("kept", networks, text, [*keepers, place])
-
-
-def retained_graphs(facts: Facts) -> Iterator[Finding]:
-    """Yield the passes that kept their graphs for another one, which did not come; and networks frozen too late."""
-    calls = facts.record.calls
-    lines: dict[Place, list[bool]] = defaultdict(list)
-    for number, p in enumerate(calls, 1):
-        if p.keeps and not p.create_graph:
-            lines[p.place].append(any(p.nodes & later.nodes for later in calls[number:]))
-    whole = facts.ended and facts.passes and facts.passes[-1].detailed
-    for place, needed in lines.items():
-        if not any(needed) and (whole or len(needed) > 1):
-            yield finding("retained", (), "`retain_graph` kept a graph that no later pass came through.", [place])
-    for frozen, name in ((p, name) for p in facts.passes for name in facts.networks_of(p.late)):
-        text = "{} was frozen after its forward pass: this pass computed its gradients and dropped them."
-        yield finding("late", (name,), text, [frozen.place])
-
-
-def unaveraged_networks(facts: Facts) -> Iterator[Finding]:
-    """Yield the networks in DistributedDataParallel that got gradients without its forward pass."""
-    called = {id(event.module()) for event in facts.record.forwards if event.module}
-    for network, module in facts.networks.items():
-        passes = [p for p in facts.passes if p.detailed and p.reached & facts.numbers[network].keys()]
-        if isinstance(module, nn.parallel.DistributedDataParallel) and passes and id(module) not in called:
-            text = f"{network} got gradients without a forward pass of its own, so nothing averages them."
-            yield finding("unaveraged", (network,), text, [p.place for p in passes])

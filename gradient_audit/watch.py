@@ -92,10 +92,7 @@ class Watcher:
             gc.collect()  # the first is kept, or in a cycle
         for event in built:
             event.gone = not any(node() for node in event.graph)
-        self.record.dropped, self.record.copied = self.lineage.dropped_calls(), self.accounts.copied()
-        parameters = (account.parameter() for account in self.record.accounts.values())
-        grown = {self.lineage.memory_of(p) for p in parameters if p is not None and p.grad_fn is not None}
-        self.record.grown = [*{memory: place for memory, *_, place in self.lineage.writes if memory in grown}.values()]
+        self.record.copied = self.accounts.copied()
 
     def note_call(self, name: str) -> None:
         """Note the lines that call autograd. The first thread to go backward is the one that is watched."""
@@ -159,7 +156,6 @@ class Watcher:
             given = grad_tensors if isinstance(grad_tensors, list | tuple) else [grad_tensors] * len(losses)
             ways = [(term, way) for term, way in terms if way]
             self.measure.begin(event, nodes, (losses, given), ways, parameters, self.lineage.writes)
-            event.late = self.record.numbers_of(x for x in leaves if inputs is None and not x.requires_grad)
             self.note_graph(event, nodes if inputs is None else nodes_between(losses, tensors_in(inputs)), retain_graph)
             self.lineage.passed |= dict.fromkeys(event.nodes, event)
             if not self.activity.closures:  # LBFGS keeps the first loss until its step ends

@@ -40,12 +40,10 @@ ALIKE = {
 QUESTIONS = "Questions: docs/questions.md in the repository. 常见问题 (判别器、计算图、显存): docs/questions.zh.md"
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 RAISED = r"(?:\w+\.)*\w*(?:Error|Exception|Failed|Exit|Interrupt|Iteration|Unsupported)"
-EXCEPTION = re.compile(rf"^(?:\[rank\d+\]:|E\s|[^\w\n])*{RAISED}(?::|\s*$)", re.MULTILINE)
-"""The line with which the message of an exception begins, also in the log of a rank, of pytest, or in a frame."""
-TRACEBACK = re.compile(r"Traceback \(most recent call last\).*\n(?:(?:\[rank\d+\]: )?(?:[ \t].*)?\n)*")
+EXCEPTION = re.compile(rf"^\W*{RAISED}(?::|\s*$)", re.MULTILINE)
+"""The line with which the message of an exception begins."""
+TRACEBACK = re.compile(r"Traceback \(most recent call last\).*\n(?:(?:[ \t].*)?\n)*")
 """A traceback with its frames; the line behind them names the exception, whatever its name."""
-WRAPPER = re.compile(r"ChildFailedError|BackendCompilerFailed|Caught \w+ in (?:DataLoader worker|replica)")
-"""An exception that only says that there was another one."""
 FLAT = re.compile(r"^.*Traceback \(most recent call last\):?[ \t]+\S.*$", re.MULTILINE)
 """A traceback that was pasted as one line."""
 BREAK = re.compile(
@@ -122,8 +120,8 @@ def match(text: str) -> list[Mistake]:
     """Return the mistakes whose message occurs in `text`, best match first; empty where none does.
 
     text: an error message, a traceback or a log of any PyTorch, also wrapped or coloured. Of a log with exceptions only
-    the last exception counts, or, if that only passes on another one, the one before. Later messages rank first;
-    mistakes with the same message rank by the number of their hints in the text, then by FREQUENT.
+    the last exception counts. Later messages rank first; mistakes with the same message rank by the number of their
+    hints in the text, then by FREQUENT.
     """
     text = ANSI.sub("", text).replace("\r", "\n")
     text = FLAT.sub(lambda flat: BREAK.sub(lambda gap: "\n  " if gap[1] else "\n", flat[0]), text)
@@ -147,7 +145,7 @@ def _last_message(text: str) -> str:
         message = AFTER.split(text[start:end].lstrip(), maxsplit=1)[0]
         if "device-side assert triggered" in message:
             return text  # the assertion that failed was printed before
-        if message and not WRAPPER.search(message):
+        if message:
             return message
     return text
 

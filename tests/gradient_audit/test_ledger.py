@@ -35,7 +35,6 @@ ADD, STEP = ("add", 0, {1: False}), ("step", {1}, {1}, {1: False})
         ([ADD, ("exchange", 1, False, {3, 4})], {3, 4}),
         ([ADD, ("exchange", 1, False, None)], {0}),  # flattened, and not watched in detail
         ([ADD, STEP, ("exchange", 1, False, None)], set()),
-        ([ADD, STEP, ("succeed", 1)], set()),
     ],
 )
 def test_which_passes_a_gradient_is_the_sum_of(events, passes):

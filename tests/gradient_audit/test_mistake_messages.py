@@ -252,7 +252,6 @@ LOGS = {
     "an error that was caught before": (traceback(NO_GRAPH) + "retrying\n" + traceback(UNKNOWN), None),
     "chained": (traceback(SECOND_TIME) + CAUSED + traceback(UNKNOWN), None),
     "a rank, another name": (BROADCAST + traceback("Trouble: no data").replace("\n", "\n[rank0]: "), None),
-    "torchrun": (traceback(f"[rank0]: {NO_GRAPH}") + traceback(CHILD), "no-graph"),
     "torchrun, of an error not known": (BROADCAST + traceback(f"[rank0]: {UNKNOWN}") + traceback(CHILD), None),
     "torch.compile": (traceback(f"torch._dynamo.exc.BackendCompilerFailed: raised:\n{NO_GRAPH}"), "no-graph"),
     "a worker": (traceback(WORKER + traceback(NO_GRAPH)), "no-graph"),

@@ -1,6 +1,5 @@
 """BicycleGAN: one loss for E and G on purpose, then a second one for G alone."""
 # expects: question mixed at "loss.backward(retain_graph=True)"
-# expects: waste retained at "loss.backward(retain_graph=True)"
 
 import torch
 from torch import nn

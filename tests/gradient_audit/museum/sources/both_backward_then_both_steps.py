@@ -5,8 +5,7 @@ forward pass of its own. And D is frozen after that pass, so its gradient is com
 
 From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN's two updates; no address is known.
 """
-# expects: waste retained at "D_loss.backward(retain_graph=True)"
-# expects: waste late at "G_loss.backward()"
+# expects: nothing
 
 import torch
 from torch import nn

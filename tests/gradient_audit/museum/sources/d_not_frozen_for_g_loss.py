@@ -7,7 +7,6 @@ From a write-up of PyTorch 1.9's time on the right and the wrong orders of a GAN
 # differs: "set_requires_grad(D, False)\n" -> ""
 # differs: "set_requires_grad(D, True)\n" -> ""
 # expects: error mixed at "G_loss.backward()"
-# expects: waste retained at "D_loss.backward(retain_graph=True)"
 # mistake: d-steps-on-g-loss
 # cure: "G_loss.backward()" -> "G_loss.backward(inputs=list(G.parameters()))"
 # cure: "retain_graph=True" -> ""
