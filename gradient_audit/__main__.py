@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from gradient_audit import mistakes
+from gradient_audit.mistakes.showing import explain
 from gradient_audit.page import SUFFIXES
+from gradient_audit.rules import kinds_of_mistakes
 from gradient_audit.script import audit_script, own_copy
 
 
@@ -88,7 +90,7 @@ def main() -> int:
             return audit_script(options)
         sys.stdout = own_copy(sys.stdout)
         text = sys.stdin.read() if options.error == "-" else options.error
-        return int(not mistakes.explain(options.mistake, text))
+        return int(not explain(options.mistake, text, kinds_of_mistakes()))
     except BrokenPipeError:  # the reader of stdout has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python flushes at exit
         return 128 + 13

@@ -1,83 +1,62 @@
-"""The judgement: a function of the record, which finds what is wrong, doubtful or wasteful, and what did not run."""
+"""The judgement: a function of the trace, which finds what is wrong, doubtful or wasteful, and what did not run."""
 
-import ast
-import linecache
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from torch import nn
-
-from gradient_audit import owners, uses
 from gradient_audit.facts import Facts
-from gradient_audit.findings import KINDS, SEVERITIES, Finding, joined
-from gradient_audit.mistakes.raised import raised_errors
-from gradient_audit.record import Event, Pass, Record
-
-CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
-RULES = (
-    raised_errors,
-    uses.wrong_steps,
-    uses.missing_gradients,
-    uses.still_layers,
-    uses.idle_optimizers,
-    uses.edited_gradients,
-    uses.dead_passes,
-    uses.dead_terms,
-    uses.unused_graphs,
-    uses.kept_graphs,
-    owners.mixed_players,
-    owners.owners,
-    owners.plain_leaves,
-    owners.shared_networks,
-)
+from gradient_audit.findings import SEVERITIES, Finding, joined
+from gradient_audit.history import Call, Row, TermRow
+from gradient_audit.rules import rules
+from gradient_audit.terms import dead_terms
+from gradient_audit.trace import Ended, Excerpt, LineNotRun, Network, Trace
 
 
-def judge(
-    record: Record, networks: dict[str, nn.Module], *, ended: bool = True
-) -> tuple[list[Finding], str, list[Event]]:
-    """Return the findings, what raised first, then errors; what they are not about; and the events, for the table."""
-    facts = Facts(record, networks, ended)
+@dataclass
+class Judgement:
+    """What a trace shows."""
+
+    findings: list[Finding] = field(default_factory=list)  # what raised first, then errors
+    not_run: str = ""  # what they are not about
+    events: list[Row] = field(default_factory=list)  # in their order
+    passes: list[Call] = field(default_factory=list)  # among the events
+    networks: dict[str, Network] = field(default_factory=dict)
+    excerpts: dict[str, Mapping[int, str]] = field(default_factory=dict)  # by file: the lines around what is named
+    version: str = ""  # of PyTorch
+
+
+def judge(trace: Trace) -> Judgement:
+    """Return what a trace shows; the trace stays as it is."""
+    facts = Facts(trace)
     merged: dict[Finding, list[str]] = defaultdict(list)  # the networks of which the same is told
-    for finding in (finding for rule in RULES for finding in rule(facts)):
+    for finding in (finding for rule in rules() for finding in rule.findings(facts)):
         alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
-    found.sort(key=lambda f: ([*SEVERITIES].index(f.severity), not f.facts, [*KINDS].index(f.kind)))
-    dead = {id(term) for pairs, _ in uses.dead_rows(facts) for _, term in pairs}
-    return found, not_run(facts), [with_telling_terms(event, dead) for event in facts.events]
+    ranks = {rule.kind: rule.rank for rule in rules()}
+    found.sort(key=lambda f: ([*SEVERITIES].index(f.severity), not f.facts, ranks[f.kind]))
+    for dead in facts.once(dead_terms):
+        for _, row in dead.pairs:
+            row.dead = True
+    for call in facts.history.calls.values():
+        call.terms = _telling_terms(call.terms)
+    excerpts = {excerpt.file: excerpt.lines for excerpt in facts.of(Excerpt)}
+    version = "".join(end.version for end in facts.of(Ended))
+    return Judgement(found, _not_run(facts), facts.events, facts.passes, facts.networks, excerpts, version)
 
 
-def with_telling_terms(event: Event, dead: set[int]) -> Event:
-    """Return the event with the terms that tell something: those that have a graph, or are dead."""
-    terms = [replace(t, dead=id(t) in dead) for t in getattr(event, "terms", ()) if t.value is None or id(t) in dead]
-    return replace(event, terms=terms if len(terms) > 1 else []) if isinstance(event, Pass) else event
+def _telling_terms(rows: list[TermRow]) -> list[TermRow]:
+    """Return the terms that tell something: those that have a graph, or are dead."""
+    telling = [row for row in rows if row.term.value is None or row.dead]
+    return telling if len(telling) > 1 else []
 
 
-def not_run(facts: Facts) -> str:
+def _not_run(facts: Facts) -> str:
     """Say which passes and calls of autograd.grad, of the files that ran some, and which steps were not reached."""
-    ran: dict[str, set[int]] = defaultdict(set)
-    for file, number in facts.record.lines:
-        ran[file].add(number)
-    lines = [f"{Path(file).name}:{number}" for file in ran for number in _lines_not_run(file, ran[file])]
-    parts = [f"{joined(lines[:3])}{' and more' * (len(lines) > 3)}"] * bool(lines)
-    idle = [set(held) - facts.fed for key, held in facts.accounts_of.items() if key not in facts.steps]
-    idle = facts.networks_of(set().union(*idle))
-    parts += [f"a step on {joined(idle)}"] * bool(idle and facts.steps)
-    return f"Not reached: {joined(parts)}. `--iterations` watches longer." * bool(parts)
-
-
-def _lines_not_run(file: str, ran: set[int]) -> Iterator[int]:
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:  # a cell with magics
-        return
-    nodes = [*ast.walk(tree)]
-    # A `backward` of the script's own, which is no static method as that of a Function: what calls it need not run one.
-    own = any(n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == "backward" and not n.decorator_list)
-    for call in nodes:
-        if isinstance(call, ast.Call) and not ran & {*range(call.lineno, call.end_lineno + 1)}:
-            name = ast.unparse(call.func)
-            if (name.endswith(".backward") and not own) or name in CALLS:
-                yield call.lineno
+    lines = [line.where for line in facts.of(LineNotRun)]
+    parts = [joined(lines[:3]) + (" and more" if len(lines) > 3 else "")] if lines else []
+    waiting = [{*facts.held_by(key)} - facts.moved_parameters for key in facts.optimizers if key not in facts.steps]
+    networks = facts.networks_of(set().union(*waiting))
+    if networks and facts.steps:
+        parts.append(f"a step on {joined(networks)}")
+    return f"Not reached: {joined(parts)}. `--iterations` watches longer." if parts else ""

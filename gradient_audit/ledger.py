@@ -1,11 +1,14 @@
-"""The ledger of gradients: which passes each `.grad` is the sum of, and who used them. It knows no tensor and no hook.
+"""The ledger of gradients: which passes each `.grad` is the sum of, and who used them.
 
-The public methods of `Ledger` are the events; what it holds follows from their sequence alone.
+What it holds follows from the sequence of events alone.
 """
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass, field
+
+from gradient_audit import trace
+from gradient_audit.trace import Event
 
 
 @dataclass
@@ -29,9 +32,31 @@ class Ledger:
     clips: dict[Hashable, str] = field(default_factory=dict)  # see `clip`, and "scaled" if it was unscaled after
     skipped: set[int] = field(default_factory=set)  # passes whose step GradScaler skips
 
-    def vanish(self, account: int) -> None:
+    def fold(self, event: Event) -> dict[frozenset, set[int]]:
+        """Take in an event; return, of a step, what `step` does."""
+        match event:
+            case trace.GradientsGone():
+                self.vanish(event.parameters)
+            case trace.GradientReplaced():
+                self.exchange(event.parameter, event.zero, event.calls, event.borrowed)
+            case trace.Pass():
+                zeros = {number: number in event.zeros for number in event.reached - event.dropped}
+                self.add(event.number, zeros, event.dropped)
+            case trace.Step():
+                zeros = {number: number in event.empty for number in event.with_gradient}
+                return self.step(event.parameters, event.trained, zeros, event.inside)
+            case trace.Clipped():
+                self.clip(event.place, event.parameters, event.fate)
+            case trace.Unscaled():
+                self.unscale(event.parameters)
+            case trace.Overflowed():
+                self.skip(event.parameters)
+        return {}
+
+    def vanish(self, accounts: Set[int]) -> None:
         """Note that there is no gradient."""
-        self.balances[account].passes = frozenset()
+        for account in accounts:
+            self.balances[account].passes = frozenset()
 
     def exchange(self, account: int, zero: bool, passes: Set[int] | None, borrowed: bool = False) -> None:
         """Note that the gradient is another tensor. passes: that it was computed from; None: not known."""
@@ -42,33 +67,29 @@ class Ledger:
         elif not balance.fresh:
             balance.passes = frozenset()
 
-    def look(self, account: int, zero: bool, written: bool, stepping: bool) -> bool:
-        """Note that the gradient was read; return whether it was cleared. written: since the last look.
+    def is_cleared(self, account: int, zero: bool, written: bool, stepping: bool) -> bool:
+        """Return whether a gradient that was read was cleared before. written: since the last look.
 
         What was all zeros before was cleared if a pass comes next, and clipped or unscaled if a step comes next.
         """
-        balance = self.balances[account]
-        cleared = zero and (not balance.zero or (written and not stepping))
-        balance.passes = frozenset() if cleared else balance.passes
-        return cleared
+        return zero and (not self.balances[account].zero or (written and not stepping))
 
     def add(self, number: int, zeros: Mapping[int, bool], dropped: Set[int] = frozenset()) -> None:
         """Note what a pass added to. zeros: whether it is all zeros. dropped: accounts whose hook has cleared it."""
-        for account in dropped:
-            self.vanish(account)
+        self.vanish(dropped)
         for account, zero in zeros.items():
             balance = self.balances[account]
             balance.passes, balance.fresh, balance.zero = balance.passes | {number}, True, zero
 
-    def step(self, held: Set[int], trained: Set[int], zeros: Mapping[int, bool], inside: int | None = None) -> dict:
-        """Note the step of an optimizer; return the accounts by the passes that it uses.
+    def step(self, accounts: Set[int], trained: Set[int], zeros: Mapping[int, bool], inside: int | None = None) -> dict:
+        """Note the step of an optimizer on accounts; return these by the passes that it uses.
 
-        held: what it steps on. trained: those that require a gradient. zeros: of those that have one, whether no pass
-        is known and it is all zeros. inside: the pass that runs, in a hook of the script's.
+        trained: those that require a gradient. zeros: of those that have one, whether no pass is known and it is all
+        zeros. inside: the pass that runs, in a hook of the script's.
         """
-        taken: dict[frozenset, set[int]] = defaultdict(set)
+        sums: dict[frozenset, set[int]] = defaultdict(set)
         borrowed: set[int] = set()
-        for account in held:
+        for account in accounts:
             balance = self.balances[account]
             balance.stepped |= account in trained
             balance.fresh = False
@@ -77,10 +98,10 @@ class Ledger:
                 borrowed |= passes if balance.borrowed else set()
                 self._use_clip(balance, passes)
                 if passes or not zeros[account]:
-                    taken[passes].add(account)
+                    sums[passes].add(account)
         for balance in self.balances.values() if borrowed else ():  # whose gradients the step got from others
             self._use_clip(balance, borrowed)
-        return taken
+        return sums
 
     def _use_clip(self, balance: Balance, passes: Set[int]) -> None:
         if balance.clipped & passes and self.clips[balance.clip] != "scaled":

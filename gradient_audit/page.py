@@ -1,21 +1,17 @@
 """The report as a file; as HTML, one page without network or script: verdict, picture of a step, findings."""
 
-import linecache
 import os
 import re
 from collections.abc import Iterable
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-import torch
-from torch import nn
-from torch.nn.parameter import is_lazy
-
-from gradient_audit.audit import LEGEND, GradientAudit
 from gradient_audit.findings import Finding
-from gradient_audit.places import Place, expression_place
-from gradient_audit.record import Event
+from gradient_audit.history import Call, ForwardRow, Row, TermRow
+from gradient_audit.places import Place
+from gradient_audit.report import LEGEND, Report
 
 SUFFIXES = (".html", ".md")
 CONTEXT = 3  # lines of source above and below the line of a finding
@@ -23,7 +19,7 @@ MOST_EVENTS = 80  # rows of the picture
 VERSION = "A tensor's version is a number that every in-place change raises; backward() compares it with what it was."
 SEVERITIES = {"error": "an error", "question": "a question", "waste": "costs time or memory, and changes no result"}
 WORDS = {"grad": "autograd.grad", "step": "optimizer step", "zero_grad": "zero_grad()"}  # others: `<kind> pass`
-TEMPLATE = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
+TEMPLATE = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))  # also from a zip
 
 
 def save(path: Path, contents: str) -> None:
@@ -36,59 +32,69 @@ def save(path: Path, contents: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def page(audit: GradientAudit, script: str = "a training loop", ending: str = "") -> str:
-    """Return the page of an audit that has ended. The source is read from the files that its places name."""
-    facts = audit.findings[0].facts if audit.findings else ()  # the verdict's other lines
+def page(report: Report, script: str = "a training loop", ending: str = "") -> str:
+    """Return the page of an audit that has ended."""
+    facts = report.findings[0].facts if report.findings else ()  # the verdict's other lines
     heads = ""
-    for name, network in audit.networks.items():
-        size = sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p))
-        heads += f'<th class="net">{escape(name)}<br><small>{size:,}</small></th>'
-    verdict, events = audit.verdict.splitlines()[0], one_step(audit.events)
-    files = {event.place.file for event in events}
+    for name, network in report.judgement.networks.items():
+        heads += f'<th class="net">{escape(name)}<br><small>{network.size:,}</small></th>'
+    verdict, events = report.verdict.splitlines()[0], one_step(report.events)
+    named = {event.place.file for event in events}
     shown = [verdict, *(fact for _, fact in facts)]
     return TEMPLATE.substitute(
         LEGEND,
         title=escape(f"Gradient audit of {Path(script).name}"),
-        severity=audit.severity or "ok",
+        severity=report.severity or "ok",
         verdict=marked(verdict),
         facts="".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts),
         ending=escape(ending),
-        version=VERSION * any("version" in text for text in (ending, *shown)),
-        files=len(files),
-        of=f" of {escape(Path(min(files)).name)}" if len(files) == 1 else "",
+        version=VERSION if any("version" in text for text in (ending, *shown)) else "",
+        files=len(named),
+        of=f" of {escape(Path(min(named)).name)}" if len(named) == 1 else "",
         networks=heads,
-        events="\n".join(picture(audit, events)),
-        findings="\n".join(findings(audit.findings, " ".join(shown))),
-        made_with=escape(f"PyTorch {torch.__version__}"),
+        events="\n".join(picture(report, events)),
+        findings="\n".join(findings(report, " ".join(shown))),
+        made_with=escape(f"PyTorch {report.judgement.version}"),
     )
 
 
-def picture(audit: GradientAudit, events: list[Event]) -> Iterable[str]:
+def picture(report: Report, events: list[Row]) -> Iterable[str]:
     """Yield the rows of one training step: networks as columns, time downwards, a mark for each event."""
     # The last ones: later passes have no shares.
-    measured = {(p.place, len(p.terms)): p.terms for p in audit.passes if p.measured}
+    measured = {(p.place, len(p.terms)): p.terms for p in report.passes if p.measured}
     for event in events:
-        raised, create_graph = getattr(event, "raised", False), getattr(event, "create_graph", False)
+        call = event if isinstance(event, Call) else None
+        raised = call is not None and call.raised
         place, cells = event.place, event.cells
-        errors = [found for found in audit.findings if found.severity == "error" and place.where in found.lines]
-        if event.kind == "forward":  # is wrong only where its tensors were overwritten
+        errors = [found for found in report.findings if found.severity == "error" and place.where in found.lines]
+        if isinstance(event, ForwardRow):  # is wrong only where its tensors were overwritten
             if event.callers and not place.via:
-                place = expression_place(*event.callers[0])  # the call: a line may have several
+                place = event.callers[0].place  # the call: a line may have several
             errors = [f for f in errors if f.kind == "overwritten" and {place, event.place} & {*f.places}]
         wrong = {name for found in errors for name in found.networks}
         if raised:  # before it reached a network: a mark in those that the error names
             cells = cells | dict.fromkeys(wrong or cells, "wrong")
-        words = WORDS.get(event.kind, f"{event.kind} pass") + ", create_graph" * create_graph + ", raised" * raised
-        yield row("raised" if raised else event.kind, place, words, event.kind, cells, wrong)
-        terms = getattr(event, "terms", ())
+        words = [WORDS.get(event.kind, f"{event.kind} pass")]
+        words += ["create_graph"] if call and call.began.create_graph else []
+        words += ["raised"] if raised else []
+        yield row("raised" if raised else event.kind, place, ", ".join(words), event.kind, cells, wrong)
+        terms = call.terms if call else []
         for term in measured.get((event.place, len(terms)), terms):
-            words, wrong = "term of the loss" + ", dead" * term.dead, {*term.cells} if term.dead else set()
+            words, wrong = ("term of the loss, dead", {*term.cells}) if term.dead else ("term of the loss", set())
             yield row("term", term.place or event.place, words, event.kind, term.cells, wrong, term)
 
 
-def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], wrong: set[str], term=None) -> str:
+def row(
+    kind: str,
+    place: Place,
+    words: str,
+    shape: str,
+    cells: dict[str, str],
+    wrong: set[str],
+    term: TermRow | None = None,
+) -> str:
     """Return the row of an event or a term: where, what, and for each network a mark, or a bar if it was measured."""
-    via = f" <small>via {escape(Path(place.via).name)}</small>" * bool(place.via)
+    via = f" <small>via {escape(Path(place.via).name)}</small>" if place.via else ""
     marks = ""
     for network, word in cells.items():
         colour = "wrong" if network in wrong else word
@@ -104,19 +110,19 @@ def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], 
     return f'<tr class="{kind}">{where}{source}<td class="what">{words}</td>{marks}</tr>'
 
 
-def one_step(events: list[Event]) -> list[Event]:
+def one_step(events: list[Row]) -> list[Row]:
     """Return the events since the last but one step of the optimizer that stepped last; else the last MOST_EVENTS."""
     steps = [(event.place, event.optimizer, end) for end, event in enumerate(events, 1) if event.kind == "step"]
     ends = [end for *which, end in steps if which == [*steps[-1][:2]]]
-    if len(ends) > 1 and not any(getattr(event, "raised", False) for event in events):
+    if len(ends) > 1 and not any(isinstance(event, Call) and event.raised for event in events):
         events = events[ends[-2] : ends[-1]]
     return events[-MOST_EVENTS:]
 
 
-def findings(found: list[Finding], shown: str) -> Iterable[str]:
+def findings(report: Report, shown: str) -> Iterable[str]:
     """Yield the findings, errors first, each with the source around its lines; and with its text, if not yet shown."""
-    yield "<h2>Findings</h2>" * bool(found)
-    for finding in found:
+    yield "<h2>Findings</h2>" if report.findings else ""
+    for finding in report.findings:
         yield f'<div class="finding {finding.severity}">'
         yield f'<p><span class="kind">{finding.kind}</span>: {SEVERITIES[finding.severity]}</p>'
         if finding.text.rstrip(".") not in shown or finding.cure not in shown:
@@ -124,14 +130,19 @@ def findings(found: list[Finding], shown: str) -> Iterable[str]:
         for name in finding.mistakes:
             yield f'<p class="dim">One like it: <code>python -m gradient_audit --mistake {escape(name)}</code></p>'
         for file in dict.fromkeys(place.file for place in finding.places):
-            named = {place.number for place in finding.places if place.file == file}
-            yield f'<p class="dim">{escape(file)}</p><pre>'
-            for number, line in enumerate(linecache.getlines(file), 1):
-                if any(abs(number - other) <= CONTEXT for other in named):
-                    text = escape(f"{number:5}  {line.rstrip()}")
-                    yield f"<b>{text}</b>" if number in named else text
-            yield "</pre>"
+            yield from excerpt(report, finding, file)
         yield "</div>"
+
+
+def excerpt(report: Report, finding: Finding, file: str) -> Iterable[str]:
+    """Yield the lines of a file around those that a finding names."""
+    named = {place.number for place in finding.places if place.file == file}
+    yield f'<p class="dim">{escape(file)}</p><pre>'
+    for number, line in sorted(report.judgement.excerpts.get(file, {}).items()):
+        if any(abs(number - other) <= CONTEXT for other in named):
+            text = escape(f"{number:5}  {line}")
+            yield f"<b>{text}</b>" if number in named else text
+    yield "</pre>"
 
 
 def marked(text: str) -> str:

@@ -1,25 +1,7 @@
-"""Lines of code: of the user, of a library that the user called, of PyTorch and of this package."""
+"""Lines of code, as plain data."""
 
-import linecache
-import os
-import re
-import sys
-import sysconfig
-import traceback
-from collections.abc import Iterator
-from functools import cache
-from itertools import islice
 from pathlib import Path
-from types import CodeType, FrameType
 from typing import NamedTuple
-
-import torch
-
-PACKAGE = str(Path(__file__).resolve().parent) + os.sep
-OF_TORCH = (PACKAGE, f"{torch.__path__[0]}{os.sep}", "<frozen", "<eval_with_key")
-LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-
-OVERRIDES = ("__torch_function__", "__torch_dispatch__")
 
 
 class Place(NamedTuple):
@@ -30,91 +12,20 @@ class Place(NamedTuple):
     function: str
     via: str = ""  # the library's line that was called from there, as `/path/file.py:12`
     columns: tuple[int, int, int] | None = None  # the last line, and where the expression begins and ends, in bytes
+    code: str = ""  # the source of it, without its comment, 60 characters at most
 
     @property
     def where(self) -> str:
         """The line as `file.py:12`."""
         return f"{Path(self.file).name}:{self.number}"
 
-    @property
-    def code(self) -> str:
-        """The source of it, without its comment, 60 characters at most."""
-        last, begin, end = self.columns or (self.number, None, None)
-        lines = [linecache.getline(self.file, number).encode() for number in range(self.number, last + 1)]
-        lines[-1] = lines[-1][:end]
-        lines[0] = lines[0][begin:]
-        text = " ".join(b" ".join(lines).decode(errors="replace").split())
-        text = text if self.columns else re.split(r"\s+#", text)[0]
-        return text if len(text) <= 60 else f"{text[:57]}..."
-
     def __str__(self) -> str:
         via = f" via {Path(self.via).name}" if self.via else ""
         return f"`{self.where} {self.code}`{via}"
 
 
-def frames() -> Iterator[FrameType]:
-    """Return the frames that run, innermost first, without those of classes that only pass operations on."""
-    return (frame for frame, _ in traceback.walk_stack(sys._getframe(1)) if frame.f_code.co_name not in OVERRIDES)
+class Caller(NamedTuple):
+    """A frame of the user's that runs: its place, and the instruction, which tells apart two calls on a line."""
 
-
-def runs_inside(part: str) -> bool:
-    """Return whether a function runs that is in a file with this part in its path."""
-    return any(part in frame.f_code.co_filename for frame in frames())
-
-
-def user_frames() -> Iterator[FrameType]:
-    """Return the frames of the user's code, innermost first."""
-    return (frame for frame in frames() if _origin(frame.f_code.co_filename) == "user")
-
-
-def current_frames() -> tuple[FrameType, FrameType | None]:
-    """Return the innermost frame of the user's code, and of a library that it called."""
-    library = None
-    for frame in frames():
-        origin = _origin(frame.f_code.co_filename)
-        if origin == "user":
-            return frame, library
-        if origin == "library":
-            library = library or frame
-    return library or frame, None
-
-
-def current_place() -> Place:
-    """Return the innermost line of the user's code, with the line of the library that it called."""
-    frame, library = current_frames()
-    via = f"{library.f_code.co_filename}:{library.f_lineno}" if library else ""
-    return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name, via)
-
-
-def current_callers() -> tuple[tuple[CodeType, int, int], ...]:
-    """Return the frames of the user's code, innermost first: code, instruction and line."""
-    return tuple((frame.f_code, frame.f_lasti, frame.f_lineno or 0) for frame in user_frames())
-
-
-def construction_place(thing: object) -> Place:
-    """Return the line of the user that constructs an object. To be called from inside of its constructor."""
-    outside = []  # of the constructor: the frames since the last `__init__` of the object
-    for frame in frames():
-        outside.append(frame)
-        if frame.f_code.co_name == "__init__" and thing is frame.f_locals.get("self"):
-            outside.clear()
-    frame = next((frame for frame in outside if _origin(frame.f_code.co_filename) == "user"), outside[-1])
-    return Place(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name)
-
-
-def expression_place(code: CodeType, instruction: int, line: int) -> Place:
-    """Return the place of an instruction: an expression from Python 3.11 on, a line before."""
-    columns = None
-    if hasattr(code, "co_positions"):
-        first, last, begin, end = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
-        if None not in (first, last, begin, end):
-            line, columns = first, (last, begin, end)
-    return Place(code.co_filename, line, code.co_name, "", columns)
-
-
-@cache
-def _origin(file: str) -> str:
-    if file.startswith(OF_TORCH):
-        return "torch"
-    installed = file.startswith(LIBRARIES) or {"site-packages", "dist-packages"} & {*Path(file).parts}
-    return "library" if installed else "user"
+    place: Place
+    instruction: int

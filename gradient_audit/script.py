@@ -20,11 +20,12 @@ from typing import TextIO
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit.audit import GradientAudit
-from gradient_audit.graph import parameters_of
-from gradient_audit.mistakes.raised import HIDDEN, explain, traceback_of_script
+from gradient_audit.errors import HIDDEN
+from gradient_audit.explaining import explain, traceback_of_script
 from gradient_audit.page import page, save
-from gradient_audit.places import PACKAGE
-from gradient_audit.watch import Watcher
+from gradient_audit.watch.frames import PACKAGE
+from gradient_audit.watch.tensors import parameters_of
+from gradient_audit.watch.watcher import Watcher
 
 MANY = 10  # optimizers, on average as often as one alone
 MOST_STOPS = 5  # that a script may catch before the process is ended
@@ -49,7 +50,7 @@ class StepLimit:
     def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
         """Count a step of `optimizer`, or, if it is None, a pass that begins; stop after the last one wanted."""
         if self.stops or self.is_enough(watcher, optimizer):
-            watcher.record.closed = True  # what a script does that has caught Stop is no training
+            watcher.guard.closed = True  # what a script does that has caught Stop is no training
             self.stops += 1
             if self.stops > MOST_STOPS:
                 self.end()
@@ -59,14 +60,14 @@ class StepLimit:
         """Count, and return whether there were enough."""
         if optimizer is None:
             self.passes += 1  # by itself: an audit that has given up records none
-            lines = Counter(p.place for p in watcher.record.passes).values()
-            enough = lines and min(lines) >= self.iterations and not (self.steps or watcher.accounts.find_optimizers())
+            lines = watcher.session.passes.values()
+            enough = lines and min(lines) >= self.iterations and not (self.steps or watcher.optimizers.find())
             return enough or (not self.steps and self.passes > self.limit)
-        number = watcher.accounts.number_of(optimizer)
+        number = watcher.optimizers.number_of(optimizer)
         self.steps[number] += 1
         if min(self.steps.values()) >= self.iterations:  # others may wait, but for those whose parameters these step
-            watcher.accounts.find_optimizers()
-            held = {other: {*map(id, parameters_of(o))} for other, o in watcher.record.optimizers.items()}
+            watcher.optimizers.find()
+            held = {other: {*map(id, parameters_of(o))} for other, o in watcher.optimizers.active.items()}
             stepped = set().union(*(ids for other, ids in held.items() if other in self.steps))
             self.steps.update(dict.fromkeys((other for other, ids in held.items() if ids - stepped), 0))
         most = max(self.steps[number], self.steps.total() // MANY)
@@ -90,7 +91,8 @@ def audit_script(options: Namespace) -> int:
     out, errors, process = own_copy(sys.stdout), own_copy(sys.stderr), os.getpid()
 
     def finish(ending: str, trace: str = "") -> int:
-        report = f"{audit}\n\n{ending}" + NOTHING_RAN * (audit.saw_nothing and not audit.failure)
+        nothing_ran = audit.saw_nothing
+        report = f"{audit}\n\n{ending}{NOTHING_RAN if nothing_ran and not audit.failure else ''}"
         if trace:
             happened = ["What had happened until then:", details] if (details := audit.details) else []
             report = "\n\n".join([*explain(trace, audit.findings, audit.verdict), ending, *happened])
@@ -102,8 +104,10 @@ def audit_script(options: Namespace) -> int:
             with suppress(Exception):  # closed, or of the script's own kind
                 stream.flush()
         print(f"\n{report}", file=out)
-        print(f"\n{trace}" * bool(trace), end="", file=errors)
-        return int(bool(trace) or audit.saw_nothing or audit.severity in ("error", *["question"] * options.strict))
+        if trace:
+            print(f"\n{trace}", end="", file=errors)
+        wrong = ("error", "question") if options.strict else ("error",)
+        return int(bool(trace) or nothing_ran or audit.severity in wrong)
 
     def end() -> None:
         status = 0

@@ -1,6 +1,7 @@
 """Imports point one way: scripts to common, run to errors; the audit and the leaves need nothing of ours."""
 
 import ast
+import builtins
 import sys
 
 import pytest
@@ -18,6 +19,25 @@ COMMON = set(ROOMS)
 ROOMS |= {f"scripts/{path.name}": {"common"} for path in (ROOT / "scripts").glob("*.py")}
 ROOMS |= {"scripts/gan_standalone.py": set(), "scripts/tools": {"common", "scripts.tools"}}
 ROOMS["gradient_audit"] = {"gradient_audit"}
+
+
+# Of the audit: who may import whom, by the beginnings of names. What lies below both halves knows neither.
+BELOW = ["places", "trace", "ledger"]
+JUDGING = ["findings", "history", "steps", "facts", "terms", "players", "holders", "graphs", "errors", "rules", "judge"]
+JUDGING += ["report", "page"]
+HALVES = {
+    "places": [],
+    "trace": ["places", "trace"],
+    "ledger": ["trace"],
+    "mistakes": ["mistakes"],
+    "watch": ["watch", *BELOW],
+    **{module: [*JUDGING, *BELOW, "mistakes"] for module in JUDGING},
+    "audit": ["watch", *JUDGING, *BELOW],
+    "explaining": ["watch", "findings", "mistakes"],
+    "script": ["audit", "explaining", "watch", *JUDGING],
+    "__main__": ["script", "page", "rules", "mistakes"],
+    "__init__": ["findings"],
+}
 
 
 def imports(path):
@@ -51,3 +71,72 @@ def test_the_audit_and_the_leaves_need_torch_and_the_standard_library_alone(part
     for file in [ROOT / part] if part.endswith(".py") else (ROOT / part).rglob("*.py"):
         roots = {name.split(".")[0] for name in imports(file)} - {"gradient_audit", "torch"}
         assert roots <= sys.stdlib_module_names, file
+
+
+def module_of(path):
+    """The name of a module of the audit, as "watch.frames"."""
+    parts = path.relative_to(ROOT / "gradient_audit").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+CHECKS = ("isinstance", "type", "hasattr")
+AUDIT = {module_of(path): path for path in (ROOT / "gradient_audit").rglob("*.py")}
+
+
+def arrows(path):
+    """The modules of the audit that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("gradient_audit"):
+            name = node.module.removeprefix("gradient_audit").strip(".")
+            inside = [f"{name}.{alias.name}".strip(".") for alias in node.names]
+            yield from {one if one in AUDIT else name for one in inside}
+
+
+def annotations(path):
+    """The names in the annotations of a file, also in those that are text."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        for field in ("annotation", "returns"):
+            if annotation := getattr(node, field, None):
+                texts = [n.value for n in ast.walk(annotation) if isinstance(n, ast.Constant) and type(n.value) is str]
+                for tree in [annotation, *map(ast.parse, texts)]:
+                    yield from (n.id for n in ast.walk(tree) if isinstance(n, ast.Name))
+
+
+@pytest.mark.parametrize("module", AUDIT)
+def test_the_halves_of_the_audit_do_not_know_each_other(module):
+    allowed = HALVES[module.split(".")[0]]
+    for name in arrows(AUDIT[module]):
+        assert name.split(".")[0] in allowed, name
+    roots = {name.split(".")[0] for name in imports(AUDIT[module])}
+    assert "torch" not in roots or module.split(".")[0] in ("watch", "audit", "script", "mistakes")
+
+
+def test_no_module_of_the_audit_leads_back_to_itself():
+    ways = {module: {*arrows(path)} - {module} for module, path in AUDIT.items()}
+    while leaves := {module for module, others in ways.items() if not others & ways.keys()}:
+        ways = {module: others for module, others in ways.items() if module not in leaves}
+    assert ways == {}
+
+
+@pytest.mark.parametrize("module", AUDIT)
+def test_annotations_name_what_is_imported_and_nobody_gets_its_caller_as_an_object(module):
+    tree = ast.parse(AUDIT[module].read_text())
+    known = {alias.asname or alias.name for n in ast.walk(tree) if hasattr(n, "names") for alias in n.names if alias}
+    known |= {getattr(n, "name", "") for n in ast.walk(tree)} | {*dir(builtins)}
+    known |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    assert {*annotations(AUDIT[module])} <= known
+    for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+        given = [*function.args.args, *function.args.kwonlyargs]
+        nodes = [*ast.walk(function)]
+        objects = {one.arg for one in given if getattr(one.annotation, "id", "") == "object"}
+        asked = {n.value.id for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)}
+        calls = [n for n in nodes if isinstance(n, ast.Call) and getattr(n.func, "id", "") in CHECKS]
+        checked = {argument.id for call in calls for argument in call.args if isinstance(argument, ast.Name)}
+        assert not (objects & asked) - checked, function.name
+        if function.name == "__init__":
+            assert not objects and all(one.annotation for one in given if one.arg != "self"), module
+
+
+def test_no_file_of_the_audit_is_longer_than_250_lines():
+    lengths = {module: len(path.read_text().splitlines()) for module, path in AUDIT.items()}
+    assert {module: length for module, length in lengths.items() if length > 250} == {}

@@ -9,7 +9,8 @@ from helpers import ROOT, call
 from processes import RUN_AUDIT, forked
 
 from gradient_audit.__main__ import parse
-from gradient_audit.mistakes import explain, load, match
+from gradient_audit.mistakes import load, match
+from gradient_audit.mistakes.showing import explain
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SOURCES = [path for folder in ("scripts", "common") for path in sorted((ROOT / folder).rglob("*.py"))]
@@ -116,7 +117,7 @@ def test_the_commands_of_a_question_print_the_figures_of_its_answer(text, comman
     for code, arguments in KINDS.findall(commands):
         exec(code, {})
         options = parse(shlex.split(arguments or "--list"))
-        assert options.script or options.list or explain(options.mistake, options.error)
+        assert options.script or options.list or explain(options.mistake, options.error, {})
     if "gradient_walkthrough" in commands:
         call("gradient_walkthrough")
     printed = capsys.readouterr().out

@@ -4,21 +4,19 @@ A file has its title as docstring, the constants WHY and CURE, and two functions
 CPU. They return WRONG_RETURNS and RIGHT_RETURNS, worked by hand, or None. MESSAGES are phrases that identify the error
 or warning, with * for what varies and # for a number; ALIKE has others for some. `wrong` raises it, unless there is a
 WRONG_RETURNS. HINTS are phrases that rank a mistake first among those that share a message. NOT_RUN says why there are
-no functions. UNSEEN says what to look at where the audit finds nothing; what it finds is in `findings.KINDS`.
+no functions. UNSEEN says what to look at where the audit finds nothing; what it finds, its rules know.
 """
 
+import ast
 import difflib
-import inspect
 import pkgutil
 import re
-import textwrap
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-
-from gradient_audit.findings import KINDS
+from importlib.resources import files
 
 HELPERS = {"one_weight": "one_weight_gan", "one_rank": "one_rank"}  # files that are no mistakes: what they help with
 FREQUENT = ("step-between-backwards", "second-backward", "loss-kept-with-graph")
@@ -37,7 +35,6 @@ ALIKE = {
     "leaf Variable that requires grad": "叶…原地操作 | 叶…就地操作 | 叶…原位操作 | 叶…inplace | 原地操作…叶",
 }
 """Other parts of a message, and how it is put in Chinese; … is up to 12 letters."""
-QUESTIONS = "Questions: docs/questions.md in the repository. 常见问题 (判别器、计算图、显存): docs/questions.zh.md"
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 RAISED = r"(?:\w+\.)*\w*(?:Error|Exception|Failed|Exit|Interrupt|Iteration|Unsupported)"
 EXCEPTION = re.compile(rf"^\W*{RAISED}(?::|\s*$)", re.MULTILINE)
@@ -80,10 +77,8 @@ class Mistake:
         """Whether the wrong form runs without an error."""
         return not self.messages or self.wrong_returns is not None
 
-    @property
-    def audit(self) -> str:
-        """What the audit says of it."""
-        kinds = [kind for kind, about in KINDS.items() if self.name in about.mistakes]
+    def audit(self, kinds: Sequence[str]) -> str:
+        """Return what the audit says of it. kinds: of its findings that look like it."""
         return f"[{', '.join(kinds)}]" if kinds else f"look at: {self.unseen}" if self.unseen else ""
 
 
@@ -99,8 +94,8 @@ class Outcome:
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of all mistakes, sorted."""
-    files = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(file.replace("_", "-") for file in files if file not in (*HELPERS, "raised")))
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(file.replace("_", "-") for file in found if file not in (*HELPERS, "showing")))
 
 
 @cache
@@ -114,6 +109,15 @@ def load(name: str) -> Mistake:
     parts = {part.lower(): value for part, value in module.items() if part.lower() in Mistake.__dataclass_fields__}
     parts |= {part: " ".join(text.split()) for part, text in parts.items() if isinstance(text, str)}
     return Mistake(name, module["__doc__"], **parts)
+
+
+@cache
+def why_and_cure(name: str) -> tuple[str, str]:
+    """Return why a mistake is one, and its cure, from its file, which is not run: that needs PyTorch."""
+    source = files(__name__).joinpath(f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+    values = {node.targets[0].id: node.value for node in ast.parse(source).body if isinstance(node, ast.Assign)}
+    why, cure = (" ".join(ast.literal_eval(values[part]).split()) for part in ("WHY", "CURE"))
+    return why, cure
 
 
 def match(text: str) -> list[Mistake]:
@@ -180,74 +184,15 @@ def observe(function: Callable[[], object]) -> Outcome:
 
 def does_as_described(mistake: Mistake, wrong: Outcome, right: Outcome) -> bool:
     """Return whether both forms did what the file says; numbers are compared as they are printed, to four digits."""
-    silent = not wrong.raised and _show(wrong.value) == _show(mistake.wrong_returns)
+    silent = not wrong.raised and show(wrong.value) == show(mistake.wrong_returns)
     as_described = silent if mistake.silent else wrong.raised and mistake in match(wrong.message)
-    return as_described and not right.raised and _show(right.value) == _show(mistake.right_returns)
+    return as_described and not right.raised and show(right.value) == show(mistake.right_returns)
 
 
-def describe(mistake: Mistake) -> str:
-    """Run both forms of a mistake; return the code, what happened, why, and the cure, as text for a terminal."""
-    parts = [f"{mistake.name}\n{mistake.title}"]
-    if mistake.not_run:
-        parts.append(_wrap("  not run here: ", mistake.not_run))
-        parts += [_wrap("  message  ", f"... {phrase} ...") for phrase in mistake.messages]
-    else:
-        codes = [inspect.getsource(form).rstrip() for form in (mistake.wrong, mistake.right)]
-        for file, helper in HELPERS.items():
-            if f"{helper}()" in codes[0]:
-                parts.append(_wrap(f"  {helper}: ", getattr(import_module(f"{__name__}.{file}"), helper).__doc__))
-        outcomes = [observe(form) for form in (mistake.wrong, mistake.right)]
-        for code, outcome in zip(codes, outcomes, strict=True):
-            lines = [] if outcome.raised else [f"  returns {_show(outcome.value)}"]
-            message = re.sub(r" \(Triggered internally at .*\)", "", outcome.message)
-            lines += [_wrap("  ", message, max_lines=8)] if message else []
-            parts.append("\n".join([textwrap.indent(code, "    "), "", *lines]))
-        if not does_as_described(mistake, *outcomes):
-            parts.append("  note   This PyTorch does something else here than is described.")
-    parts += [_wrap("  why   ", mistake.why), _wrap("  cure  ", mistake.cure)]
-    if mistake.audit:
-        parts.append(_wrap("  audit ", mistake.audit))
-    return "\n\n".join(parts) + "\n"
-
-
-def explain(name: str | None, text: str | None) -> bool:
-    """Print one mistake, those behind a message or a log, the first in full, or all; return whether there is any."""
-    if name is None and text is None:
-        print(listing())
-        return True
-    matches = match(text) if name is None else [load(name)]
-    if len(matches) > 1:
-        print("Likeliest first:", *matches, sep="\n", end="\n\n")
-    nothing = "No mistake in the catalogue has this message. Without an error, audit the script, or see --list.\n"
-    print(describe(matches[0]) if matches else nothing, end="")
-    return bool(matches)
-
-
-def listing() -> str:
-    """Return all mistakes, in groups, with what the audit says of each, and where questions are answered."""
-    groups: dict[str, list[str]] = {}
-    for mistake in map(load, names()):
-        kind = "Errors of PyTorch: the audit names the line, and [what else it finds]"
-        if mistake.not_run:
-            kind = "Errors that are described, not run here"
-        elif mistake.unseen:
-            kind = "Silent, not seen by the audit: a wrong number, at best a warning"
-        elif mistake.silent:
-            kind = "Silent, seen by the audit: as [what it finds]"
-        gap = "\n      " if mistake.unseen else " "
-        groups.setdefault(kind, []).append(f"{mistake}{gap}{mistake.audit}".rstrip())
-    return "\n\n".join([*("\n".join([kind, *groups[kind]]) for kind in sorted(groups)), QUESTIONS])
-
-
-def _wrap(label: str, text: str, max_lines: int | None = None) -> str:
-    indent = " " * len(label)
-    return textwrap.fill(text, 100, initial_indent=label, subsequent_indent=indent, max_lines=max_lines)
-
-
-def _show(value: object) -> str:
+def show(value: object) -> str:
     """Write numbers to four digits, also in tensors, lists and tuples."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_show, value))}]" if isinstance(value, list) else ", ".join(map(_show, value))
+        return f"[{', '.join(map(show, value))}]" if isinstance(value, list) else ", ".join(map(show, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -3,6 +3,7 @@
 import copy
 import gc
 import importlib
+import pkgutil
 import threading
 import weakref
 from contextlib import nullcontext
@@ -15,18 +16,32 @@ from torch import nn
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import _python_dispatch
 
-from gradient_audit import GradientAudit, GradientFlowError
-from gradient_audit.guard import guarded
+from gradient_audit import GradientAudit, GradientFlowError, rules, watch
+from gradient_audit.watch.guard import guarded
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
-NAMES = (
-    "accounts budget facts findings graph judge ledger lineage measure networks mistakes.raised operations owners "
-    "places uses watch"
-)
-MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES.split()]
+NAMES = [
+    "facts",
+    "findings",
+    "graphs",
+    "history",
+    "holders",
+    "judge",
+    "ledger",
+    "places",
+    "players",
+    "steps",
+    "terms",
+    "trace",
+    "errors",
+    "rules",
+]
+NAMES += [f"rules.{file.name}" for file in pkgutil.iter_modules(rules.__path__)]
+NAMES += [f"watch.{file.name}" for file in pkgutil.iter_modules(watch.__path__) if file.name != "guard"]
+MODULES = [importlib.import_module(f"gradient_audit.{name}") for name in NAMES]
 # What calls the user's code itself, adds or removes the hooks, or is for the report, after the audit.
-OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step at_work expect gradients products is_elsewhere
+OUTER = """__init__ __torch_dispatch__ is_infra_mode after_step at_work expect gradients measure products is_elsewhere
     of paused remove_hooks start stop watch_autograd __str__ _source code line lines severity where"""
 
 
@@ -120,7 +135,7 @@ def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypat
 
 
 def test_where_measuring_raises_nothing_is_measured_and_the_rest_goes_on(monkeypatch, alone):
-    monkeypatch.setattr("gradient_audit.measure.products", lambda *_: 1 / 0)
+    monkeypatch.setattr("gradient_audit.watch.measure.products", lambda *_: 1 / 0)
     with GradientAudit.of_script() as audit:
         assert train() == alone
     assert not audit.failure

@@ -7,9 +7,9 @@ from audited import audit_of, textbook_detach
 from torch import nn
 
 from gradient_audit import GradientAudit
+from gradient_audit.history import Row, StepRow
 from gradient_audit.page import one_step, page
 from gradient_audit.places import Place
-from gradient_audit.record import Event, Step
 
 VOID = {"meta", "br", "path", "circle", "rect"}
 
@@ -116,7 +116,7 @@ def test_an_audit_that_saw_nothing_has_a_page():
 
 
 def event(kind, line):
-    return (Step if kind == "step" else Event)(kind, Place("train.py", line, "train"))
+    return (StepRow if kind == "step" else Row)(kind, Place("train.py", line, "train"))
 
 
 STEP = [event("forward", 3), event("backward", 4), event("step", 5)]

@@ -1,15 +1,15 @@
 """What a finding says, and where the museum's bugs have no case: the mistake gets it, the right form beside it none."""
 
-from dataclasses import is_dataclass
-
 import pytest
 import torch
 from audited import D_ONLY, audit_of, cells, found, line_of, make_networks, textbook_detach
 from torch import nn
 
 from gradient_audit import GradientAudit, GradientFlowError
-from gradient_audit.judge import RULES, judge
-from gradient_audit.uses import IDLE_AFTER
+from gradient_audit.judge import judge
+from gradient_audit.report import Report
+from gradient_audit.rules import rules
+from gradient_audit.terms import IDLE_AFTER
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -61,32 +61,19 @@ def test_check_raises_for_errors_and_for_what_it_is_asked_for(train_step, kind, 
             audit.check(**options)
 
 
-def snapshot(part, depth=9):
-    """A part of a record, with what its repr leaves out."""
-    if isinstance(part, dict):
-        return [(snapshot(key, 0), snapshot(value, depth - 1)) for key, value in part.items()]
-    if isinstance(part, list | tuple):
-        return [snapshot(each, depth - 1) for each in part]
-    return [snapshot(value, depth - 1) for value in vars(part).values()] if depth and is_dataclass(part) else repr(part)
-
-
 @pytest.mark.parametrize("train_step", [no_zero_grad, autoencoder, textbook_detach])
 def test_the_judgement_changes_nothing_that_it_judges_and_its_rules_have_no_order(train_step, monkeypatch):
-    judgements = []
-
-    def judged(record, networks, *, ended):
-        before = snapshot(record)
-        for rules in (RULES, RULES[::-1]):
-            monkeypatch.setattr("gradient_audit.judge.RULES", rules)
-            judgements.append(judge(record, networks, ended=ended))
-        assert snapshot(record) == before
-        return judgements[0]
-
-    monkeypatch.setattr("gradient_audit.audit.judge", judged)
-    audit_of(train_step)
-    (found, *rest), (found_again, *rest_again) = judgements
-    assert found
-    assert ({*found}, rest) == ({*found_again}, rest_again)
+    trace = audit_of(train_step).trace
+    before, judgements = repr(trace), []
+    for order in (rules(), rules()[::-1]):
+        monkeypatch.setattr("gradient_audit.judge.rules", lambda order=order: order)
+        judgements.append(judge(trace))
+    assert repr(trace) == before
+    found, found_again = judgements
+    assert found.findings
+    assert {*found.findings} == {*found_again.findings}
+    assert [(row.kind, row.cells) for row in found.events] == [(row.kind, row.cells) for row in found_again.events]
+    assert str(Report(found)).splitlines()[-1] == str(Report(found_again)).splitlines()[-1]
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [(IDLE_AFTER - 1, {"wasted"}), (IDLE_AFTER, {"idle"})])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gradient_audit import GradientAudit
-from gradient_audit.budget import DETAILED
+from gradient_audit.watch.session import DETAILED
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from gradient_audit import GradientAudit
-from gradient_audit.budget import DETAILED
+from gradient_audit.watch.session import DETAILED
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 

@@ -12,7 +12,13 @@ it is in the text of its name beside the file, or in that of `# printed: name.tx
 """
 
 import ast
+import atexit
+import json
 import re
+import subprocess
+import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +28,7 @@ pytestmark = pytest.mark.museum
 
 MUSEUM = Path(__file__).parent / "museum"
 RAISING = ("overwritten", "freed")
+TRACED = ("trace.json", "said.json")
 SHOWN = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):(?:.* \[(\w+\.py:\d+)|)", re.MULTILINE)
 
 
@@ -66,10 +73,33 @@ def columns(done):
     return re.split(r" *\| *", header[1].strip()) if header else []
 
 
+@cache
+def judge():
+    """A process that judges traces without PyTorch, in an empty folder."""
+    command = [sys.executable, "-I", str(Path(__file__).with_name("trace_json.py"))]
+    folder = tempfile.mkdtemp()
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder)
+    atexit.register(process.communicate)  # closes its input, at which it ends
+    return process
+
+
+def check_trace(folder, script):
+    """Check that the trace says the same where neither PyTorch nor the script is, and the museum is nowhere."""
+    trace, said = ((folder / name).read_text().replace(str(script.parent), "/nowhere") for name in TRACED)
+    (folder / TRACED[0]).write_text(trace)
+    print(folder / TRACED[0], file=judge().stdin, flush=True)
+    assert json.loads(judge().stdout.readline()) == json.loads(said)
+
+
 def audit(script):
-    """Check that the audit of the script finds what the file says and nothing else; return it, and the severities."""
+    """Check that the audit of the script finds what the file says and nothing else; return it, and the severities.
+
+    And that the trace alone tells the same, word for word.
+    """
     assert headers(script, "expects")
-    done, wanted = forked(RUN_AUDIT, script), set(expected(script))
+    with tempfile.TemporaryDirectory() as folder:
+        done, wanted = forked(RUN_AUDIT, script, TRACES=folder), set(expected(script))
+        check_trace(Path(folder), script)
     assert found(done) - beside(wanted, found(done)) == wanted, done.stdout + done.stderr
     assert all(columns(done) == networks.split(", ") for networks in headers(script, "networks")), done.stdout
     says = [re.sub('"(.+)"', lambda code: place(script, code[1]), said) for said in headers(script, "says")]

@@ -7,6 +7,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +15,13 @@ from torch.autograd import function, grad, graph  # before `watch` wraps them
 from torch.autograd.graph import GradientEdge
 from torch.utils import _python_dispatch as dispatch
 
-from gradient_audit.budget import Activity
-from gradient_audit.guard import guard_hooks, guarded, watch_calls
-from gradient_audit.lineage import Way
-from gradient_audit.mistakes import raised
-from gradient_audit.places import PACKAGE, Place
-from gradient_audit.record import Pass, Record
+from gradient_audit.places import Place
+from gradient_audit.watch.frames import PACKAGE
+from gradient_audit.watch.guard import guarded, watch_calls
+from gradient_audit.watch.memory import Write
+from gradient_audit.watch.saved import IN_PLACE, saved_errors
+from gradient_audit.watch.session import Session
+from gradient_audit.watch.splitting import Way
 
 PASSES = 2  # of a line, that are measured: the first may be special
 MOST_BYTES = 2**30  # of the gradients of all terms, which exist at one time
@@ -28,12 +30,25 @@ PURE = re.compile(r"\w+Backward\d+|torch::autograd::(AccumulateGrad|CopySlices|C
 Loss = tuple[list[Tensor], list[Tensor | None]]  # tensors, and the gradient of each; None: it is one
 
 
-@guard_hooks
-class Measure:
-    """Fills in what the terms of a loss give to each parameter: squares of gradients, and products with their sum."""
+@dataclass
+class Measurement:
+    """What the terms of a loss give to each parameter: squares of gradients, and products with their sum."""
 
-    def __init__(self, activity: Activity, record: Record):
-        self.activity, self.record = activity, record
+    hooked: bool = False  # code of the script's runs in the pass
+    unmeasured: str = ""  # why nothing was measured
+    columns: dict[int, list[tuple[float, float]]] = field(default_factory=dict)  # by parameter: for each term
+    weightless: tuple[int, ...] = ()  # terms that the loss multiplies by zero
+
+    def of_term(self, index: int) -> dict[int, tuple[float, float]]:
+        """Return what was measured of one term, by parameter."""
+        return {number: column[index] for number, column in self.columns.items()}
+
+
+class Measure:
+    """Measures the terms of a loss, before its pass."""
+
+    def __init__(self, session: Session):
+        self.guard, self.activity = session.guard, session.activity
         self.obstacle = ""  # what was seen that makes a pass of the audit's own visible to the script
         self.hooked: set[int] = set()  # sequence numbers of the nodes whose tensors have hooks
         # By line and number of terms (a penalty may come only in some steps): for each time that it was measured, the
@@ -58,19 +73,25 @@ class Measure:
         if not sys._getframe(3).f_code.co_filename.startswith(PACKAGE):
             self.obstacle = obstacle
 
+    @guarded
     def note_hook(self, tensor: Tensor, *_: object, **__: object) -> None:
         """Note that a tensor has a hook, or keeps its gradient."""
         if tensor.grad_fn is not None:
             self.hooked.add(tensor.grad_fn._sequence_nr())
 
-    def hindrance(self, event: Pass, nodes: list) -> str:
-        """Return why a pass of the audit's own through a graph could change something, or ""."""
+    def is_hooked(self, nodes: list) -> bool:
+        """Return whether code of the script's runs in a pass through a graph."""
         leaves = [node.variable for node in nodes if hasattr(node, "variable")]
         numbers = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
         own = any(not PURE.fullmatch(node.name()) for node in nodes) or any(leaf._backward_hooks for leaf in leaves)
-        event.hooked = bool(self.obstacle or own or numbers & self.hooked)
+        return bool(self.obstacle or own or numbers & self.hooked)
+
+    def hindrance(self, nodes: list, *, hooked: bool) -> str:
+        """Return why a pass of the audit's own through a graph could change something, or ""."""
+        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+        numbers = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
         reasons = {
-            self.obstacle or "code of the script's, as an autograd.Function or a hook, is in the graph": event.hooked,
+            self.obstacle or "code of the script's, as an autograd.Function or a hook, is in the graph": hooked,
             "the graph is older than the audit": min(numbers, default=self.first) < self.first,
             "a mode sees each operation": dispatch._get_current_dispatch_mode() is not None,
             "there are several processes": torch.distributed.is_available() and torch.distributed.is_initialized(),
@@ -81,7 +102,7 @@ class Measure:
         return next((reason for reason, holds in reasons.items() if holds), "")
 
     @contextmanager
-    def at_work(self, event: Pass) -> Iterator[None]:
+    def at_work(self, measurement: Measurement) -> Iterator[None]:
         """Compute without a trace; what raises is discarded: the script's own pass raises it, if it is the script's."""
         self.activity.measuring = True
         try:
@@ -89,49 +110,60 @@ class Measure:
                 warnings.simplefilter("ignore")
                 yield
         except Exception as error:
-            event.unmeasured = f"measuring raised {type(error).__name__}"
+            measurement.unmeasured = f"measuring raised {type(error).__name__}"
         finally:
             self.activity.measuring = False
 
     def begin(
-        self, event: Pass, nodes: list, loss: Loss, terms: list, leaves: dict[int, Tensor], writes: Iterable
-    ) -> None:
+        self,
+        place: Place,
+        nodes: list,
+        loss: Loss,
+        ways: list[Way],
+        leaves: dict[int, Tensor],
+        writes: Iterable[Write],
+    ) -> Measurement:
         """Look at the graph of a pass before it runs; measure its terms, unless its line was measured often enough.
 
-        terms: each with the way to it. leaves: by account, to which the pass comes. writes: see `Lineage`.
+        ways: to the terms that have a graph. leaves: by number, to which the pass comes.
         """
-        hindrance = self.hindrance(event, nodes)
-        raised_by_audit = [(m.reader(), before) for m, before, _, by_audit, _ in writes if by_audit and m.reader]
+        measurement = Measurement(hooked=self.is_hooked(nodes))
+        hindrance = self.hindrance(nodes, hooked=measurement.hooked)
+        raised_by_audit = [(w.memory.reader(), w.version) for w in writes if w.raised and w.memory.reader]
         if raised_by_audit and not hindrance:
-            with self.at_work(event):
+            with self.at_work(Measurement()):
                 self.pardon(nodes, loss, raised_by_audit)
-        zeros = self.zeros[event.place, len(terms)]
-        event.unmeasured = ""  # `pardon` may have raised
-        if len(terms) < 2 or not leaves or (len(zeros) >= PASSES and not set.intersection(*zeros)):
-            return
-        large = len(terms) * sum(leaf.nbytes for leaf in leaves.values()) > MOST_BYTES
-        event.unmeasured = hindrance or "the gradients take over 1 GiB" * large
-        if event.unmeasured:
-            return
-        with self.at_work(event):
-            starts = [torch.ones_like(one) if start is None else start for one, start in zip(*loss, strict=True)]
-            rows = [gradients(way, starts, [*leaves.values()]) for _, way in terms]
-            columns = zip(*(row or [None] * len(leaves) for row in rows), strict=True)
-            found = [products(column, leaf) for column, leaf in zip(columns, leaves.values(), strict=True)]
-            for index, (term, _) in enumerate(terms):
-                term.weightless = rows[index] is None
-                term.measured = {number: column[index] for number, column in zip(leaves, found, strict=True)}
-            zeros.append({i for i, (term, _) in enumerate(terms) if not any(s for s, _ in term.measured.values())})
+        zeros = self.zeros[place, len(ways)]
+        if len(ways) < 2 or not leaves or (len(zeros) >= PASSES and not set.intersection(*zeros)):
+            return measurement
+        if not hindrance and len(ways) * sum(leaf.nbytes for leaf in leaves.values()) > MOST_BYTES:
+            hindrance = "the gradients take over 1 GiB"
+        measurement.unmeasured = hindrance
+        if not hindrance:
+            with self.at_work(measurement):
+                self.measure(measurement, loss, ways, leaves)
+                columns = measurement.columns.values()
+                zeros.append({i for i in range(len(ways)) if not any(column[i][0] for column in columns)})
+        return measurement
+
+    def measure(self, measurement: Measurement, loss: Loss, ways: list[Way], leaves: dict[int, Tensor]) -> None:
+        """Compute the gradients of each term, and fill in what they are."""
+        starts = [torch.ones_like(one) if start is None else start for one, start in zip(*loss, strict=True)]
+        rows = [gradients(way, starts, [*leaves.values()]) for way in ways]
+        columns = zip(*(row or [None] * len(leaves) for row in rows), strict=True)
+        found = [products(column, leaf) for column, leaf in zip(columns, leaves.values(), strict=True)]
+        measurement.weightless = tuple(index for index, row in enumerate(rows) if row is None)
+        measurement.columns = dict(zip(leaves, found, strict=True))
 
     def pardon(self, nodes: list, loss: Loss, writes: list[tuple[Tensor | None, int]]) -> None:
         """Lower the versions that the audit has raised of tensors to whose readers a gradient of exactly zero comes."""
-        errors = [(node, str(error)) for node in nodes for _, error in raised.saved_errors(node)]
+        errors = [(node, str(error)) for node in nodes for _, error in saved_errors(node)]
         ends = [GradientEdge(n, i) for n in {node for node, _ in errors} for i in range(len(n._input_metadata))]
         losses, given = loss
         found = grad(losses, ends, given, retain_graph=True, allow_unused=True) if ends else ()
         if any(gradient is not None and gradient.any() for gradient in found):
             return
-        for now, expected in {tuple(map(int, raised.IN_PLACE.search(text).groups())) for _, text in errors}:
+        for now, expected in {tuple(map(int, IN_PLACE.search(text).groups())) for _, text in errors}:
             for tensor in {id(t): t for t, _ in writes if t is not None and t._version == now}.values():
                 if sum(one is tensor and before >= expected for one, before in writes) == now - expected:
                     self.lowered.append((tensor, now))

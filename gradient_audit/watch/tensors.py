@@ -13,11 +13,8 @@ from torch.optim.optimizer import Optimizer
 def parameters_of(optimizer: Optimizer | None) -> Iterator[Tensor]:
     """Yield the parameters that an optimizer holds; none for None."""
     for group in getattr(optimizer, "param_groups", ()):
-        parameters = group["params"]
-        if isinstance(parameters, Iterator):  # a generator that the script has put there: others are to find it as new
-            parameters = list(parameters)
-            group["params"] = iter(parameters)
-        yield from parameters
+        if not isinstance(group["params"], Iterator):  # a generator of the script's, which looking at it would use up
+            yield from group["params"]
 
 
 def ids_of(module: nn.Module) -> set[int]:
@@ -40,6 +37,16 @@ def is_zero(grad: Tensor) -> bool:
     return not (grad.is_meta or first.any() or grad.any())
 
 
+def size_of(grad: Tensor) -> float | None:
+    """Return the largest absolute value in a gradient, NaN if there is one; None if it is no plain array of numbers."""
+    is_array = type(grad) is Tensor and grad.layout is torch.strided and not grad.is_meta
+    if is_array and grad.is_floating_point() and grad.numel() > 0:
+        with suppress(RuntimeError):  # of a kind of numbers that has no order here
+            least, most = grad.detach().aminmax()
+            return max(-float(least), float(most))
+    return None
+
+
 def has_nan(value: object) -> bool:
     """Whether a tensor among the values has a NaN."""
     with suppress(RuntimeError, NotImplementedError):  # of tensors without numbers, or of a kind that cannot say
@@ -59,7 +66,7 @@ def storage_of(tensor: Tensor) -> torch.UntypedStorage | None:
 
 
 @cache
-def written_arguments(function: object) -> tuple[int, ...]:
+def written_arguments(function: Callable) -> tuple[int, ...]:
     """Return which arguments an operation writes to, by their positions."""
     arguments = function._schema.arguments if function._schema.is_mutable else ()
     return tuple(i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
@@ -84,12 +91,3 @@ def nodes_between(losses: list[Tensor], ends: list[Tensor]) -> list:
             parents[child].append(node)
     found = [n for n in parents if n and any(n is end.grad_fn or getattr(n, "variable", None) is end for end in ends)]
     return [*nodes_of([parent for node in found for parent in parents[node]], parents.__getitem__)]
-
-
-def united(sets: Iterable[set]) -> list[set]:
-    """Unite the sets that have an element in common; leave out empty ones."""
-    groups: list[set] = []
-    for one in filter(None, sets):
-        apart = [group for group in groups if not group & one]
-        groups = [*apart, one.union(*(group for group in groups if group & one))]
-    return groups

@@ -6,38 +6,46 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Protocol
 from unittest import mock
 
-from gradient_audit.places import PACKAGE
+from gradient_audit.watch.frames import PACKAGE
+
+
+class Guard:
+    """Whether the audit still watches."""
+
+    def __init__(self):
+        self.closed = False  # whether the hooks add nothing more
+        self.failure = ""  # what raised inside the audit
+
+
+class Guarded(Protocol):
+    """Has methods that hooks call."""
+
+    guard: Guard
 
 
 def guarded(hook: Callable) -> Callable:
-    """Return a method, of an object with a `record`, that returns None where it raises and once the record is closed.
+    """Return a method that returns None where it raises, and once the guard of its object is closed.
 
-    Its exception, and the audit's own line, become `record.failure`; what ends the script, as Ctrl-C, goes through.
+    Its exception, and the audit's own line, become the failure; what ends the script, as Ctrl-C, goes through.
     """
 
     @functools.wraps(hook)
-    def harmless(self, *args, **kwargs):
-        if self.record.closed:
+    def harmless(self: Guarded, *args, **kwargs):
+        guard = self.guard
+        if guard.closed:
             return None
         try:
             return hook(self, *args, **kwargs)
         except Exception as error:
             lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
             where = f"{Path(lines[-1].filename).name}:{lines[-1].lineno}"
-            self.record.failure = f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
-            self.record.closed = True
+            guard.failure = f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
+            guard.closed = True
 
     return harmless
-
-
-def guard_hooks(kind: type) -> type:
-    """Guard the methods of a class that hooks call: those whose names begin with `note_`, `begin_` or `end_`."""
-    for name, method in list(vars(kind).items()):
-        if name.startswith(("note_", "begin_", "end_")):
-            setattr(kind, name, guarded(method))
-    return kind
 
 
 @functools.cache
@@ -68,7 +76,7 @@ def watch_calls(hooks: ExitStack, owner: object, name: str, note: Callable, *, o
         if of_result:
             note(result)
         else:
-            bound = bind(original, args, kwargs)
+            bound = bind(original, args, kwargs) if kwargs else None
             note(*bound.args, **bound.kwargs) if bound else note(*args, **kwargs)
         return result
 

@@ -1,0 +1,98 @@
+"""What rules know together of gradients that no optimizer used, and of parameters that none holds."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from gradient_audit.facts import Facts
+from gradient_audit.history import Call
+from gradient_audit.places import Place
+from gradient_audit.terms import idle_parameters, left_out_networks
+
+
+@dataclass
+class Unused:
+    """The gradients of a network that no optimizer used, and whose parameters none holds."""
+
+    network: str
+    wasted: dict[Place, list[tuple[Call, set[int]]]] = field(default_factory=lambda: defaultdict(list))
+    lost: set[int] = field(default_factory=set)  # parameters that an optimizer held, when it stepped
+    swapped: dict[int, Place] = field(default_factory=dict)  # that took the place of held ones, and where
+    ownerless: set[int] = field(default_factory=set)  # others that none holds
+    meant: str = ""  # why that may be on purpose: "judge", "target", "backbone", or ""
+
+    @property
+    def explained(self) -> set[int]:
+        """Of these, another rule says why their gradients are wasted."""
+        return self.lost | self.swapped.keys() | self.ownerless
+
+    @property
+    def passes(self) -> list[Call]:
+        """The passes whose gradients were not used."""
+        return [p for pairs in self.wasted.values() for p, _ in pairs]
+
+
+def replaced_gradients(facts: Facts) -> set[int]:
+    """Return the parameters that had a gradient of no known pass in a step."""
+    steps = (row for row in facts.history.rows if row.kind == "step")
+    return set().union(*(row.sums.get(frozenset(), ()) for row in steps))
+
+
+def unused_gradients(facts: Facts) -> list[Unused]:
+    """Return, for each network, what was computed for it and not used."""
+    reached, used = set().union(*(p.reached for p in facts.passes)), set().union(*(p.used for p in facts.passes))
+    replaced = facts.once(replaced_gradients)
+    swaps = {new: place for new, (place, old) in facts.swaps.items() if old & facts.owned}
+    found = []
+    for network, ids in facts.parameters.items():
+        unused = Unused(network)
+        _add_wasted(facts, unused)
+        left = set().union(*(numbers for pairs in unused.wasted.values() for _, numbers in pairs))
+        unused.lost = (facts.owned_in_steps & left) - facts.owned
+        # Not stepped by hand, either.
+        ownerless = (ids.keys() & reached).difference(facts.owned, facts.moved_parameters, used)
+        unused.swapped = {number: swaps[number] for number in ownerless & swaps.keys()}
+        ownerless -= unused.lost | unused.swapped.keys()
+        if facts.optimizers and not replaced:  # without any optimizer, no parameter is expected to have one
+            unused.ownerless = ownerless
+        unused.meant = _meaning(facts, unused)
+        found.append(unused)
+    return found
+
+
+def _add_wasted(facts: Facts, unused: Unused) -> None:
+    replaced, excused = facts.once(replaced_gradients), facts.once(idle_parameters)
+    handed = facts.handed_lines | {p.place for p in facts.passes if replaced and not p.split}
+    skipped = facts.history.ledger.skipped
+    for p in facts.passes:
+        # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.
+        own = replaced if p.began.hooked else ()
+        numbers = (p.reached & facts.parameters[unused.network].keys()).difference(excused, p.used, own)
+        if numbers and not (p.raised or p.place in handed or p.number in skipped):
+            unused.wasted[p.place].append((p, numbers))
+
+
+def _meaning(facts: Facts, unused: Unused) -> str:
+    """Return what a network may be that no optimizer holds, or only in part."""
+    if not (unused.ownerless and unused.wasted):
+        return ""
+    ids = facts.parameters[unused.network]
+    # A gradient that comes to it through a network that an optimizer holds comes to a part, no judge.
+    trained = [name for name in facts.networks_of(facts.owned) if name != unused.network]
+    to_train = any(facts.leads_through(p, name, unused.network) for p in unused.passes for name in trained)
+    to_train |= any(p.reached <= ids.keys() for p in unused.passes)
+    left_out = unused.network in facts.once(left_out_networks)
+    if not (ids.keys() & facts.owned or to_train or left_out):
+        leads_on = any(facts.leads_on(p, unused.network) for p in unused.passes)
+        return "judge" if leads_on else "target"
+    first_layers = _are_first_layers(facts, ids, unused.ownerless)
+    return "backbone" if first_layers or facts.networks[unused.network].kind == "Embedding" else ""
+
+
+def _are_first_layers(facts: Facts, names: dict[int, str], ownerless: set[int]) -> bool:
+    """Whether these are the first layers of a network, an optimizer holds later ones, and no `inputs=` names them."""
+    layers = [(number, name.rpartition(".")[0]) for number, name in names.items()]
+    trained = [layer for number, layer in layers if number in facts.owned]
+    first = next((index for index, (number, _) in enumerate(layers) if number in facts.owned), 0)
+    before = {number: layer for number, layer in layers[:first] if layer not in trained}
+    named = set().union(*(p.began.named for p in facts.passes))
+    return before.keys() >= ownerless and not ownerless & named

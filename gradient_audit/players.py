@@ -1,0 +1,127 @@
+"""What rules know together of passes that move networks of several optimizers, or of one against each other."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from gradient_audit.facts import Facts
+from gradient_audit.history import Call
+from gradient_audit.places import Place
+
+ONE_WAY = 0.5  # of a direction, which is between -1 and 1: a gradient moves most of an output the same way
+Group = dict[str, set[int]]  # networks that one loss moved, each with the optimizers that stepped on it
+
+
+@dataclass
+class Mixture:
+    """A step used the sum of a pass for several networks and of other passes."""
+
+    places: list[Place] = field(default_factory=list)
+    added_to: set[str] = field(default_factory=set)  # the networks whose gradients were a sum
+    proved: bool = False
+
+
+@dataclass
+class Opposition:
+    """Passes moved two networks, and what one says of the other's output against another loss."""
+
+    made: str
+    judge: str
+    places: list[Place]
+    one_optimizer: bool
+
+
+def united(sets: Iterable[set]) -> list[set]:
+    """Unite the sets that have an element in common; leave out empty ones."""
+    groups: list[set] = []
+    for one in filter(None, sets):
+        apart = [group for group in groups if not group & one]
+        groups = [*apart, one.union(*(group for group in groups if group & one))]
+    return groups
+
+
+def crossed_groups(facts: Facts) -> dict[int, list[Group]]:
+    """Return, by pass, the networks of several optimizers that it moved by terms with one in common."""
+    return {p.number: [*_groups_of(facts, p)] for p in facts.passes}
+
+
+def _groups_of(facts: Facts, p: Call) -> Iterator[Group]:
+    movers = {
+        name: {optimizer for optimizer, used in p.users.items() if used & p.reached & ids.keys()}
+        for name, ids in facts.parameters.items()
+    }
+    groups = [{name for name, optimizers in movers.items() if optimizers}]
+    if terms := facts.in_detail(p).terms:
+        groups = united([{name for name, cell in row.cells.items() if cell == "used"} for row in terms])
+    for group in groups:
+        together = {name: movers[name] for name in facts.parameters if name in group}
+        if len(united(together.values())) > 1:
+            yield together
+
+
+def mixtures(facts: Facts) -> dict[tuple[str, ...], Mixture]:
+    """Return the sums that steps used of passes for several networks and of others, by the networks."""
+    crossed, calls = facts.once(crossed_groups), facts.history.calls
+    found: dict[tuple[str, ...], Mixture] = defaultdict(Mixture)
+    for key, steps in facts.steps.items():
+        for summed, (numbers, place) in steps.sums.items():
+            if all(crossed[number] for number in summed):  # one loss in several batches
+                continue
+            for p, group in ((calls[number], group) for number in sorted(summed) for group in crossed[number]):
+                mine = {name for name in group if key in group[name] and numbers & facts.parameters[name].keys()}
+                others = [name for name in group if key not in group[name]]
+                if mine and others:
+                    mixture = found[tuple(group)]
+                    mixture.places += [p.place, place]
+                    mixture.added_to |= mine
+                    mixture.proved |= not _may_be_meant(facts, p, summed, mine, others)
+    return dict(found)
+
+
+def _may_be_meant(facts: Facts, p: Call, summed: frozenset, mine: set[str], others: list[str]) -> bool:
+    """Whether the sum of a loss that comes to the others through this player, and another one, is as in BicycleGAN."""
+    alike = [facts.in_detail(facts.history.calls[number]) for number in summed]
+    through = any(facts.leads_through(p, name, other) for name in mine for other in others)
+    is_fed = any(facts.is_fed_by(q, other) for q in alike for other in others)
+    return all(q.split for q in alike) and through and not is_fed
+
+
+def oppositions(facts: Facts) -> list[Opposition]:
+    """Return the networks that are moved against each other, of one optimizer or of different ones."""
+    explained = {place for mixture in facts.once(mixtures).values() for place in mixture.places}
+    moves = {p.number: facts.networks_of(p.used & p.reached) for p in facts.passes}
+    order = {name: index for index, name in enumerate(facts.parameters)}
+    pairs = {pair for names in {*moves.values()} for pair in permutations(names, 2)}
+    found = []
+    for made, judge in sorted(pairs, key=lambda pair: [order[name] for name in pair]):
+        first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
+        places = [place for place in _opposed_places(facts, made, judge, moves) if place not in explained]
+        if places and (first == second or not first & second):
+            found.append(Opposition(made, judge, places, first == second))
+            explained |= set() if first == second else {*places}
+    return found
+
+
+def _opposed_places(facts: Facts, made: str, judge: str, moves: dict[int, tuple[str, ...]]) -> list[Place]:
+    """Return the passes that moved both, and what the judge says of the other's output against another loss of its."""
+    calls = [row for row in facts.forwards if row.event.module == facts.networks[judge].module]
+    on_fakes = [row for row in calls if row.event.sources & facts.parameters[made].keys()]
+    ways: dict[tuple[Place, Place], list[float]] = defaultdict(list)  # by the lines of the pass and of the call
+    both: dict[tuple[Place, Place], None] = {}
+    for row in on_fakes if len(on_fakes) < len(calls) else ():
+        for number, way in row.directions.items():
+            p = facts.history.calls[number]
+            if judge in moves[number]:
+                ways[p.place, row.place].append(way)
+                if made in moves[number] and facts.leads_through(p, judge, made):
+                    both[p.place, row.place] = None
+    up = {lines for lines, found in ways.items() if min(found) > ONE_WAY}
+    down = {lines for lines, found in ways.items() if max(found) < -ONE_WAY}
+    return [lines[0] for lines in both if (lines in up and down) or (lines in down and up)]
+
+
+def mixed_lines(facts: Facts) -> set[Place]:
+    """Return the lines of which `mixed` tells."""
+    lines = {place for mixture in facts.once(mixtures).values() for place in mixture.places}
+    return lines.union(*(one.places for one in facts.once(oppositions) if not one.one_optimizer))

@@ -1,0 +1,101 @@
+"""A loss, or a term of one, that moves nothing."""
+
+from collections.abc import Iterator
+
+from gradient_audit.errors import explained, lines_of
+from gradient_audit.facts import Facts
+from gradient_audit.findings import Sentence, joined
+from gradient_audit.history import Call, TermRow
+from gradient_audit.places import Place
+from gradient_audit.terms import dead_terms, left_out_networks, zero_terms
+from gradient_audit.trace import GraphMissing, RequiresGradSet
+
+RANK = 60
+SEVERITY = "error"
+MEANING = """A loss, or a term of one, gives no gradient to any parameter that is updated. As a question: a term gave
+one of exactly zero, each time that it was measured."""
+CURE = """See whether `detach()`, `no_grad()`, `.item()`, `sample()` where `rsample()` is meant, or a penalty without
+`create_graph=True` cuts it off, and whether the network that it should move is frozen, held by no optimizer or missing
+from `inputs=`."""
+MISTAKES = ("penalty-without-graph", "penalty-on-frozen", "loss-made-leaf")
+EXHIBITS = ("bugs/penalty_per_sample_without_graph.py", "bugs/g_loss_under_no_grad.py", "clean/constant_terms.py")
+CONSTANT = """If it is a target, a baseline or a number to print, this is right; if not, see whether `detach()`,
+`no_grad()` or `.item()` cuts it off."""
+ZERO = """If a ReLU or a mask holds it back, or it is constant, this is right; if not, see whether a value is taken from
+itself: a straight-through estimator is `x - q.detach()`."""
+
+
+def find(facts: Facts) -> Iterator[Sentence]:
+    """Yield losses without a graph, passes that reached nothing, and terms that move nothing."""
+    for event in facts.of(GraphMissing):
+        yield _without_graph(facts, event)
+    yield from _dead_passes(facts)
+    left_out = facts.once(left_out_networks)
+    text = "contributes no gradient to any parameter that is updated."
+    for dead in facts.once(dead_terms):
+        p, row = dead.pairs[0]
+        if not {*facts.networks_of(row.term.reached)} & left_out:
+            networks = tuple(name for name in facts.parameters if p.cells[name] == "used")
+            cure = "" if dead.proved else ZERO if row.term.measured else CONSTANT
+            yield _of_term(p, row, networks, text, cure)
+    for p, row, numbers in facts.once(zero_terms):
+        text = "gives {} a gradient of exactly zero, each time that it was measured."
+        yield _of_term(p, row, facts.networks_of(numbers), text, ZERO)
+
+
+def _of_term(p: Call, row: TermRow, networks: tuple[str, ...], text: str, cure: str) -> Sentence:
+    name = "a term of the sum" if row.term.value is not None else f"`{row.term.name}`"
+    at = f" from {row.place.where}" if row.place else ""
+    places = [p.place, row.place] if row.place else [p.place]
+    return Sentence(f"{name}{at} {text}", networks, places, cure, question=bool(cure))
+
+
+def _dead_passes(facts: Facts) -> Iterator[Sentence]:
+    """Yield the passes that reached nothing that is trained."""
+    for p in facts.passes if facts.optimizers or facts.networks else ():  # else nothing was to be trained
+        # A gradient of a plain tensor may be read, as FGSM reads that of images.
+        serves = p.reached or p.leaves & facts.owned_leaves or (p.leaves and p.place in facts.read_lines)
+        if p.split and not (p.raised or serves):
+            text = "a backward pass reached no parameter of any network."
+            cut = [place for mistake, place in p.began.cuts if mistake == "loss-rebuilt" and p.leaves][-1:]
+            if cut:
+                cure = "Join losses with `torch.stack()`, without `.item()` and `requires_grad=True`."
+                yield Sentence(text, (), [*cut, p.place], cure, mistake="loss-made-leaf")
+            else:
+                yield Sentence(text, (), [p.place])
+
+
+def _without_graph(facts: Facts, event: GraphMissing) -> Sentence:
+    """Return the sentence about an error "does not require grad and does not have a grad_fn"."""
+    rows = [(facts.history.forwards[number], parameters) for number, parameters in event.forwards]
+    rows = [(row, parameters) for row, parameters in rows if parameters & facts.owned] or rows
+    under_no_grad = [row.place for row, _ in rows[::-1] if row.event.without_grad]
+    frozen = [(r, n) for r, n in rows if r.event.is_frozen and not (r.event.without_grad or r.event.has_graph)]
+    cuts: dict[str, list[Place]] = {}
+    for mistake, place in event.cuts:
+        cuts[mistake] = [*cuts.pop(mistake, []), place]
+    cuts = {mistake: at for mistake, at in cuts.items() if mistake != "loss-rebuilt"} or ({} if rows else cuts)
+    numbers = set().union(*(parameters for _, parameters in frozen))
+    if not (rows or cuts):  # nothing was seen: what is trained and frozen now
+        trained = event.frozen & facts.owned
+        numbers = {n for ids in facts.parameters.values() if ids.keys() <= trained for n in ids}
+    known, why, cure = {"wanted by": [event.place]}, "", ""
+    if numbers and (not rows or rows[-1] in frozen):  # the network next to the loss
+        mistake, names = "all-frozen", joined(facts.networks_of(numbers)) or "the network"
+        known["cut off by"] = cuts.get("detached-fakes", under_no_grad)
+        known["used by"] = [row.place for row, _ in frozen]
+        places = {n: None if e.on else e.place for e in facts.of(RequiresGradSet) for n in e.parameters}
+        known["frozen by"] = [places.get(number) for number in sorted(numbers)]
+        why = f"no parameter of {names} required a gradient, and nothing before {names} has a graph"
+        cure = f"If this loss is for {names}, call `requires_grad_(True)` before; else do not cut off what it is for."
+    elif rows and rows[-1][0].event.without_grad:
+        mistake, known["under no_grad"] = "no-graph", under_no_grad
+    elif cuts:
+        mistake = [*cuts][-1]
+        known["cut off by"] = cuts[mistake]
+    else:
+        mistake, why, cure = "no-graph", "nothing behind it needs a gradient", "Call `requires_grad_(True)` before it."
+    shown = {label: lines_of(places) for label, places in known.items() if places}
+    text = "a backward pass was called on a loss without a graph."
+    places = [place for places in reversed(known.values()) for place in places if place]
+    return explained(text, (), places, shown, mistake, why, cure)

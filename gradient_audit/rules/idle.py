@@ -1,0 +1,23 @@
+"""An optimizer that never stepped."""
+
+from collections.abc import Iterator
+
+from gradient_audit.facts import Facts
+from gradient_audit.findings import Sentence
+from gradient_audit.terms import IDLE_AFTER, idle_optimizers
+
+RANK = 40
+SEVERITY = "error"
+MEANING = "An optimizer never stepped, though its parameters got gradients."
+CURE = "Call its `step()`, or give its parameters to an optimizer that steps."
+EXHIBITS = ("bugs/deepfill_no_step.py", "bugs/missing_step.py", "clean/second_stage_of_its_own.py")
+
+
+def find(facts: Facts) -> Iterator[Sentence]:
+    """Yield the optimizers that never stepped; a question where the audit ended early: one may be of a second stage."""
+    for idle in facts.once(idle_optimizers):
+        later = not facts.ended and len(idle.dropped) < IDLE_AFTER
+        kind = facts.optimizers[idle.optimizer].kind
+        text = f"the optimizer of {{}} ({kind}) never stepped; another did {facts.most_steps}x."
+        lines = [p.place for p in idle.dropped or idle.passes]
+        yield Sentence(text, facts.networks_of(idle.parameters), lines, question=later)

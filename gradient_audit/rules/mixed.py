@@ -1,0 +1,28 @@
+"""A step on the sum of two losses' gradients, of which one was for another network."""
+
+from collections.abc import Iterator
+
+from gradient_audit.facts import Facts
+from gradient_audit.findings import LIMIT, Sentence, joined
+from gradient_audit.players import mixtures, oppositions
+
+RANK = 20
+SEVERITY = "error"
+MEANING = """A step used the sum of two losses' gradients, of which one was for another network. Or D stepped on G's
+loss alone, against its own."""
+CURE = f"{LIMIT}, or clear the gradients that are not for the step."
+MISTAKES = ("d-steps-on-g-loss",)
+EXHIBITS = ("bugs/lightning_gan_leak.py", "bugs/d_steps_on_g_loss_alone.py", "clean/chained_discriminators.py")
+
+
+def find(facts: Facts) -> Iterator[Sentence]:
+    """Yield the sums, and the steps on the other player's loss; see `players`."""
+    for networks, mixture in facts.once(mixtures).items():
+        names = joined(name for name in networks if name in mixture.added_to)
+        text = f"`backward()` also wrote gradients into {names}. They were not cleared, so `step()` used the sum "
+        text += "of two losses."
+        yield Sentence(text, networks, mixture.places, question=not mixture.proved)
+    for one in facts.once(oppositions):
+        if not one.one_optimizer:
+            text = f"one loss moved {one.made} and {one.judge}; another moved what {one.judge} says of {one.made}'s "
+            yield Sentence(f"{text}output the other way.", (one.made, one.judge), one.places)

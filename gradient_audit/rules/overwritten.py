@@ -1,0 +1,49 @@
+"""A tensor that a backward pass needs, and that was changed in place."""
+
+from collections.abc import Iterator
+
+from gradient_audit.errors import HIDDEN, explained, lines_of
+from gradient_audit.facts import Facts
+from gradient_audit.findings import Sentence, joined
+from gradient_audit.trace import Overwritten, TensorNamed
+
+RANK = 70
+SEVERITY = "error"
+MEANING = """A backward pass needs a tensor as it was before it was changed in place, and the gradient that reaches it
+is not zero."""
+CURE = ""
+MISTAKES = ("step-between-backwards", "fused-step", "edit-after-use", "inplace-activation", "data-edit")
+EXHIBITS = ("bugs/clustergan_generator_step.py", "bugs/fused_step.py", "clean/edited_weight_behind_zero_gradient.py")
+STEPPED = "Compute the forward pass again after the step, or step after the last `backward()` that needs it"
+NEW = "`x = x + y` for `x += y`, `inplace=False`, `clone()`"
+
+
+def find(facts: Facts) -> Iterator[Sentence]:
+    """Yield the passes that raised, with the tensors, who read them and who wrote to them."""
+    names = {event.tensor: event for event in facts.of(TensorNamed)}
+    for event in facts.of(Overwritten):
+        changed = tuple(dict.fromkeys(names[tensor].network for tensor, _ in event.tensors if tensor in names))
+        tensors = dict.fromkeys(names[tensor].name if tensor in names else words for tensor, words in event.tensors)
+        writers, readers = [place for place, _ in event.writers], [*event.readers]
+        known = {
+            "wanted by": lines_of([event.place]),
+            "tensor": joined([*tensors][:5] or ["a tensor of its graph"]),
+            "read by": lines_of(readers),
+            "written by": lines_of(writers),
+        }
+        behind = facts.networks_of(event.behind)
+        operations = joined(sorted({operation for _, operation in event.writers} - {""}))
+        fused = any(optimizer.fused for optimizer in facts.optimizers.values())
+        mistake = "" if not event.hidden else "fused-step" if fused and not operations else "data-edit"
+        why = "the gradient is computed from the tensor as it was in the forward pass"
+        if event.hidden:
+            why += HIDDEN
+        if operations or not (changed or writers):
+            cure = f"Make a new tensor, not {operations or 'the in-place operation'}, and use it: {NEW}."
+        elif {*behind} - {*changed}:  # the gradient goes through the changed network, to another
+            cure = f"{STEPPED}."
+        else:
+            cure = f"{STEPPED}; `detach()` what comes from an earlier step or from a network that this loss is not for."
+        text = "a backward pass needs a tensor as it was before it was changed in place."
+        places = [*writers, *readers, event.place]
+        yield explained(text, changed or behind, places, known, mistake, why, cure)

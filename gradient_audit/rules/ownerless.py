@@ -1,0 +1,61 @@
+"""Parameters that get gradients, and that no optimizer holds."""
+
+from collections.abc import Iterator
+
+from gradient_audit.facts import Facts
+from gradient_audit.findings import Sentence
+from gradient_audit.holders import Unused, unused_gradients
+from gradient_audit.terms import left_out_networks
+from gradient_audit.trace import LeafNamed, ParametersWritten
+
+RANK = 50
+SEVERITY = "error"
+MEANING = """Parameters get gradients, and no optimizer holds them: none ever did, one did before, or one holds the
+parameters that they replaced. Or a term of a loss gives gradients to such parameters alone."""
+CURE = "Give them to an optimizer, or freeze them with `requires_grad_(False)`."
+MISTAKES = ("optimizer-old-weights",)
+EXHIBITS = ("bugs/meta_optimizer_list.py", "bugs/optimizer_before_layers.py", "clean/perceptual_judge.py")
+WRITTEN = """The script writes others to them. Compute a target or an average under `torch.no_grad()`; if another
+network makes them, `.data =` cuts that off: `torch.func.functional_call()` takes them with their graph."""
+
+
+def find(facts: Facts) -> Iterator[Sentence]:
+    """Yield what an optimizer held before, what took the place of what it holds, and what none holds."""
+    for unused in facts.once(unused_gradients):
+        network = unused.network
+        if unused.lost:
+            text = f"{facts.count_of(unused.lost, network)} of {{}} are no longer held by the optimizer that stepped "
+            cure = "See what changes its `param_groups`; a generator there, as `network.parameters()`, is used up once."
+            yield Sentence(f"{text}on them.", (network,), unused.wasted, cure)
+        if unused.swapped:
+            count = facts.count_of({*unused.swapped}, network)
+            text = f"{count} of {{}} are held by no optimizer; one holds those whose place they took."
+            cure = "Make the optimizer after this line, or give it the new ones with `add_param_group()`."
+            yield Sentence(text, (network,), [*unused.swapped.values(), *unused.wasted], cure)
+        if unused.ownerless and not unused.meant:
+            yield _never_held(facts, unused)
+    yield from _plain_leaves(facts)
+
+
+def _never_held(facts: Facts, unused: Unused) -> Sentence:
+    network, ownerless = unused.network, unused.ownerless
+    holders = [facts.optimizers[number] for number in facts.holders_of(network)] or [*facts.optimizers.values()]
+    makers = {one.made: None for one in (facts.networks[network], *holders) if one.made}
+    born = {facts.born.get(number) for number in ownerless} - {None}
+    made = [*makers, *(born if len(born) == 1 else ())]
+    text = f"{facts.count_of(ownerless, network)} of {{}} are held by no optimizer."
+    if network in facts.once(left_out_networks):
+        text = "no optimizer holds {}, and a term of a loss leads to nothing else."
+    written = set().union(*(event.parameters for event in facts.of(ParametersWritten)))
+    cure = WRITTEN if ownerless <= written else ""
+    return Sentence(text, (network,), [*made, *unused.wasted], cure)
+
+
+def _plain_leaves(facts: Facts) -> Iterator[Sentence]:
+    """Yield the leaves in a network that are no parameters of it: no optimizer gets them."""
+    for leaf in facts.of(LeafNamed):
+        places = [p.place for p in facts.passes if leaf.leaf in p.leaves and p.place not in facts.read_lines]
+        if places and leaf.leaf not in facts.owned_leaves:
+            text = f"the tensor {leaf.name} gets gradients; it is no nn.Parameter, and no optimizer holds it."
+            cure = "Make it an `nn.Parameter`, so that `parameters()` holds it."
+            yield Sentence(text, (leaf.network,), places, cure)

@@ -1,0 +1,28 @@
+"""Two optimizers on the same gradients, or one on a parameter twice."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gradient_audit.facts import Facts
+from gradient_audit.findings import Sentence
+
+RANK = 30
+SEVERITY = "error"
+MEANING = "Two optimizers stepped on the same gradients, or one holds a parameter twice."
+CURE = "Call `zero_grad()` between the steps, or let one optimizer hold it."
+MISTAKES = ("parameter-twice",)
+EXHIBITS = ("bugs/universe_held_twice.py", "bugs/infogan_steps_on_left_over.py", "clean/cleared_in_time.py")
+
+
+def find(facts: Facts) -> Iterator[Sentence]:
+    """Yield the steps on another optimizer's gradients, and the parameters that are held twice."""
+    for key, steps in facts.steps.items():
+        for (kind, *places), numbers in steps.faults.items():
+            if kind == "twice":
+                text = "two optimizers stepped on the same gradients of {}."
+                yield Sentence(text, facts.networks_of(numbers), places)
+        times = Counter(facts.held_by(key))
+        if numbers := {number for number in times if times[number] > 1}:
+            text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
+            cure = "See whether another network was meant; if not, `list(dict.fromkeys(parameters))` has each once."
+            yield Sentence(text, facts.networks_of(numbers), [[*steps.places][-1]], cure)

@@ -1,0 +1,85 @@
+"""Parameters that never had a gradient when their optimizer stepped."""
+
+from collections.abc import Iterator
+
+from gradient_audit.facts import Facts
+from gradient_audit.findings import Sentence
+from gradient_audit.steps import Steps
+from gradient_audit.terms import zero_terms
+from gradient_audit.trace import ParametersWritten
+
+RANK = 90
+SEVERITY = "error"
+MEANING = """Parameters had no gradient whenever their optimizer stepped, or in its last steps, as when a network stays
+frozen. As a question: the first layers had one of exactly zero at every step; or the script writes others to them, as
+to an average or a target that the optimizer holds."""
+CURE = """See whether `detach()` or `no_grad()` cuts them off, whether `zero_grad()` comes between `backward()` and
+`step()`, and whether the forward pass uses them at all."""
+MISTAKES = ("detached-fakes", "optimizer-old-weights")
+EXHIBITS = ("bugs/deepfill_optimizer_of_d.py", "bugs/encoder_under_no_grad.py", "clean/branch_not_taken.py")
+BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
+FLAT = """If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope, as
+`round()` and `sign()` have none: a straight-through estimator is `x + (x.round() - x).detach()`."""
+CHECKPOINT = "Give the checkpoint `use_reentrant=False`: the other kind needs an input that needs a gradient."
+
+
+def find(facts: Facts) -> Iterator[Sentence]:
+    """Yield the optimizers that found nothing, the networks of which parts had no gradient, and one of zero."""
+    for key, steps in facts.steps.items():
+        numbers = facts.held_by(key)
+        if steps.bare > 1 and facts.moved_parameters & {*numbers}:  # else the network gets the sentence
+            text = f"the last {steps.bare} steps of an optimizer of {{}} found no gradient."
+            question = bool(steps.moved_parameters)
+            yield Sentence(text, facts.networks_of(numbers), steps.places, BARE, question)
+        for shape in facts.optimizers[key].constants if key in facts.optimizers else ():
+            text = f"a tensor of shape {[*shape]} had no gradient whenever its optimizer stepped."
+            yield Sentence(text, (), steps.places)
+    raised = any(p.raised for p in facts.passes)
+    for network, ids in facts.parameters.items():
+        missing = (ids.keys() & facts.stepped) - facts.moved_parameters
+        of_it = [steps for key, steps in facts.steps.items() if missing & {*facts.held_by(key)}]
+        if missing and not (raised and all(steps.places.total() == 1 for steps in of_it)):
+            yield _without_gradient(facts, network, missing, of_it)
+    yield from _layers_at_zero(facts)
+
+
+def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list[Steps]) -> Sentence:
+    grads = (call for call in facts.history.calls.values() if call.kind == "grad" and call.began.detailed)
+    sloped = set().union(*(call.reached if call.is_pass else call.began.crossed for call in grads))  # maybe slope 0
+    text = f"{facts.count_of(missing, network)} of {network} had no gradient whenever their optimizer stepped"
+    inside = [row.place for row in facts.forwards if row.event.checkpointed and row.event.sources & missing]
+    cut_off = [p for p in facts.passes if missing & p.began.sources - p.reached - sloped]
+    places = [*inside, *(place for steps in of_it for place in steps.places)]
+    places += [place for p in cut_off[-1:] for mistake, place in p.began.cuts if mistake == "detached-fakes"]
+    unused = [row for row in facts.forwards if row.has_scalar and not (row.in_loss or row.needed)]
+    cut = bool(cut_off) or any(missing & row.event.sources for row in unused)
+    written = set().union(*(event.parameters for event in facts.of(ParametersWritten)))
+    if inside:
+        return Sentence(f"{text}.", (network,), places, CHECKPOINT)
+    if missing <= written:
+        cure = "Then leave them out of the optimizer, which does not move them: this is right."
+        text += ": the script writes others to them, as an average or a target."
+        return Sentence(text, (network,), places, cure, question=True)
+    if cut or missing == facts.parameters[network].keys() & facts.stepped:
+        return Sentence(f"{text}.", (network,), places)
+    cleared = any(missing & p.reached for p in facts.passes)
+    text += ": it was cleared between `backward()` and `step()`." if cleared else ": no loss leads to them."
+    cure = "If they are held still, or not in use, on purpose, this is right."
+    return Sentence(text, (network,), places, cure, question=True)
+
+
+def _layers_at_zero(facts: Facts) -> Iterator[Sentence]:
+    """Yield the first layers of a network whose gradient was exactly zero at every step, unless a weight was zero."""
+    steps = [row for row in facts.events if row.kind == "step" and row.event and row.event.zeros is not None]
+    steps = [(row.place, set().union(*row.sums.values()), row.event.zeros) for row in steps]  # where, used, zero
+    terms = (row.term for p in facts.passes for row in p.terms)
+    excused = set().union(*(term.reached for term in terms if term.weightless))
+    excused |= set().union(*(numbers for *_, numbers in facts.once(zero_terms)))  # `dead` tells of the term
+    for network, ids in facts.parameters.items():
+        of_it = [(place, used, zero) for place, used, zero in steps if used & ids.keys()]
+        stepped = [number for number in ids if any(number in used for _, used, _ in of_it)]
+        still = {number for number in stepped if all(number in zero for _, used, zero in of_it if number in used)}
+        if len(of_it) > 1 and still and still == {*stepped[: len(still)]} and not still & excused:
+            text = f"{facts.count_of(still, network)} of {{}} had a gradient of exactly zero at every step."
+            places = [place for place, *_ in of_it]
+            yield Sentence(text, (network,), places, FLAT, question=True)

@@ -1,0 +1,20 @@
+"""A number that looks like a loss, and got no backward pass."""
+
+from collections.abc import Iterator
+
+from gradient_audit.facts import Facts
+from gradient_audit.findings import Sentence
+from gradient_audit.graphs import dropped_graphs
+
+RANK = 150
+SEVERITY = "question"
+MEANING = """A number that looks like a loss got no backward pass, or `autograd.grad(create_graph=True)` led to none."""
+CURE = "If it is a loss, call `backward()` on it; if not, compute it under `torch.no_grad()`."
+EXHIBITS = ("bugs/dragan_loss_unused.py", "bugs/helper_loss_unused.py", "clean/mean_score.py")
+
+
+def find(facts: Facts) -> Iterator[Sentence]:
+    """Yield the graphs that were dropped though a number was computed from them."""
+    for dropped in facts.once(dropped_graphs):
+        if dropped.looks_like_loss:
+            yield Sentence(dropped.text, dropped.networks, [dropped.place])

@@ -1,0 +1,61 @@
+"""Gradients that no step used."""
+
+from collections.abc import Iterator
+
+from gradient_audit.facts import Facts
+from gradient_audit.findings import LIMIT, Sentence
+from gradient_audit.history import Call
+from gradient_audit.holders import unused_gradients
+from gradient_audit.places import Place
+
+RANK = 200
+SEVERITY = "waste"
+MEANING = """Gradients were computed, and no step used them. As a question: `zero_grad()` cleared all that a pass gave
+before a step came."""
+CURE = f"{LIMIT}, or `detach()`, unless it is read; for a step, `zero_grad()` only after it."
+EXHIBITS = ("bugs/accumulation_cleared.py", "bugs/biggan_steps_of_d.py", "clean/accumulation.py")
+ACCUMULATE = """To accumulate gradients over batches, call `zero_grad()` only after a step; if they are not wanted, as
+of a batch that is skipped, this is right."""
+
+
+def find(facts: Facts) -> Iterator[Sentence]:
+    """Yield the passes whose gradients were not used, by line; of those that no optimizer holds, others tell."""
+    for unused in facts.once(unused_gradients):
+        network = unused.network
+        for place, pairs in unused.wasted.items():
+            if numbers := set().union(*(unused for _, unused in pairs)) - unused.explained:
+                count = facts.count_of(numbers, network)
+                text = f"{count} of {{}} got gradients that no optimizer used, {len(pairs)}x."
+                if line := _clearing_line(facts, [p for p, _ in pairs], numbers):
+                    text += " This line clears them before a step."
+                    yield Sentence(text, (network,), [line, place], ACCUMULATE, question=True)
+                else:
+                    yield Sentence(text, (network,), [place], _cure(facts, network, pairs))
+
+
+def _clearing_line(facts: Facts, passes: list[Call], numbers: set[int]) -> Place | None:
+    """Return the line that clears what passes of a line gave, all of it, and more often than a step uses it."""
+    place = passes[0].place
+    others = [p for p in facts.passes if p.place == place and p.used & numbers]
+    often = len(passes) > max(1, len(others)) and numbers & facts.moved_parameters and place not in facts.read_lines
+    lines = set()
+    for p in passes if often and not any(p.users for p in passes) else ():
+        later = facts.events[facts.events.index(p) + 1 :] if p in facts.events else []
+        row = next((row for row in later if row.kind in ("zero_grad", "step", "backward")), None)
+        lines.add(row.place if row and row.kind == "zero_grad" and row.parameters & numbers else None)
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _cure(facts: Facts, network: str, wasted: list[tuple[Call, set[int]]]) -> str:
+    """Return the cure for gradients of a network that no optimizer used. wasted: passes, each with parameters."""
+    if not facts.steps:
+        return "No optimizer stepped during the audit: audit whole steps."
+    cure = CURE
+    if any(facts.leads_on(p, network) for p, _ in wasted):
+        cure = f"{LIMIT}."  # `detach()` there would cut off those whom the loss is for
+    networks = [name for p, _ in wasted for name in facts.networks_of(p.used)]
+    if networks and all(facts.networks[name].kind == "parameter" for name in networks):
+        cure = cure.replace("list(network.parameters())", f"[{', '.join(dict.fromkeys(networks))}]")
+    if all(p.number in facts.balances[number].passes for p, unused in wasted for number in unused):
+        cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
+    return cure

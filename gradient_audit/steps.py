@@ -1,0 +1,80 @@
+"""The steps of each optimizer: on which gradients, of which passes, and what is wrong with them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Set
+from dataclasses import dataclass, field
+
+from gradient_audit.history import HAND, Call, History, StepRow
+from gradient_audit.places import Place
+
+CLIMB = -1  # for the number of an optimizer: a write by hand before its step, as SAM's
+
+
+@dataclass
+class Steps:
+    """The steps of one optimizer, or those by hand, `p.data.add_(p.grad, alpha=-lr)`."""
+
+    places: Counter = field(default_factory=Counter)
+    moved_parameters: set[int] = field(default_factory=set)  # that had a gradient at least once
+    sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (parameters, step)
+    faults: dict[tuple[str, Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # kind, where
+    bare: int = 0  # steps that found no gradient, since the last one that did
+    repeated: set[Place] = field(default_factory=set)  # steps whose gradients had all been used
+
+
+def steps_of(history: History, stepped: Set[int]) -> dict[int, Steps]:
+    """Return the steps by optimizer, and note with each pass who used which of its gradients.
+
+    A write by hand is a step if no optimizer steps on the parameter, else a climb before that step. stepped: the
+    parameters on which one does.
+    """
+    steps: dict[int, Steps] = defaultdict(Steps)
+    first: dict[tuple[int, int], StepRow] = {}  # by pass and parameter
+    for row in history.rows:
+        if row.kind == "hand":
+            _note_hand_step(steps[HAND], row, history, stepped)
+        elif row.kind == "step":
+            repeated = all((p, n) in first for passes, numbers in row.sums.items() for p in passes for n in numbers)
+            if not (row.event.inner and repeated):  # as the optimizer inside of another one, SAM's
+                _note_step(steps[row.optimizer], row, first, history.calls)
+                steps[row.optimizer].repeated |= {row.place} if repeated else set()
+    for call in history.calls.values():
+        call.users = {user: numbers for user, numbers in call.users.items() if numbers}
+    return {key: one for key, one in steps.items() if one.places}
+
+
+def _note_hand_step(steps: Steps, row: StepRow, history: History, stepped: Set[int]) -> None:
+    for passes, numbers in row.sums.items():
+        for call in map(history.calls.get, passes):
+            call.users[HAND] |= numbers - stepped
+            call.users[CLIMB] |= numbers & stepped
+    if moved := row.parameters - stepped:
+        steps.places[row.place] += 1
+        steps.moved_parameters |= moved
+
+
+def _note_step(steps: Steps, row: StepRow, first: dict[tuple[int, int], StepRow], calls: dict[int, Call]) -> None:
+    steps.places[row.place] += 1
+    steps.bare = 0 if row.sums else steps.bare + 1
+    for passes, numbers in row.sums.items():
+        steps.moved_parameters |= numbers
+        for call in map(calls.get, passes):
+            handed = not numbers <= call.reached  # of which, is not known
+            call.users[row.optimizer] |= call.reached | numbers if handed else numbers
+            for number in numbers:
+                before = first.setdefault((call.number, number), row)
+                if before.optimizer != row.optimizer:
+                    steps.faults["twice", row.place, before.place].add(number)
+                elif before is not row:
+                    steps.faults["stale", call.place, row.place].add(number)
+        if len(passes) > 1:
+            steps.sums.setdefault(passes, (set(), row.place))[0].update(numbers)
+            _note_reuse(steps, row, [calls[number] for number in sorted(passes)], numbers)
+
+
+def _note_reuse(steps: Steps, row: StepRow, summed: list[Call], numbers: Set[int]) -> None:
+    climbed = [call for call in summed if call.users.get(CLIMB, set()) & numbers]
+    lines = {call.place for call in summed if "for inputs" in call.read}
+    by_hand = climbed or [call for call in summed if call.place in lines]
+    if by_hand and len(by_hand) < len(summed):
+        steps.faults["reused", row.place, by_hand[0].place] |= numbers

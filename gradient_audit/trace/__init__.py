@@ -1,0 +1,62 @@
+"""The trace: what happened, as frozen events of plain data. `watch` adds them, `facts` reads them.
+
+An event is complete when it is added; what is learned later is another event. Parameters, other leaves, modules and
+optimizers are numbers, counted together; what builds a graph (forward passes and calls of autograd) has numbers, too.
+"""
+
+from dataclasses import dataclass, field
+
+from gradient_audit.trace.ends import (
+    Ended,
+    Excerpt,
+    LeafNamed,
+    LineNotRun,
+    Module,
+    Network,
+    Optimizer,
+    ParametersWritten,
+    TensorNamed,
+)
+from gradient_audit.trace.event import NONE, OTHER, Event, Numbers
+from gradient_audit.trace.gradients import (
+    Clipped,
+    Freed,
+    GradientRead,
+    GradientReplaced,
+    GradientsGone,
+    GraphMissing,
+    HandStep,
+    Overflowed,
+    Overwritten,
+    ScaleWrong,
+    Step,
+    Unscaled,
+    ZeroGrad,
+)
+from gradient_audit.trace.graphs import (
+    Forward,
+    GraphExtended,
+    GraphGone,
+    GraphUsed,
+    NanFound,
+    OptimizerMade,
+    ParameterFound,
+    Pass,
+    PassBegan,
+    Replaced,
+    RequiresGradSet,
+    ScalarComputed,
+    Term,
+    TermCrossed,
+)
+
+
+@dataclass
+class Trace:
+    """All events, in their order."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def add(self, event: Event) -> None:
+        """Add an event. There is no other way into the trace."""
+        self.events.append(event)

@@ -1,0 +1,90 @@
+"""What is known when the audit ends."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gradient_audit.places import Place
+from gradient_audit.trace.event import Event, Numbers
+
+
+@dataclass(frozen=True)
+class Module(Event):
+    """A module whose forward passes were seen, and that still lives."""
+
+    number: int
+    parameters: Numbers
+
+
+@dataclass(frozen=True)
+class Network(Event):
+    """A network: a column of the table."""
+
+    name: str
+    module: int
+    kind: str  # "parameter" for a tensor beside all modules, else its class: "Embedding" is PyTorch's
+    parameters: Mapping[int, str]  # names by number
+    whole: int  # the module of which it is a part, or itself
+    size: int  # how many numbers it has
+    made: Place | None
+
+
+@dataclass(frozen=True)
+class Optimizer(Event):
+    """An optimizer that stepped, or holds a watched parameter."""
+
+    number: int
+    kind: str  # the name of its class
+    parameters: tuple[int, ...]  # in their order, with those that it holds twice
+    leaves: Numbers  # plain tensors that it holds and that got gradients
+    constants: tuple[tuple[int, ...], ...]  # shapes of plain tensors that need no gradient, if PyTorch made its class
+    fused: bool
+    has_state: bool
+    made: Place | None
+
+
+@dataclass(frozen=True)
+class TensorNamed(Event):
+    """A tensor of an `Overwritten` is one of a network."""
+
+    tensor: int
+    network: str
+    name: str
+
+
+@dataclass(frozen=True)
+class LeafNamed(Event):
+    """A leaf that is no parameter is an attribute of a module."""
+
+    leaf: int
+    network: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ParametersWritten(Event):
+    """The script wrote to these parameters what it computed from others, as an average."""
+
+    parameters: Numbers
+
+
+@dataclass(frozen=True)
+class LineNotRun(Event):
+    """A line that calls autograd, in a file of which other such lines ran."""
+
+    where: str
+
+
+@dataclass(frozen=True)
+class Excerpt(Event):
+    """Lines of a file, around those that events name."""
+
+    file: str
+    lines: Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class Ended(Event):
+    """The audit has ended. by_itself: the script was not stopped. version: PyTorch's."""
+
+    by_itself: bool
+    version: str

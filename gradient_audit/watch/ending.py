@@ -1,0 +1,185 @@
+"""The end of an audit: which modules are its networks, and what is known of networks and optimizers then."""
+
+import ast
+import gc
+import linecache
+import traceback
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.optim.optimizer import Optimizer
+
+from gradient_audit import trace
+from gradient_audit.places import Caller, Place
+from gradient_audit.trace import Event, Term
+from gradient_audit.watch.forwards import Forwards
+from gradient_audit.watch.lineage import Lineage
+from gradient_audit.watch.memory import Memory
+from gradient_audit.watch.networks import Networks, is_leaf
+from gradient_audit.watch.optimizers import Optimizers
+from gradient_audit.watch.parameters import Parameters
+from gradient_audit.watch.session import Session
+from gradient_audit.watch.settling import settle
+from gradient_audit.watch.sources import PARAMETER
+from gradient_audit.watch.tensors import parameters_of, tensors_in
+
+CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
+CONTEXT = 3  # lines of source above and below the line of an event
+
+
+class Ending:
+    """Adds the events of the end."""
+
+    def __init__(
+        self,
+        session: Session,
+        parameters: Parameters,
+        optimizers: Optimizers,
+        lineage: Lineage,
+        forwards: Forwards,
+        networks: Networks,
+    ):
+        self.session, self.guard, self.parameters, self.optimizers = session, session.guard, parameters, optimizers
+        self.lineage, self.forwards, self.networks = lineage, forwards, networks
+        self.lines: set[tuple[str, int]] = set()  # of the user's, that called for a pass
+        self.wholes: dict[int, nn.Module] = {}  # by the id of a network: the module that it is a part of
+
+    def settle(self, raised: TracebackType | None) -> dict[str, nn.Module]:
+        """Return, by name, the networks that a pass reached or an optimizer holds. raised: where the script did."""
+        networks = self.networks
+        if networks.named is None:
+            networks.name_modules([frame for frame, _ in traceback.walk_tb(raised)])
+            gc.collect()  # dead modules that hold one another
+            self.parameters.expect(*networks.known)
+            forwards = [seen for number, seen in self.forwards.seen.items() if self.forwards.graphs[number]]
+            chosen, self.wholes = settle(self.session, self.parameters, self.optimizers, networks, forwards)
+        else:
+            chosen = networks.named
+        self.optimizers.find()
+        return chosen
+
+    def add_events(self, networks: dict[str, nn.Module], changed: dict[Memory, int], *, by_itself: bool) -> None:
+        """Add what is known now. changed: the numbers of tensors that were changed in place."""
+        add = self.session.add
+        if self.forwards.living_graphs():
+            gc.collect()  # the first is kept, or in a cycle
+        self.forwards.note_gone()
+        modules = {seen.module_number: seen.module() for seen in self.forwards.seen.values()}
+        for number, module in modules.items():
+            if module is not None:
+                add(trace.Module(number, frozenset(self.parameters.numbers_of(nn.Module.parameters(module)))))
+        for name, network in networks.items():
+            add(self._network(name, network))
+            for inner, tensor in [*network.named_parameters(), *network.named_buffers()] if changed else ():
+                if (memory := self.lineage.memory_of(tensor)) in changed:
+                    add(trace.TensorNamed(changed[memory], name, f"`{name}.{inner}`"))
+        leaves = {id(leaf()): leaf() for leaf in self.optimizers.leaves if leaf() is not None}
+        for number, optimizer in self.optimizers.active.items():
+            add(self._optimizer(number, optimizer, leaves))
+        for event in self._named_leaves(networks, leaves):
+            add(event)
+        add(trace.ParametersWritten(frozenset(self._written())))
+        for where in _lines_not_run(self.lines):
+            add(trace.LineNotRun(where))
+        for excerpt in _excerpts(self.session.trace.events):
+            add(excerpt)
+        add(trace.Ended(by_itself, str(torch.__version__)))
+
+    def _network(self, name: str, network: nn.Module) -> trace.Network:
+        accounts = self.parameters.accounts
+        numbers = {accounts[id(p)].number: inner for inner, p in network.named_parameters() if id(p) in accounts}
+        kind = "parameter" if is_leaf(network) else _kind(network)
+        whole = self.session.number_of(self.wholes.get(id(network), network))
+        size = sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p))
+        return trace.Network(
+            name, self.session.number_of(network), kind, numbers, whole, size, self.parameters.made.get(network)
+        )
+
+    def _optimizer(self, number: int, optimizer: Optimizer, leaves: dict[int, Tensor]) -> trace.Optimizer:
+        kind, tensors = type(optimizer), [*parameters_of(optimizer)]
+        own = not kind.__module__.startswith("torch.optim.")  # the user's own optimizer may write to what it holds
+        constants = [p for p in tensors if type(p) is Tensor and not p.requires_grad] if not own else []
+        return trace.Optimizer(
+            number,
+            kind.__name__,
+            tuple(account.number for account, _ in self.parameters.accounts_of(tensors)),
+            leaves=frozenset(self.session.number_of(p) for p in tensors if id(p) in leaves),
+            constants=tuple(tuple(tensor.shape) for tensor in constants),
+            fused=any(bool(group.get("fused")) for group in optimizer.param_groups),
+            has_state=any(optimizer.state.values()),
+            made=self.parameters.made.get(optimizer),
+        )
+
+    def _named_leaves(self, networks: dict[str, nn.Module], leaves: dict[int, Tensor]) -> Iterator[trace.LeafNamed]:
+        """Yield the leaves in a network that are no parameters of it."""
+        seen: set[int] = set()
+        for network, part in networks.items() if leaves else ():
+            top = self.wholes.get(id(part), part)
+            inside = next(path for path, module in top.named_modules() if module is part)
+            for path, module in top.named_modules(prefix=network.removesuffix(f".{inside}")):
+                things = vars(module) | module._buffers | {"_buffers": ()}
+                tensors = ((name, tensor) for name, thing in things.items() for tensor in tensors_in(thing))
+                for name, tensor in () if id(module) in seen else tensors:
+                    if id(tensor) in leaves:
+                        yield trace.LeafNamed(self.session.number_of(tensor), network, f"{path}.{name}")
+                seen.add(id(module))
+
+    def _written(self) -> Iterator[int]:
+        """Yield the parameters to which the script wrote what it computed from others."""
+        for account, parameter in self.parameters.living():
+            if {*self.lineage.memory_of(parameter).sources.numbers(PARAMETER)} - {account.number}:
+                yield account.number
+
+
+def _kind(network: nn.Module) -> str:
+    kind = type(network)
+    return kind.__name__ if kind.__module__.startswith("torch.nn.") else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _lines_not_run(lines: set[tuple[str, int]]) -> Iterator[str]:
+    """Yield the lines that call autograd, and did not run, of files of which some ran."""
+    ran: dict[str, set[int]] = defaultdict(set)
+    for file, number in lines:
+        ran[file].add(number)
+    for file, numbers in ran.items():
+        try:
+            tree = ast.parse("".join(linecache.getlines(file)))
+        except SyntaxError:  # a cell with magics
+            continue
+        nodes = [*ast.walk(tree)]
+        # A `backward` of the script's own, which is no static method as that of a Function: what calls it need not run
+        # one.
+        own = any(n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == "backward" and not n.decorator_list)
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
+            name = ast.unparse(call.func)
+            calls_autograd = (name.endswith(".backward") and not own) or name in CALLS
+            if calls_autograd and not numbers & {*range(call.lineno, call.end_lineno + 1)}:
+                yield f"{Path(file).name}:{call.lineno}"
+
+
+def _excerpts(events: list) -> Iterator[trace.Excerpt]:
+    """Yield the lines of source around those that events name, by file."""
+    named: dict[str, set[int]] = defaultdict(set)
+    places: set[Place] = set()
+    for event in events:
+        _add_places(event, places)
+    for place in places:
+        last = place.columns[0] if place.columns else place.number
+        named[place.file].update(range(place.number - CONTEXT, last + CONTEXT + 1))
+    for file, numbers in named.items():
+        lines = dict(enumerate(linecache.getlines(file), 1))
+        yield trace.Excerpt(file, {number: lines[number].rstrip() for number in sorted(numbers & lines.keys())})
+
+
+def _add_places(value: Event | Term | tuple, places: set[Place]) -> None:
+    for item in value if isinstance(value, tuple) else vars(value).values():
+        kind = type(item)
+        if kind is Place:
+            places.add(item)
+        elif kind in (tuple, Caller, Term):
+            _add_places(item, places)

@@ -1,0 +1,116 @@
+"""Errors of autograd: what can be known of one only while the pass raises."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+from torch import Tensor, nn
+
+from gradient_audit.places import Place
+from gradient_audit.trace import Freed, GraphMissing, Overwritten
+from gradient_audit.watch.forwards import Forwards
+from gradient_audit.watch.frames import user_frames
+from gradient_audit.watch.lineage import Lineage
+from gradient_audit.watch.memory import Memory, Write
+from gradient_audit.watch.parameters import Parameters
+from gradient_audit.watch.saved import IN_PLACE, SECOND_TIME, changed_saved_tensors, saved_errors
+from gradient_audit.watch.session import Running, Session
+from gradient_audit.watch.sources import FORWARD
+from gradient_audit.watch.tensors import nodes_of, storage_of
+
+NO_GRAPH = "does not require grad and does not have a grad_fn"
+
+
+class Errors:
+    """Adds an event for each error whose cause can be seen."""
+
+    def __init__(self, session: Session, parameters: Parameters, lineage: Lineage, forwards: Forwards):
+        self.session, self.parameters = session, parameters
+        self.lineage, self.forwards = lineage, forwards
+        self.changed: dict[Memory, int] = {}  # the numbers of tensors that were changed in place
+
+    def note(self, call: Running, losses: list[Tensor], error: BaseException) -> None:
+        """Note why a call raises, if that can be seen."""
+        message = str(error)
+        roots = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
+        with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
+            if IN_PLACE.search(message):
+                self.session.add(self._overwritten(call, roots, message))
+            elif SECOND_TIME in message:
+                for event in self._freed(call, roots, losses):
+                    self.session.add(event)
+            elif NO_GRAPH in message:
+                self.session.add(self._graph_missing(call, losses))
+
+    def _overwritten(self, call: Running, roots: list, message: str) -> Overwritten:
+        """Find the tensors that fit the error, who read them and who wrote to them."""
+        now, expected = map(int, IN_PLACE.search(message).groups())
+        variables = [item for frame in user_frames() for item in list(frame.f_locals.items())]
+        tensors: dict[Memory, str] = {}
+        readers: list[Place] = []
+        writes: list[Write] = []
+        behind: set[int] = set()
+        hidden = False
+        for node in sorted(nodes_of(roots), key=lambda node: -node._sequence_nr()):
+            for tensor in changed_saved_tensors(node, message):
+                memory, storage = self.lineage.memory_of(tensor), storage_of(tensor)
+                of_node = re.sub(r"Backward\d*$", "", node.name())
+                tensors.setdefault(memory, f"a tensor of shape {list(tensor.shape)} that {of_node} saved")
+                readers += filter(None, [self.lineage.place_of(node)])
+                behind |= self.lineage.reach([node])
+                for name, value in variables[::-1]:  # the innermost last
+                    if isinstance(value, Tensor) and storage_of(value) is storage and value._version == now:
+                        tensors[memory] = f"`{name}`"
+                of_it = [w for w in self.lineage.writes if w.memory is memory and expected <= w.version < now]
+                hidden |= bool(of_it) and all(write.raised for write in of_it)
+                writes += of_it
+        numbered = tuple((self.changed.setdefault(memory, len(self.changed)), text) for memory, text in tensors.items())
+        writers = {write.place: write.name for write in writes}
+        return Overwritten(call.place, numbered, tuple(readers), (*writers.items(),), frozenset(behind), hidden)
+
+    def _freed(self, call: Running, roots: list, losses: list[Tensor]) -> Iterator[Freed]:
+        """Yield what tells of the pass that freed a graph, if it was seen."""
+        before = [one for one in self.session.calls.values() if one.nodes and one is not call]
+        nodes = {node._sequence_nr(): node for node in nodes_of(roots)}
+        for by in reversed(before):
+            frees = set() if by.keeps_graph else by.nodes
+            errors = ((number, error) for number in frees & nodes.keys() for _, error in saved_errors(nodes[number]))
+            if freed := {number for number, error in errors if SECOND_TIME in str(error)}:
+                new = [nodes[number] for number in sorted(nodes.keys() - frees)]
+                used = [node for node in new if any(n and n._sequence_nr() in frees for n, _ in node.next_functions)]
+                seen = (nodes[number] for number in sorted(freed, reverse=True) if self.lineage.line(nodes[number]))
+                node = next(seen, nodes[max(freed)])
+                cuts = self.lineage.cuts_behind(losses)
+                yield Freed(
+                    call.place,
+                    call.number,
+                    by.number,
+                    built=(self.lineage.place_of(node),),
+                    used=tuple(map(self.lineage.place_of, used)),
+                    cuts=tuple(place for mistake, place in cuts if mistake == "detached-fakes"),
+                    earlier=self._is_earlier(call, by, node, max(freed), before)
+                    and not all(root._sequence_nr() in frees for root in roots),  # else it is this very loss
+                    behind=self.lineage.reach([nodes[number] for number in freed]),
+                    ahead=self.lineage.reach(roots) | by.reached,
+                )
+                return
+
+    def _is_earlier(self, call: Running, by: Running, node: object, newest: int, before: list[Running]) -> bool:
+        """Whether the freed part is older than an earlier pass of this line, and its own line has run again since."""
+        line = self.lineage.line(node)
+        again = any(lines[0] == line and number > max(by.nodes) for number, lines in self.lineage.lines.items())
+        return again and any(newest <= max(old.nodes) for old in before if old.lines == call.lines)
+
+    def _graph_missing(self, call: Running, losses: list[Tensor]) -> GraphMissing:
+        """Tell how a loss without a graph was computed."""
+        numbers = self.lineage.sources_of(losses).numbers(FORWARD)
+        inside = set().union(*(self.forwards.seen[number].inside for number in numbers))
+        rows = []
+        for number in numbers:
+            module = self.forwards.seen[number].module()
+            parameters = self.parameters.numbers_of(nn.Module.parameters(module)) if module is not None else set()
+            if parameters and number not in inside:
+                rows.append((number, frozenset(parameters)))
+        living = self.parameters.living()
+        frozen = frozenset(account.number for account, parameter in living if not parameter.requires_grad)
+        return GraphMissing(call.place, tuple(rows), self.lineage.cuts_behind(losses), frozen)

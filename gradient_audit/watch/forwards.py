@@ -1,0 +1,155 @@
+"""The forward passes that are watched in detail, and what becomes of their graphs."""
+
+import functools
+import weakref
+from collections import defaultdict
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from gradient_audit.places import Place
+from gradient_audit.trace import Forward, GraphGone, GraphUsed, NanFound, ScalarComputed
+from gradient_audit.watch.frames import callers_at, current_lines, current_place, runs_inside
+from gradient_audit.watch.guard import guarded
+from gradient_audit.watch.lineage import Lineage
+from gradient_audit.watch.parameters import Parameters
+from gradient_audit.watch.session import Session
+from gradient_audit.watch.sources import FORWARD, GRAPH, PARAMETER, Sources
+from gradient_audit.watch.tensors import has_nan, tensors_in
+
+
+@dataclass(eq=False)
+class Seen:
+    """A forward pass whose output is followed."""
+
+    number: int
+    module: weakref.ref
+    module_number: int
+    inside: set[int] = field(default_factory=set)
+
+
+class Forwards:
+    """Adds an event for each forward pass of a network, and follows the graphs of what they return."""
+
+    def __init__(self, session: Session, parameters: Parameters, lineage: Lineage):
+        self.session, self.guard, self.activity = session, session.guard, session.activity
+        self.parameters, self.lineage = parameters, lineage
+        self.seen: dict[int, Seen] = {}
+        self.running: list[list[Seen]] = []  # for each forward pass that runs, those that ended inside of it
+        self.outputs: dict[int, list[Seen]] = defaultdict(list)  # by a node's sequence number: whose output it is
+        self.graphs: dict[int, list[weakref.ref]] = {}  # by what built them: each dies with a node of it
+        self.scalars: set[int] = set()  # forward passes from whose output a number was computed
+        self.found_nan = False
+        self.hooks = ExitStack()  # removes those on nodes
+
+    @guarded
+    def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
+        if self.activity.is_watched():
+            self.parameters.open_all()
+            self.running.append([])
+
+    @guarded
+    def end_forward(self, module: nn.Module, _args: tuple, output: object) -> None:
+        """Note a forward pass of a network, or one that is not part of another."""
+        if not self.running or not self.activity.is_watched():
+            return
+        inside = self.running.pop()
+        tried = type(module).__module__.startswith("torch.nn.utils.")  # a parametrization is, when it is made
+        is_network = len(self.running) < 3 and any(True for _ in nn.Module.parameters(module))
+        if not tried and (is_network or not self.running):
+            inside = [*inside, self._add(module, inside, output)]
+        if self.running:
+            self.running[-1] += inside
+        else:
+            self.note_scalar(output, self.lineage.sources_of([output]))
+
+    def _add(self, module: nn.Module, inside: list[Seen], output: object) -> Seen:
+        number = next(self.session.built)
+        numbers = {one.number for one in inside}
+        seen = Seen(number, weakref.ref(module), self.session.number_of(module), numbers)
+        self.seen[number] = seen
+        without_grad = not torch.is_grad_enabled()
+        self.session.add(
+            Forward(
+                current_place(),
+                number,
+                seen.module_number,
+                frozenset(numbers),
+                callers_at(current_lines()),
+                any(tensor.grad_fn is not None for tensor in tensors_in(output)),
+                frozenset(self.lineage.sources_of(output).numbers(PARAMETER)),
+                without_grad,
+                is_frozen=not any(parameter.requires_grad for parameter in nn.Module.parameters(module)),
+                checkpointed=without_grad and runs_inside(torch.utils.checkpoint.__file__),
+            )
+        )
+        self.follow_graph(number, output, seen)  # the event comes first: another thread may have nodes of that number
+        self.lineage.derive(output, Sources.of(FORWARD, number) | Sources.of(GRAPH, number))
+        return seen
+
+    def follow_graph(self, built: int, output: object, seen: Seen | None = None) -> bool:
+        """Note when a backward pass comes through the graph of the output, and how long it exists; return if any."""
+        refs = self.graphs.setdefault(built, [])
+        for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
+            hook = functools.partial(self.note_use, built, seen)
+            self.hooks.callback(node.register_prehook(hook).remove)
+            refs.append(weakref.ref(hook))
+            if seen:
+                self.outputs[node._sequence_nr()].append(seen)  # of a module, and of the one around it
+        return bool(refs)
+
+    @guarded
+    def note_use(self, built: int, seen: Seen | None, gradients: tuple) -> None:
+        """Note that a pass has come through a graph, and in which direction it moves the output of a module."""
+        if self.activity.measuring:
+            return
+        call, direction = self.activity.call, 0.0
+        number = call.number if call and call.is_pass else None
+        if number is not None and seen:
+            given = [gradient.detach() for gradient in gradients if gradient is not None and not gradient.is_meta]
+            size = sum(float(gradient.abs().sum()) for gradient in given)
+            direction = sum(float(gradient.sum()) for gradient in given) / (size or 1)
+        self.session.add(GraphUsed(built, number, direction))
+
+    def outputs_in(self, nodes: list) -> tuple[tuple[int, int, frozenset[int]], ...]:
+        """Return the forward passes whose outputs are in a graph, with their modules and what each leads to."""
+        found = []
+        for node in nodes:
+            if seen := self.outputs.get(node._sequence_nr()):
+                reached = self.lineage.reach([node])
+                found += [(one.number, one.module_number, reached) for one in seen]
+        return tuple(found)
+
+    def watch_for_nan(self, nodes: list) -> None:
+        """Watch for the line whose gradient is NaN first."""
+        for node in nodes if not self.found_nan else ():
+            if not hasattr(node, "variable") and (place := self.lineage.place_of(node)):
+                self.hooks.callback(node.register_hook(functools.partial(self.note_nan, place)).remove)
+
+    @guarded
+    def note_nan(self, place: Place, results: object, given: object) -> None:
+        """Note the line whose result is NaN where nothing that it was given is."""
+        if not self.found_nan and not self.activity.measuring and has_nan(results) and not has_nan(given):
+            self.found_nan = True
+            self.session.add(NanFound(place))
+
+    def note_scalar(self, result: object, sources: Sources) -> None:
+        """Note of the forward passes among the sources that a number with a graph was computed from their output."""
+        if sources.has(GRAPH) and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
+            for number in {*sources.numbers(GRAPH)} - self.scalars:
+                self.scalars.add(number)
+                self.session.add(ScalarComputed(number))
+
+    def living_graphs(self) -> bool:
+        """Return whether the first graph that was followed still exists."""
+        followed = [number for number, refs in self.graphs.items() if refs]
+        first = sorted(followed, key=lambda number: number not in self.seen)[:1]  # a forward pass, if there is one
+        return any(ref() for number in first for ref in self.graphs[number])
+
+    def note_gone(self) -> None:
+        """Note at the end which graphs no longer exist."""
+        for built, refs in self.graphs.items():
+            if refs and not any(ref() for ref in refs):
+                self.session.add(GraphGone(built))

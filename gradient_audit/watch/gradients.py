@@ -1,0 +1,163 @@
+"""The gradients: how each `.grad` has changed since the last look, who used it, and who clipped or scaled it."""
+
+import math
+import weakref
+
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import Optimizer
+
+from gradient_audit import trace
+from gradient_audit.watch.frames import current_place
+from gradient_audit.watch.guard import guarded
+from gradient_audit.watch.lineage import Lineage
+from gradient_audit.watch.optimizers import Optimizers
+from gradient_audit.watch.parameters import Account, Parameters
+from gradient_audit.watch.session import Session
+from gradient_audit.watch.sources import CALL
+from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, size_of, tensors_in
+
+
+class Gradients:
+    """Looks at gradients before passes and steps, and notes what the script does to them."""
+
+    def __init__(self, session: Session, parameters: Parameters, optimizers: Optimizers, lineage: Lineage):
+        self.session, self.guard, self.activity = session, session.guard, session.activity
+        self.parameters, self.optimizers, self.lineage = parameters, optimizers, lineage
+        self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
+        self.divided: set[int] = set()  # passes whose gradients it has divided
+
+    def look_at_all(self) -> None:
+        """Look at the gradients that are the sum of known passes."""
+        self.parameters.open_all()
+        for account, parameter in self.parameters.living():
+            if not account.hooked:
+                self.parameters.open(parameter)
+            if self.session.ledger.balances[account.number].passes:
+                self.look(account, parameter)
+
+    def look(self, account: Account, parameter: Tensor, *, stepping: bool = False) -> None:
+        """Compare a gradient with what it was at the last look."""
+        grad, number, balances = parameter.grad, account.number, self.session.ledger.balances
+        balance = balances[number]
+        if grad is None:
+            if balance.passes:
+                self.session.add(trace.GradientsGone(frozenset([number])))
+        elif account.grad is None or account.grad() is not grad or (balance.borrowed and not balance.fresh):
+            calls, borrowed = self.calls_behind(grad, number) if self.activity.detailed else (None, False)
+            account.grad, account.version = weakref.ref(grad), grad._version
+            self.session.add(trace.GradientReplaced(number, is_zero(grad), calls, borrowed))
+        elif (written := grad._version != account.version) or self.activity.reads_values:
+            cleared = self.session.ledger.is_cleared(number, is_zero(grad), written, stepping)
+            if cleared and balance.passes:
+                self.session.add(trace.GradientsGone(frozenset([number])))
+            self.activity.writes |= cleared or written
+
+    def calls_behind(self, grad: Tensor, number: int) -> tuple[frozenset[int], bool]:
+        """Return the calls that a gradient was computed from, and whether one of them did not reach its parameter.
+
+        A call of autograd.grad becomes a pass.
+        """
+        calls = [self.session.calls[call] for call in self.lineage.sources_of(grad).numbers(CALL)]
+        for call in calls:
+            if not call.is_pass:
+                call.is_pass, call.reached = True, set()
+                self.session.passes[call.place] += 1
+                self.activity.spent += not self.activity.closures
+            if call.kind == "grad":
+                call.reached.add(number)
+        return frozenset(call.number for call in calls), any(number not in call.reached for call in calls)
+
+    @guarded
+    def note_clipping(self, parameters: Tensor | list[Tensor], limit: float, *_: object, **__: object) -> None:
+        """Note a call of `clip_grad_norm_` or `clip_grad_value_`; with no limit, it asks for the norm."""
+        if not math.isfinite(float(limit)):
+            return
+        given = tensors_in(parameters)
+        accounts = self.parameters.accounts_of(given)
+        for account, parameter in accounts:
+            self.look(account, parameter)
+        if accounts or not given:
+            fate = "" if given else "empty"
+            fate = "used" if self.activity.steps else fate  # in a hook of the step
+            self.session.add(trace.Clipped(current_place(), frozenset(account.number for account, _ in accounts), fate))
+
+    @guarded
+    def note_unscaling(self, scaler: torch.amp.GradScaler, optimizer: Optimizer) -> None:
+        """Note a call of `GradScaler.unscale_`, by the script or by the scaler's step."""
+        accounts = self.parameters.accounts_of(parameters_of(optimizer)) if scaler.is_enabled() else []
+        passes = set().union(*(self.session.ledger.balances[account.number].passes for account, _ in accounts))
+        for number in passes if scaler.get_scale() != 1 else ():
+            call = self.session.calls.get(number)
+            if call and call.split and not call.nodes & self.scaled:
+                self.session.add(trace.ScaleWrong(call.place, divided=True))
+        self.divided |= passes
+        grads = {account.number: parameter.grad for account, parameter in accounts}
+        self.session.add(trace.Unscaled(frozenset(grads)))
+        if self.activity.detailed:
+            infinite = {n for n, grad in grads.items() if grad is not None and not grad.isfinite().all()}
+            self.session.add(trace.Overflowed(frozenset(infinite)))
+
+    @guarded
+    def note_scaling(self, scaler: torch.amp.GradScaler, losses: object) -> None:
+        losses = losses if scaler.is_enabled() and scaler.get_scale() != 1 else ()
+        self.scaled |= {loss.grad_fn._sequence_nr() for loss in tensors_in(losses) if loss.grad_fn is not None}
+
+    @guarded
+    def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
+        self.parameters.open_all()
+        parameters = [*nn.Module.parameters(module)]
+        on = any(parameter.requires_grad for parameter in parameters)
+        self.session.add(trace.RequiresGradSet(current_place(), frozenset(self.parameters.numbers_of(parameters)), on))
+
+    def note_step(self, optimizer: Optimizer) -> None:
+        self.parameters.open_all()
+        number = self.optimizers.number_of(optimizer)
+        accounts = self.parameters.accounts_of(parameters_of(optimizer))
+        if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
+            self.session.add(trace.Overflowed(frozenset(account.number for account, _ in accounts)))
+            for account, _ in accounts:
+                account.version_before = -1
+            return
+        self.optimizers.active[number] = optimizer
+        for account, parameter in accounts:
+            self.look(account, parameter, stepping=True)
+            account.version_before = -1 if parameter.grad is None else parameter._version
+        self._note_scaled_step(optimizer, self._add_step(number, {a.number: p for a, p in accounts}))
+
+    def _add_step(self, number: int, parameters: dict[int, Tensor]) -> dict[frozenset, set[int]]:
+        """Add the event; return the parameters by the passes whose sum the step uses."""
+        shared, balances = self.session.shared, self.session.ledger.balances
+        grads = {key: parameter.grad for key, parameter in parameters.items() if parameter.grad is not None}
+        in_detail = self.activity.detailed
+        found = {key: size_of(grad) for key, grad in grads.items() if in_detail}
+        sizes = {key: size for key, size in found.items() if size is not None}
+        others = {key: grad for key, grad in grads.items() if key not in sizes}
+        zeros = {key for key, size in sizes.items() if size == 0}
+        zeros |= {key for key, grad in others.items() if (in_detail or not balances[key].passes) and is_zero(grad)}
+        nan = {key for key, size in sizes.items() if math.isnan(size)}
+        nan |= {key for key, grad in others.items() if in_detail and has_nan(grad)}
+        return self.session.add(
+            trace.Step(
+                place=current_place(),
+                optimizer=number,
+                parameters=shared(frozenset(parameters)),
+                trained=shared(frozenset(key for key, parameter in parameters.items() if parameter.requires_grad)),
+                with_gradient=shared(frozenset(grads)),
+                # What no pass has filled counts as a gradient unless it is all zeros.
+                empty=shared(frozenset(key for key in zeros if not balances[key].passes)),
+                # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
+                inside=self.activity.call.number if self.activity.call else None,
+                inner=self.activity.steps > 1,
+                nan=shared(frozenset(nan)),
+                zeros=frozenset(zeros) if in_detail else None,
+                sizes=sizes,
+            )
+        )
+
+    def _note_scaled_step(self, optimizer: Optimizer, sums: dict[frozenset, set[int]]) -> None:
+        numbers = {number for passes in sums for number in passes - self.divided}
+        for call in filter(None, map(self.session.calls.get, numbers)):
+            divides = hasattr(optimizer, "grad_scale")  # a fused step does, itself
+            if call.nodes & self.scaled and not ("read" in call.read or divides):
+                self.session.add(trace.ScaleWrong(current_place(), divided=False))

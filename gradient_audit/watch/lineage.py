@@ -1,0 +1,223 @@
+"""Where tensors come from: the lines that made a graph's nodes, and what is behind a number."""
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import increment_version
+
+from gradient_audit.places import Place
+from gradient_audit.trace import OTHER, GraphExtended
+from gradient_audit.watch.frames import Line, current_lines, current_place, expression_place, runs_inside
+from gradient_audit.watch.memory import PLAIN, Constant, Memory, Write, plain_tensors
+from gradient_audit.watch.parameters import Parameters
+from gradient_audit.watch.session import Running, Session
+from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITHOUT_GRAD, Sources
+from gradient_audit.watch.tensors import is_zero, nodes_of, storage_of, tensors_in, written_arguments
+
+SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
+REPLACING = (torch.ops.aten.copy_.default, torch.ops.aten.zero_.default)
+MOST_NUMBERS = 64  # in a tensor that is made of numbers, or read as such, to be a term of a loss
+
+
+class Lineage:
+    """What single operations tell, noted while the forward passes run."""
+
+    def __init__(self, session: Session, parameters: Parameters):
+        self.session, self.accounts = session, parameters.accounts
+        self.writes: deque[Write] = deque(maxlen=4096)
+        self.lines: dict[int, tuple[Line, ...]] = {}  # of a node, by its sequence number: the user's frames
+        # Likewise, of a sum: the summands without a graph, and the memory of those that have one.
+        self.sums: dict[int, tuple[list[Constant], set[Memory]]] = {}
+        self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
+        self.passed: dict[int, Running] = {}  # likewise, the last pass that came through a node
+        self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
+        self.number_sources, self.number_place, self.numbers = NOTHING, None, set()
+
+    def forget_numbers(self) -> None:
+        """Forget the numbers that the script has read, as by item(), since the last pass."""
+        self.number_sources, self.number_place, self.numbers = NOTHING, None, set()
+
+    def note_numbers(self, tensor: Tensor) -> None:
+        if tensor.numel() <= MOST_NUMBERS and (sources := self.sources_of(tensor)):
+            self.number_sources, self.number_place = self.number_sources | sources, current_place()
+            self.numbers |= _numbers_in(tensor)
+
+    def note_rebuilt(self, tensor: Tensor, here: Line) -> None:
+        """Note of a new tensor whether its numbers, or what it is the mean of, were read from others."""
+        small = storage_of(tensor) is not None and tensor.numel() <= MOST_NUMBERS and tensor.is_floating_point()
+        if self.number_sources and small and (tensor.numel() == 1 or _numbers_in(tensor) & self.numbers):
+            memory = self.memory_of(tensor)
+            memory.sources |= Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER))
+            memory.rebuilt = expression_place(*here)
+
+    def knows(self, function: Callable, args: tuple) -> bool:
+        """Whether an operation may tell something: none on data alone does, as those that prepare images."""
+        alone = all(
+            type(x) is Tensor and not x.requires_grad and storage_of(x) not in self.memories for x in tensors_in(args)
+        )
+        return bool(self.number_sources) or not alone or function is torch.ops.aten.lift_fresh.default
+
+    def note(self, function: Callable, args: tuple, result: object, here: Line) -> tuple[set[Memory], Sources]:
+        """Note an operation; return the memory that it wrote to, and the sources of what it only read."""
+        indices = written_arguments(function)
+        inputs = [x for index, x in enumerate(args) if index not in indices]
+        for tensor in plain_tensors(args) if self.number_sources else ():
+            if not tensor.requires_grad and storage_of(tensor) not in self.memories:  # from_numpy() has made it
+                self.note_rebuilt(tensor, here)
+        read = self.sources_of(inputs)
+        targets = [args[index] for index in indices if index < len(args)]
+        sources = read | self.sources_of(targets)
+        if function in REPLACING and (old := storage_of(args[0])) and old.nbytes() == args[0].nbytes:
+            self.memory_of(args[0]).sources, sources = NOTHING, read
+        self.derive(result, sources)
+        if function is torch.ops.aten._local_scalar_dense.default:  # item()
+            self.note_numbers(args[0])
+        elif function is torch.ops.aten.lift_fresh.default:  # torch.tensor()
+            self.note_rebuilt(result, here)
+        tensors = plain_tensors(args)
+        with_graph = [tensor for tensor in tensors if tensor.requires_grad]
+        others = len(tensors) < len(tensors_in(args))  # a tensor of a subclass may have a graph, and is not asked
+        if torch.is_grad_enabled() and (others or with_graph):
+            self._note_readers(function, with_graph, here)
+            self._note_node(function, inputs[:2], result, with_graph, here)
+        elif sources and type(result) in PLAIN:
+            memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
+            memory.line, memory.origins = here, origins.union(*(origin.origins for origin in origins))
+        self._note_cuts(function, tensors, result, here)
+        return self._note_writes(function, targets, here), read
+
+    def _note_readers(self, function: Callable, with_graph: list[Tensor], here: Line) -> None:
+        if function is torch.ops.aten.detach.default:  # as `.data` calls it
+            return
+        for tensor in with_graph:
+            memory = self.memory_of(tensor)
+            memory.reader = weakref.ref(tensor) if tensor.is_leaf or not memory.reader else memory.reader
+        below = {tensor.grad_fn._sequence_nr() for tensor in with_graph if tensor.grad_fn is not None}
+        for call in {self.passed[number] for number in below & self.passed.keys()}:
+            if call.keeper != here:
+                call.keeper = here
+                self.session.add(GraphExtended(expression_place(*here), call.number))
+
+    def _note_node(
+        self, function: Callable, inputs: list, result: object, with_graph: list[Tensor], here: Line
+    ) -> None:
+        node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
+        if node not in self.lines:
+            flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
+            self.lines[node] = (flat and current_lines()) or (here,)
+        # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
+        if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
+            constants = [constant for x in inputs if (constant := self.constant(x))]
+            self.sums.setdefault(node, (constants, set(map(self.memory_of, with_graph))))
+            self.at_zero |= {x.grad_fn._sequence_nr() for x in with_graph if x.grad_fn is not None and is_zero(x)}
+
+    def _note_cuts(self, function: Callable, tensors: list[Tensor], result: object, here: Line) -> None:
+        cuts = {thing: None for tensor in tensors if type(tensor) is Tensor for thing in self.memory_of(tensor).cuts}
+        if cut := self.cut(function, tensors, result, here):
+            cuts[cut, expression_place(*here)] = None
+        weights = {self.memory_of(tensor) for tensor in tensors if type(tensor) is nn.Parameter}  # not their views
+        for memory in {*map(self.memory_of, plain_tensors(result))} - weights if cuts else ():
+            memory.cuts |= cuts
+
+    def _note_writes(self, function: Callable, targets: list, here: Line) -> set[Memory]:
+        written = [tensor for tensor in plain_tensors(targets) if not tensor.is_inference()]  # those have no version
+        for tensor in written:
+            if (memory := self.memory_of(tensor)).reader:  # what comes before all forward passes is not to blame
+                hidden, name = self.raise_version(memory, tensor), function.overloadpacket.__name__
+                version = tensor._version if hidden is None else hidden
+                self.writes.append(Write(memory, version, name, hidden is not None, expression_place(*here)))
+        return set(map(self.memory_of, written))
+
+    @staticmethod
+    def raise_version(memory: Memory, written: Tensor) -> int | None:
+        """Raise the version that autograd compares, where one through `.data` raises another; return the old one."""
+        tensor = None if runs_inside("distributed") else memory.reader()  # FSDP fills its weights anew
+        if tensor is None or not (tensor.is_leaf and tensor.is_contiguous()):
+            return None
+        version, start = tensor._version, tensor.data_ptr()
+        with torch.autograd._unsafe_preserve_version_counter(written):
+            increment_version(written)
+            apart = tensor._version == version
+        if not (apart and start <= written.data_ptr() < start + tensor.nbytes):
+            return None
+        increment_version(tensor)
+        return version
+
+    def cut(self, function: Callable, tensors: list[Tensor], result: object, here: Line) -> str:
+        """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""
+        if not any(tensor.requires_grad for tensor in tensors):
+            return "loss-rebuilt" if function is torch.ops.aten.lift_fresh.default else ""  # torch.tensor()
+        if not torch.is_grad_enabled():
+            return "no-graph"
+        if function is torch.ops.aten.detach.default:  # autograd itself detaches the result that an operation saves
+            made = tensors[0].grad_fn and self.line(tensors[0].grad_fn)
+            return "" if made == here else "detached-fakes"
+        smooth = any(tensor.is_floating_point() or tensor.is_complex() for tensor in plain_tensors(result))
+        return "" if smooth else "step-function"
+
+    def cuts_behind(self, tensors: list[Tensor]) -> tuple[tuple[str, Place], ...]:
+        """Return where something behind tensors was cut off its graph, and the mistake that it may be."""
+        return tuple(cut for tensor in tensors for cut in self.memory_of(tensor).cuts)
+
+    def memory_of(self, tensor: Tensor) -> Memory:
+        """Return what is known of the tensor's storage; nothing, if it has none."""
+        storage = storage_of(tensor)
+        return Memory() if storage is None else self.memories.setdefault(storage, Memory())
+
+    def line(self, node) -> Line | None:
+        """Return the innermost line of the user's that made a node of a graph, if that was seen."""
+        return self.lines.get(node._sequence_nr(), (None,))[0]
+
+    def place_of(self, node, code: object = None) -> Place | None:
+        """Return where a node of a graph was made, if that was seen; where `code` called for it, if it did."""
+        if (inner := self.line(node)) is None:
+            return None
+        caller = next((line for line in self.lines[node._sequence_nr()] if line[0] is code), inner)
+        via = "" if caller == inner else expression_place(*inner).where
+        return expression_place(*caller)._replace(via=via)
+
+    def reach(self, roots: list) -> frozenset[int]:
+        """Return the parameters that the graph leads to, and OTHER for other leaves."""
+        leaves = [node.variable for node in nodes_of(roots) if hasattr(node, "variable")]
+        return frozenset(self.accounts[id(x)].number if id(x) in self.accounts else OTHER for x in leaves)
+
+    def sources_of(self, value: object) -> Sources:
+        """Return what tensors were computed from, with a graph or without."""
+        sources = NOTHING
+        for tensor in plain_tensors(value):
+            if tensor.requires_grad and tensor.is_leaf and id(tensor) in self.accounts:
+                number = self.accounts[id(tensor)].number
+                sources |= Sources.of(PARAMETER, number)
+                if not torch.is_grad_enabled():
+                    sources |= Sources.of(WITHOUT_GRAD, number)
+            else:
+                own = self.memory_of(tensor).sources
+                cut = own.has(GRAPH) and not tensor.requires_grad  # as of a detached alias of the storage
+                sources |= own.without(GRAPH) if cut else own
+        return sources
+
+    def derive(self, value: object, sources: Sources, cuts: Iterable[tuple[str, Place]] = ()) -> None:
+        """Note from what tensors were computed."""
+        for tensor in plain_tensors(value) if sources else ():
+            memory = self.memory_of(tensor)
+            memory.sources |= sources
+            memory.cuts |= dict.fromkeys(cuts)
+
+    def constant(self, summand: object) -> Constant | None:
+        """Return a summand without a graph; None for others and for 0."""
+        if isinstance(summand, float | int):
+            memory = Memory(rebuilt=self.number_place)
+            return Constant(float(summand), self.number_sources, memory) if summand else None
+        if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
+            return None
+        sources = self.sources_of(summand)
+        value = float(summand.detach().double().sum()) if sources or summand.numel() == 1 else 0.0
+        return Constant(value, sources, self.memory_of(summand)) if value else None
+
+
+def _numbers_in(tensor: Tensor) -> set:
+    """Return the numbers of a tensor, by the method that the audit does not watch."""
+    return set() if tensor.is_meta else {*torch._C.TensorBase.tolist(tensor.detach().flatten())}

@@ -1,0 +1,49 @@
+"""What is known of the memory of tensors, beyond what they hold."""
+
+import weakref
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from gradient_audit.places import Place
+from gradient_audit.watch.frames import Line
+from gradient_audit.watch.sources import NOTHING, Sources
+from gradient_audit.watch.tensors import tensors_in
+
+PLAIN = (Tensor, nn.Parameter)
+
+
+@dataclass(eq=False)
+class Memory:
+    """What is known of a storage, whose address may be used again."""
+
+    sources: Sources = NOTHING
+    line: Line | None = None  # of a constant: where it was computed
+    origins: set["Memory"] = field(default_factory=set)  # likewise: from what
+    reader: weakref.ref | None = None  # the tensor that a graph has read, a leaf if there is one
+    rebuilt: Place | None = None  # where it was made from numbers that were tensors
+    cuts: dict[tuple[str, Place], None] = field(default_factory=dict)  # behind it: mistakes that cut it off a graph
+
+
+class Constant(NamedTuple):
+    """A summand without a graph: its value, or sum."""
+
+    value: float
+    sources: Sources
+    memory: Memory
+
+
+class Write(NamedTuple):
+    """A write to a tensor that a graph has read."""
+
+    memory: Memory
+    version: int  # before
+    name: str  # of the operation; "" for a step
+    raised: bool  # the audit has raised the version
+    place: Place
+
+
+def plain_tensors(value: object) -> list[Tensor]:
+    """Return the tensors in `value` but those of a subclass, as a compiler's."""
+    return [tensor for tensor in tensors_in(value) if type(tensor) in PLAIN]

@@ -1,0 +1,167 @@
+"""What is watched in detail, and therefore only at first: single operations, zero_grad(), and when to watch them."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+from torch import nn
+from torch.nn.modules import module as registration
+from torch.optim.optimizer import Optimizer
+from torch.utils import _python_dispatch as dispatch
+
+from gradient_audit.places import Place
+from gradient_audit.trace import Clipped, GradientRead, HandStep, ZeroGrad
+from gradient_audit.watch.forwards import Forwards
+from gradient_audit.watch.frames import current_frames, current_place, expression_place, line_of, runs_inside
+from gradient_audit.watch.guard import guarded, watch_calls
+from gradient_audit.watch.lineage import REPLACING, Lineage
+from gradient_audit.watch.memory import Memory
+from gradient_audit.watch.parameters import Account, Parameters
+from gradient_audit.watch.session import AGAIN, DETAILED, Running, Session
+from gradient_audit.watch.sources import CALL
+from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, storage_of, tensors_in, written_arguments
+
+COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
+
+
+class Details(dispatch.TorchDispatchMode):
+    """Watches in detail between `start` and `stop`."""
+
+    def __init__(self, session: Session, parameters: Parameters, lineage: Lineage, forwards: Forwards):
+        super().__init__()
+        self.session, self.guard, self.activity = session, session.guard, session.activity
+        self.parameters, self.lineage, self.forwards = parameters, lineage, forwards
+        self.ended = self.entered = False  # entered: the mode, at least once
+        self.home = threading.get_ident()  # `stop` could not leave the mode in another thread
+        self.hooks = ExitStack()  # removes those that `start` adds
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Return True: torch.compile does not refuse to compile under such a mode."""
+        return True
+
+    def start(self) -> None:
+        elsewhere = self.home != threading.get_ident()
+        # A PyTorch without `_get_current_dispatch_mode` raises before the mode is entered.
+        if self.activity.detailed or self.ended or elsewhere or dispatch._get_current_dispatch_mode():
+            return
+        for kind in (Optimizer, nn.Module):
+            watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
+        for name in ("tolist", "numpy"):
+            watch_calls(self.hooks, torch.Tensor, name, self.note_reading)
+        begin, end = self.forwards.begin_forward, self.forwards.end_forward
+        self.hooks.callback(registration.register_module_forward_pre_hook(begin).remove)
+        self.hooks.callback(registration.register_module_forward_hook(end, always_call=True).remove)
+        self.activity.detailed = self.entered = True
+        self.__enter__()
+
+    def stop(self, *, for_good: bool = False) -> None:
+        self.ended |= for_good
+        with self.paused():
+            self.activity.detailed = False
+        self.hooks.close()
+
+    def watch_again(self, place: Place) -> None:
+        """Watch in detail what follows, if the line has run no pass and no step before."""
+        if place not in self.activity.lines:
+            self.activity.lines.add(place)
+            self.activity.spent = min(self.activity.spent, DETAILED - AGAIN)
+            self.start()
+
+    def stop_if_spent(self) -> None:
+        """Watch in detail no longer, after enough passes; from then on values are read only where they must be."""
+        if self.activity.spent >= DETAILED and not self.activity.closures:  # the step of a closure is still to be seen
+            self.activity.reads_values = self.activity.writes
+            self.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Watch no operations, as autograd's own."""
+        watching = self.entered and dispatch._get_current_dispatch_mode() is self
+        if watching:
+            self.__exit__(None, None, None)
+        try:
+            yield
+        finally:
+            if watching and self.activity.detailed:
+                self.__enter__()
+
+    @guarded
+    def note_zero_grad(self, of: Optimizer | nn.Module, *_: object, **__: object) -> None:
+        if self.activity.is_watched():
+            parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
+            self.session.add(ZeroGrad(current_place(), frozenset(self.parameters.numbers_of(parameters))))
+
+    @guarded
+    def note_reading(self, tensor: torch.Tensor, *_: object, **__: object) -> None:
+        if self.activity.is_watched():
+            with self.paused():
+                self.lineage.note_numbers(tensor)
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.note_operation(function, args, result)
+        return result
+
+    @guarded
+    def note_operation(self, function: Callable, args: tuple, result: object) -> None:
+        """Note an operation of a forward pass, or what the script does with gradients."""
+        if self.activity.steps or not self.activity.is_watched():  # what a step does is no computation of a loss
+            return
+        here = line_of(current_frames()[0])
+        has_numbers = (
+            not self.forwards.found_nan and tensors_in(args) and "empty" not in function.overloadpacket.__name__
+        )
+        if has_numbers and has_nan(result):
+            self.forwards.note_nan(expression_place(*here), result, args)
+        if not self.lineage.knows(function, args):
+            return
+        written, read = self.lineage.note(function, args, result, here)
+        calls = [self.session.calls[number] for number in read.numbers(CALL)]
+        for call in calls:
+            self._note_reading_of(call, function, args)
+        if not self.forwards.running:  # a number inside of a network, as a norm of its features, is no loss
+            self.forwards.note_scalar(result, read)
+        if function not in REPLACING and any(memory.sources.has(CALL) for memory in written):
+            self._note_edit(written)
+        if written and calls and not self.forwards.running:
+            self._note_hand_step(written, calls)
+
+    def _note_reading_of(self, call: Running, function: Callable, args: tuple) -> None:
+        """Note how an operation reads the gradients of a call."""
+        inputs = [leaf().grad for leaf in call.leaves if getattr(leaf(), "grad", None) is not None]
+        ways = {
+            "read": "read" not in call.read and not runs_inside("clip_grad"),
+            "copied": "copied" not in call.read and self._copies_gradient(function, args),
+            "for inputs": bool({*map(storage_of, inputs)} & {*map(storage_of, tensors_in(args))}),
+        }
+        for how in (how for how, holds in ways.items() if holds and how not in call.read):
+            call.read.add(how)
+            self.session.add(GradientRead(call.number, how))
+
+    def _note_hand_step(self, written: set[Memory], calls: list[Running]) -> None:
+        """Note a write to a parameter, outside of a forward pass, of what comes from gradients: it may be a step."""
+        for account, parameter in self.parameters.living():
+            if self.lineage.memory_of(parameter) in written:
+                passes = frozenset(call.number for call in calls if call.is_pass and account.number in call.reached)
+                self.session.add(HandStep(current_place(), frozenset([account.number]), passes))
+
+    def _gradients(self) -> dict[object, tuple[Account, torch.Tensor]]:
+        """Return, by storage, the gradients of the watched parameters, each with its account."""
+        grads = [(account, parameter.grad) for account, parameter in self.parameters.living()]
+        return {storage_of(grad): (account, grad) for account, grad in grads if grad is not None}
+
+    def _note_edit(self, written: set[Memory]) -> None:
+        """Note a write to gradients that a step has used already, as a mask that is applied too late."""
+        for account, grad in self._gradients().values() if not runs_inside("clip_grad") else ():
+            balance = self.session.ledger.balances[account.number]
+            if self.lineage.memory_of(grad) in written and balance.passes and not (balance.fresh or is_zero(grad)):
+                self.session.add(Clipped(current_place(), frozenset([account.number]), "edited"))
+
+    def _copies_gradient(self, function: Callable, args: tuple) -> bool:
+        """Return whether an operation that reads a gradient makes a copy of it, or writes into another tensor."""
+        into = tensors_in([args[index] for index in written_arguments(function) if index < len(args)])
+        floats = [tensor for tensor in into if tensor.is_floating_point() and tensor.numel() > 1]
+        gradients = self._gradients()
+        return function.overloadpacket in COPIES or any(storage_of(tensor) not in gradients for tensor in floats)

@@ -1,0 +1,60 @@
+"""The optimizers: found when they are made, when they step, or among all objects."""
+
+import gc
+import weakref
+
+from torch.optim.optimizer import Optimizer
+from torch.utils.weak import WeakIdKeyDictionary
+
+from gradient_audit.places import Place
+from gradient_audit.trace import OptimizerMade
+from gradient_audit.watch.frames import construction_place
+from gradient_audit.watch.guard import guarded
+from gradient_audit.watch.parameters import Parameters
+from gradient_audit.watch.session import Session
+from gradient_audit.watch.tensors import parameters_of
+
+
+class Optimizers:
+    """Numbers the optimizers of a script."""
+
+    def __init__(self, session: Session, parameters: Parameters):
+        self.session, self.guard, self.parameters = session, session.guard, parameters
+        self.known = WeakIdKeyDictionary()  # all that were seen
+        self.active: dict[int, Optimizer] = {}  # that stepped or hold a watched parameter: the newest of each number
+        self.constructed: dict[tuple[Place, frozenset[int]], int] = {}  # by line and parameters: the number
+        self.leaves: list[weakref.ref] = []  # that got gradients, and are no watched parameters
+
+    def search(self) -> None:
+        """Find the optimizers that exist, also those that were copied or unpickled."""
+        for thing in gc.get_objects():
+            if issubclass(type(thing), Optimizer):
+                self.number_of(thing)
+
+    @guarded
+    def find(self) -> list[Optimizer]:
+        """Return the optimizers that stepped or hold a watched parameter; wrappers, whose `step` has no hooks, not."""
+        self.parameters.open_all()
+        concerned = {*self.parameters.accounts, *(id(leaf()) for leaf in self.leaves)}
+        for thing in list(self.known):
+            if getattr(type(thing).step, "hooked", False) and any(id(p) in concerned for p in parameters_of(thing)):
+                self.active.setdefault(self.number_of(thing), thing)
+        return list(self.active.values())
+
+    def number_of(self, optimizer: Optimizer) -> int:
+        """Return the number of an optimizer; a new one, if it has none."""
+        self.known[optimizer] = None
+        return self.session.number_of(optimizer)
+
+    @guarded
+    def note_construction(self, optimizer: Optimizer, *_: object, **__: object) -> None:
+        """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""
+        self.parameters.made[optimizer] = place = construction_place(optimizer)
+        self.parameters.open_all()
+        numbers = frozenset(self.parameters.numbers_of(parameters_of(optimizer)))
+        if numbers and (number := self.constructed.get((place, numbers))):
+            self.session.numbers[optimizer] = number
+            self.active[number] = optimizer
+        number = self.constructed[place, numbers] = self.number_of(optimizer)
+        if numbers:
+            self.session.add(OptimizerMade(place, number, numbers))

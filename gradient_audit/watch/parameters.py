@@ -1,0 +1,89 @@
+"""The parameters: a number for each, and its `.grad` as it was at the last look."""
+
+import weakref
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.utils.weak import WeakIdKeyDictionary
+
+from gradient_audit.trace import ParameterFound
+from gradient_audit.watch.frames import current_place
+from gradient_audit.watch.guard import guarded
+from gradient_audit.watch.session import Session
+
+
+@dataclass(eq=False)
+class Account:
+    """A watched parameter, and its gradient at the last look. It keeps no memory of theirs in use."""
+
+    number: int
+    parameter: weakref.ref
+    grad: weakref.ref | None = None
+    version: int = 0
+    version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
+    hooked: bool = False
+
+
+class Parameters:
+    """Opens an account for each parameter that may get a gradient."""
+
+    def __init__(self, session: Session):
+        self.session, self.guard, self.activity = session, session.guard, session.activity
+        self.accounts: dict[int, Account] = {}  # by the id of the parameter
+        self.made = WeakIdKeyDictionary()  # modules, optimizers, parameters: the lines that made them
+        self.pending = WeakIdKeyDictionary()  # modules that may have parameters without an account
+
+    @guarded
+    def note_new(self, parameter: Tensor) -> None:
+        self.made.setdefault(parameter, current_place())
+
+    def expect(self, *modules: nn.Module) -> None:
+        for module in modules:  # no dict: a user's own `==` may compare them
+            self.pending[module] = None
+
+    def open_all(self) -> None:
+        """Open accounts for the new parameters of modules."""
+        pending, self.pending = self.pending, WeakIdKeyDictionary()
+        for module in list(pending):
+            for parameter in nn.Module.parameters(module):
+                if is_lazy(parameter) or not isinstance(parameter, nn.Parameter):  # functional_call puts others there
+                    self.pending[module] = None
+                else:
+                    self.open(parameter)
+
+    def open(self, parameter: Tensor) -> Account:
+        """Return the account of a parameter, which is opened if there is none."""
+        key, accounts = id(parameter), self.accounts
+        if (account := accounts.get(key)) is None:
+            reference = weakref.ref(parameter, lambda _: accounts.pop(key, None))
+            account = accounts[key] = Account(self.session.number_of(parameter), reference)
+            self.session.add(ParameterFound(account.number, self.made.get(parameter)))
+        if not account.hooked and parameter.requires_grad and parameter.is_leaf:
+            account.hooked = True
+            self.session.hooks.callback(parameter.register_post_accumulate_grad_hook(self.note_gradient).remove)
+        return account
+
+    @guarded
+    def note_gradient(self, parameter: Tensor) -> None:
+        """Note that the pass that runs has come to a parameter."""
+        given = parameter.grad is not None or len(parameter._post_accumulate_grad_hooks) > 1  # another has used it
+        if given and parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
+            self.activity.call.reached.add(self.accounts[id(parameter)].number)
+
+    def keys_of(self, numbers: Set[int]) -> set[int]:
+        return {key for key, account in self.accounts.items() if account.number in numbers}
+
+    def accounts_of(self, parameters: Iterable[Tensor]) -> list[tuple[Account, Tensor]]:
+        """Return the watched ones among tensors, with their accounts."""
+        return [(self.accounts[id(p)], p) for p in parameters if id(p) in self.accounts]
+
+    def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
+        """Return the numbers of the watched ones among tensors."""
+        return {account.number for account, _ in self.accounts_of(parameters)}
+
+    def living(self) -> list[tuple[Account, Tensor]]:
+        """Return the accounts whose parameters exist."""
+        pairs = [(account, account.parameter()) for account in [*self.accounts.values()]]
+        return [(account, parameter) for account, parameter in pairs if parameter is not None]

@@ -1,0 +1,250 @@
+"""The calls of autograd: what is known of one before it runs, and what it has added to."""
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
+
+from gradient_audit.places import Place
+from gradient_audit.trace import HandStep, Pass, PassBegan, Term, TermCrossed
+from gradient_audit.watch.errors import Errors
+from gradient_audit.watch.forwards import Forwards
+from gradient_audit.watch.frames import callers_at, current_frames, current_lines, current_place, user_frames
+from gradient_audit.watch.gradients import Gradients
+from gradient_audit.watch.guard import guarded
+from gradient_audit.watch.lineage import Lineage
+from gradient_audit.watch.measure import Measure, Measurement
+from gradient_audit.watch.operations import Details
+from gradient_audit.watch.optimizers import Optimizers
+from gradient_audit.watch.parameters import Account, Parameters
+from gradient_audit.watch.session import MOST_PASSES, Running, Session
+from gradient_audit.watch.sources import CALL, PARAMETER, Sources
+from gradient_audit.watch.splitting import Summand, summands_of
+from gradient_audit.watch.tensors import has_nan, is_zero, nodes_between, nodes_of, tensors_in
+
+
+class Passes:
+    """Adds the events of the calls of autograd."""
+
+    def __init__(
+        self,
+        session: Session,
+        parameters: Parameters,
+        optimizers: Optimizers,
+        lineage: Lineage,
+        forwards: Forwards,
+        gradients: Gradients,
+        details: Details,
+    ):
+        self.session, self.guard, self.activity = session, session.guard, session.activity
+        self.parameters, self.optimizers, self.lineage = parameters, optimizers, lineage
+        self.forwards, self.gradients, self.details = forwards, gradients, details
+        self.measure = Measure(session)
+        self.errors = Errors(session, parameters, lineage, forwards)
+        self.term_nodes: dict[int, list[tuple[int, int]]] = {}  # by sequence number: the call, and which term
+
+    @guarded
+    def begin_backward(
+        self,
+        tensors: object,
+        grad_tensors: object = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        grad_variables: object = None,
+        inputs: object = None,
+    ) -> Running | None:
+        """Note that `backward` begins. The arguments are those of `torch.autograd.backward`."""
+        self.activity.steps = 0
+        if self.session.passes.total() == MOST_PASSES:
+            self.guard.closed = True
+            return None
+        losses = tensors_in(tensors)
+        self.gradients.look_at_all()
+        detailed = self.activity.detailed
+        nodes = [*nodes_of(loss.grad_fn for loss in losses)] if detailed else []
+        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+        leaves += [tensor for tensor in losses if tensor.is_leaf and detailed]
+        for leaf in (leaf for leaf in leaves if leaf in self.parameters.made):  # a parameter beside all networks
+            self.parameters.open(leaf)
+        call = Running(next(self.session.built), "backward", current_place(), create_graph, detailed, is_pass=True)
+        self.session.passes[call.place] += 1
+        if detailed:
+            self._begin_in_detail(call, losses, grad_tensors, nodes, leaves, retain_graph, inputs)
+        else:
+            named = frozenset(self.parameters.numbers_of(tensors_in(inputs)))
+            self.session.add(PassBegan(call.place, call.number, "backward", False, create_graph, named=named))
+        self.details.watch_again(call.place)
+        return call
+
+    def _begin_in_detail(
+        self,
+        call: Running,
+        losses: list[Tensor],
+        grad_tensors: object,
+        nodes: list,
+        leaves: list[Tensor],
+        retain_graph: bool | None,
+        inputs: object,
+    ) -> None:
+        named = self.parameters.numbers_of(tensors_in(inputs))
+        summands = summands_of(self.lineage, losses, current_frames()[0].f_code)
+        accounts = self.parameters.accounts_of(leaf for leaf in leaves if leaf.requires_grad)
+        to_move = {account.number: leaf for account, leaf in accounts if inputs is None or account.number in named}
+        given = grad_tensors if isinstance(grad_tensors, list | tuple) else [grad_tensors] * len(losses)
+        ways = [summand.way for summand in summands if summand.way]
+        measurement = self.measure.begin(call.place, nodes, (losses, given), ways, to_move, self.lineage.writes)
+        between = nodes if inputs is None else nodes_between(losses, tensors_in(inputs))
+        self._note_graph(call, between, retain_graph)
+        self.lineage.passed |= dict.fromkeys(call.nodes, call)
+        # LBFGS keeps the first loss until its step ends.
+        has_graph = not self.activity.closures and self.forwards.follow_graph(call.number, losses)
+        self.forwards.watch_for_nan(nodes)
+        plain = [leaf for leaf in leaves if id(leaf) not in self.parameters.accounts]
+        call.leaves = [weakref.ref(leaf) for leaf in plain]
+        began = PassBegan(
+            call.place,
+            call.number,
+            "backward",
+            detailed=True,
+            create_graph=call.create_graph,
+            has_graph=has_graph,
+            callers=callers_at(call.lines),
+            named=frozenset(named),
+            terms=_terms(summands, measurement),
+            unmeasured=measurement.unmeasured,
+            hooked=measurement.hooked,
+            outputs=self.forwards.outputs_in(nodes),
+            cuts=self.lineage.cuts_behind(losses + plain),
+            sources=frozenset(self.lineage.sources_of(losses).numbers(PARAMETER)),
+            adds_to_used=self._adds_to_used(call.place, plain),
+            nan=has_nan(losses),
+        )
+        self.lineage.forget_numbers()
+        self.session.calls[call.number] = call
+        self.session.add(began)
+        self._note_crossings(call, summands)
+
+    def _adds_to_used(self, place: Place, plain: list[Tensor]) -> bool:
+        """Whether the script has computed from gradients of leaves that an earlier pass of this line has given."""
+        grads = [leaf.grad for leaf in plain if leaf.grad is not None and not is_zero(leaf.grad)]
+        before = [self.session.calls[number] for number in self.lineage.sources_of(grads).numbers(CALL)]
+        return any("for inputs" in call.read and call.place == place for call in before)
+
+    def _note_graph(self, call: Running, nodes: Iterable, retain_graph: bool | None) -> None:
+        call.keeps_graph = call.create_graph if retain_graph is None else bool(retain_graph)
+        call.nodes = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
+        call.lines = current_lines()
+
+    def _note_crossings(self, call: Running, summands: list[Summand]) -> None:
+        """Note which terms of other passes this one goes through, and which other calls go through its terms."""
+        for node in call.nodes & self.term_nodes.keys():
+            for number, term in self.term_nodes[node]:
+                self.session.add(TermCrossed(number, term, call.number))
+        for index, node in ((index, summand.node) for index, summand in enumerate(summands) if summand.way):
+            for other in self.session.calls.values():
+                if other is not call and node in other.nodes:
+                    self.session.add(TermCrossed(call.number, index, other.number))
+            self.term_nodes.setdefault(node, []).append((call.number, index))
+
+    @guarded
+    def end_backward(self, call: Running | None, _results: object = None, **_: object) -> None:
+        """Note what a pass has added to."""
+        if call is None:
+            return
+        reached = [pair for pair in self.parameters.living() if pair[0].number in call.reached]
+        grads = [(account, parameter.grad) for account, parameter in reached if parameter.grad is not None]
+        dropped = frozenset(account.number for account, parameter in reached if parameter.grad is None)
+        for account, grad in grads:
+            account.grad, account.version = weakref.ref(grad), grad._version
+        reads_values = self.activity.reads_values
+        zeros = frozenset(account.number for account, grad in grads if reads_values and is_zero(grad))
+        leaves = [leaf() for leaf in call.leaves if getattr(leaf(), "grad", None) is not None]
+        numbers = frozenset(map(self.session.number_of, leaves))
+        shared = self.session.shared(frozenset(call.reached))
+        self.session.add(Pass(call.number, shared, zeros, dropped, numbers, call.raised))
+        self.measure.restore()
+        if self.activity.detailed:
+            self._note_sources(call, grads, leaves)
+        used = frozenset(number for number in dropped if not self.session.ledger.balances[number].stepped)
+        if used and not call.raised:  # a hook has used and cleared it already
+            self.session.add(HandStep(call.place, used, frozenset([call.number]), alone=True))
+        call.leaves = [leaf for leaf in call.leaves if getattr(leaf(), "grad", None) is not None]
+        self.optimizers.leaves += call.leaves
+        self.activity.spent += not self.activity.closures
+
+    def _note_sources(self, call: Running, grads: list[tuple[Account, Tensor]], leaves: list[Tensor]) -> None:
+        calls, balances = self.session.calls, self.session.ledger.balances
+        for account, grad in grads:
+            summed = [number for number in balances[account.number].passes if number in calls]
+            self.lineage.memory_of(grad).sources = Sources.of(CALL, *summed)
+        for leaf in leaves:
+            self.lineage.memory_of(leaf.grad).sources = Sources.of(CALL, call.number)
+
+    @guarded
+    def begin_grad(
+        self,
+        outputs: object,
+        inputs: object,
+        grad_outputs: object = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        **_: object,
+    ) -> Running | None:
+        """Note that `grad` begins. The arguments are those of `torch.autograd.grad`."""
+        tensors, ends = tensors_in(outputs), tensors_in(inputs)
+        # Other kinds of tensors are those of a compiler that derives the graph.
+        if any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors + ends):
+            return None
+        self.parameters.open_all()
+        place = current_place()
+        self.details.watch_again(place)
+        detailed = self.activity.detailed
+        call = Running(next(self.session.built), "grad", place, bool(create_graph), detailed)
+        nodes = nodes_between(tensors, ends)
+        uses = (child for node in nodes for child, _ in node.next_functions if hasattr(child, "variable"))
+        call.crossed = frozenset(self.parameters.numbers_of(child.variable for child in uses))
+        if detailed:
+            self._note_graph(call, nodes, retain_graph)
+            self.session.calls[call.number] = call
+        arguments = (next(iter(frame.f_locals.values()), None) for frame in user_frames())
+        self.session.add(
+            PassBegan(
+                call.place,
+                call.number,
+                "grad",
+                detailed,
+                create_graph=call.create_graph,
+                callers=callers_at(call.lines),
+                crossed=call.crossed,
+                for_adjoint=any(isinstance(first, FunctionCtx) for first in arguments),
+                functional=any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors + ends)),
+            )
+        )
+        return call
+
+    @guarded
+    def end_grad(self, call: Running | None, results: object, *, inputs: object, **_: object) -> None:
+        """Note what a call of `grad` has returned."""
+        if call is None:
+            return
+        if call.detailed and self.activity.detailed:
+            self.forwards.follow_graph(call.number, results)
+            sources = self.lineage.sources_of(inputs) | Sources.of(CALL, call.number)
+            cuts = [] if call.create_graph else [("penalty-without-graph", call.place)]
+            self.lineage.derive(results, sources | Sources.of(PARAMETER, *call.crossed), cuts)
+        self.session.add(Pass(call.number, raised=call.raised))
+
+
+def _terms(summands: list[Summand], measurement: Measurement) -> tuple[Term, ...]:
+    """Return the terms with what was measured of those that have a graph."""
+    terms, index = [], 0
+    for summand in summands:
+        term = summand.term
+        if summand.way:
+            term = replace(term, measured=measurement.of_term(index), weightless=index in measurement.weightless)
+            index += 1
+        terms.append(term)
+    return tuple(terms)

@@ -1,0 +1,131 @@
+"""Which of a script's modules are its networks: a module, or its parts if these are trained apart."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from torch import nn
+
+from gradient_audit import trace
+from gradient_audit.watch.forwards import Seen
+from gradient_audit.watch.networks import Networks, is_leaf
+from gradient_audit.watch.optimizers import Optimizers
+from gradient_audit.watch.parameters import Parameters
+from gradient_audit.watch.session import Session
+from gradient_audit.watch.tensors import ids_of, parameters_of
+
+HEADS = 6  # more children than that are layers
+
+
+@dataclass
+class Touched:
+    """The parameters that events name, by number."""
+
+    all: set[int] = field(default_factory=set)
+    losses: set[frozenset[int]] = field(default_factory=set)  # that passes reached
+    terms: set[frozenset[int]] = field(default_factory=set)  # that terms of losses reached
+
+
+def touched_in(events: list[trace.Event]) -> Touched:
+    """Return the parameters that events name."""
+    touched, grads, crossed = Touched(), defaultdict(set), {}
+    for event in events:
+        match event:
+            case trace.PassBegan():
+                touched.terms |= {frozenset(term.reached) for term in event.terms}
+                if event.kind == "grad":
+                    crossed[event.number] = event.crossed
+            case trace.Pass():
+                if event.number not in crossed:
+                    touched.losses.add(frozenset(event.reached))
+                touched.all |= event.reached
+            case trace.GradientReplaced():
+                for number in (event.calls or frozenset()) & crossed.keys():
+                    grads[number].add(event.parameter)
+            case trace.Step():
+                touched.all |= event.with_gradient
+            case trace.HandStep() | trace.ZeroGrad():
+                touched.all |= event.parameters
+            case trace.GraphMissing():
+                touched.all |= set().union(*(parameters for _, parameters in event.forwards))
+    touched.losses |= {frozenset(reached) for reached in grads.values()}
+    others = (reached for number, reached in crossed.items() if number not in grads)
+    touched.all |= set().union(*grads.values(), *others)
+    return touched
+
+
+def settle(
+    session: Session,
+    parameters: Parameters,
+    optimizers: Optimizers,
+    networks: Networks,
+    forwards: list[Seen],
+) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
+    """Return the networks by name, and, by the id of each, the module that it is a part of.
+
+    forwards: forward passes whose graphs were followed.
+    """
+    holders = defaultdict(set)
+    for optimizer in optimizers.find():
+        for parameter in parameters_of(optimizer):
+            holders[id(parameter)].add(id(optimizer))
+    touched = touched_in(session.trace.events)
+    concerned = holders.keys() | parameters.keys_of(touched.all)
+    # A network outside of the training, as an average of weights is, whose forward passes build graphs.
+    modules = [module for seen in forwards if (module := seen.module()) is not None]
+    concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
+    losses, terms = ([*map(parameters.keys_of, numbers)] for numbers in (touched.losses, touched.terms))
+    split = [(top, part) for top in networks.top_modules() for part in _split(top, holders, losses, terms)]
+    parts = {id(part): part for _, part in split}  # by id: a user's own `==` may compare them
+    chosen = _chosen(parts, concerned)
+    return _named(networks, parameters, [parts[key] for key in parts if key in chosen], holders), {
+        id(part): top for top, part in split
+    }
+
+
+def _chosen(parts: dict[int, nn.Module], concerned: set[int]) -> set[int]:
+    """Return those of the modules that have concerned parameters which no other of them has."""
+    ids = {key: ids_of(part) for key, part in parts.items()}
+    chosen, covered = set(), set()
+    # A network of which only a part is used gives way to that part; a compiled one comes after the original.
+    for key in sorted(parts, key=lambda key: len(ids[key] - concerned)):
+        if new := (ids[key] & concerned) - covered:
+            covered |= new
+            chosen.add(key)
+    return chosen
+
+
+def _named(
+    networks: Networks, parameters: Parameters, parts: list[nn.Module], holders: dict[int, set[int]]
+) -> dict[str, nn.Module]:
+    named: dict[str, nn.Module] = {}
+    seen: set[tuple[str, object]] = set()
+    for part in parts:
+        name = networks.names.get(part._parameters["itself"] if is_leaf(part) else part, type(part).__name__)
+        name = "tensor" if name == "Module" else name
+        made = name, parameters.made.get(part)
+        stray = networks.times[made[1]] > 1 and not any(holders[key] for key in ids_of(part))
+        if made in seen if part in networks.names else stray:
+            continue  # made anew in each turn, under one name: the first stands for all; or in forward()
+        seen.add(made)
+        while name in named:
+            name += "'"
+        named[name] = part
+    return named
+
+
+def _split(module: nn.Module, holders: dict[int, set[int]], *losses: list[set[int]]) -> list[nn.Module]:
+    """Split a module whose parts have different optimizers, or of which losses, or terms of them, reach only some."""
+    children = [ids_of(child) for child in module.children()]
+    owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}
+    whole, terms = ({frozenset(i for i, ids in enumerate(children) if ids & x) for x in each} for each in losses)
+    # A term that compares features of the first layers, as a vocoder's, makes no heads: each of these has its own term.
+    heads = any(one - other and other - one for one, other in permutations(terms, 2))
+    heads |= any(other and one - other for one, other in permutations(whole, 2))
+    heads &= len(set().union(*whole)) <= HEADS
+    # Without an optimizer, only a judge is a head: a loss, or a term, reaches it and nothing else here.
+    others = (ids for i, ids in enumerate(children) if {i} not in (*whole, *terms))
+    heads &= all(holders[key] for ids in others for loss in losses[0] for key in ids & loss)
+    if list(nn.Module.parameters(module, recurse=False)) or not (heads or len(owners) > 1):
+        return [module]
+    return [part for child in module.children() for part in _split(child, holders, *losses)]

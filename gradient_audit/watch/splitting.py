@@ -1,0 +1,91 @@
+"""The terms of a loss: the graph, split at sums and scalings."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import NamedTuple
+
+from torch import Tensor
+
+from gradient_audit.trace import Term
+from gradient_audit.watch.frames import expression_place
+from gradient_audit.watch.lineage import Lineage
+from gradient_audit.watch.memory import Constant, Memory
+from gradient_audit.watch.sources import CALL, NUMBER, PARAMETER, WITHOUT_GRAD
+
+SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
+SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanBackward0", "RsubBackward1")
+SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
+MOST_TERMS = 31  # of a loss, that are told apart: a longer sum is a loop over a batch
+
+
+class Way(NamedTuple):
+    """The way from a loss to a node of its graph: nodes, each with the input that it goes on to."""
+
+    root: int  # which of the losses
+    steps: tuple[tuple[object, int], ...]
+    node: object
+    output: int  # of the node
+
+    def below(self) -> list["Way"]:
+        """Return the ways to the inputs of the node."""
+        return [
+            Way(self.root, (*self.steps, (self.node, index)), child, output)
+            for index, (child, output) in enumerate(self.node.next_functions)
+            if child is not None
+        ]
+
+
+@dataclass
+class Summand:
+    """A term, with the way to it if it has a graph."""
+
+    term: Term
+    way: Way | None = None
+    node: int = -1  # its sequence number
+    origins: set[Memory] = field(default_factory=set)  # of a constant: what it was computed from
+
+
+def summands_of(lineage: Lineage, losses: list[Tensor], code: CodeType) -> list[Summand]:
+    """Split a loss at sums and scalings; return its terms, or none. code: whose lines are to be named."""
+    found: list[Summand] = []
+    memory: set[Memory] = set()  # of all summands
+    roots = [(index, loss) for index, loss in enumerate(losses) if loss.grad_fn is not None]
+    # Ways to what is to be split, and where it became a summand.
+    stack = [(Way(index, (), loss.grad_fn, loss.output_nr), loss.grad_fn) for index, loss in roots]
+    while stack and len(found) + len(stack) <= MOST_TERMS:
+        way, summand = stack.pop()
+        node, below = way.node, way.below()
+        constants, with_graph = lineage.sums.get(node._sequence_nr(), ((), set()))
+        lines = [lineage.line(w.node) for w in below if w.node.name() not in SUMS] + [c.memory.line for c in constants]
+        # What one call of the user's computes, as a loss of PyTorch's or a library's, is one term.
+        if node.name() in SUMS and (lineage.line(node) is None or lineage.line(node) not in lines):
+            stack += [(further, further.node) for further in below[::-1]]
+            memory |= with_graph
+            found += [_of_constant(lineage, constant, node) for constant in constants]
+        elif node.name() in SCALES and len(below) == 1:
+            stack.append((below[0], summand))
+        else:
+            name = "a leaf" if hasattr(summand, "variable") else re.sub(r"Backward\d*$", "", summand.name())
+            at_zero = summand._sequence_nr() in lineage.at_zero
+            term = Term(lineage.place_of(summand, code), name, reached=lineage.reach([node]), at_zero=at_zero)
+            found.append(Summand(term, way, node._sequence_nr()))
+    # A constant that was computed from another summand, as in the straight-through estimator, is on purpose.
+    meant = [summand for summand in found if not summand.origins & memory]
+    return meant if len(meant) > 1 and not stack else []
+
+
+def _of_constant(lineage: Lineage, constant: Constant, node: Callable) -> Summand:
+    memory, sources = constant.memory, constant.sources
+    computed = expression_place(*memory.line) if memory.line else lineage.place_of(node)
+    place = next((m.rebuilt for m in (memory, *memory.origins) if m.rebuilt), computed)
+    term = Term(
+        place,
+        "a constant",
+        constant.value,
+        sources=frozenset([*sources.numbers(PARAMETER), *sources.numbers(NUMBER)]),
+        calls=frozenset(sources.numbers(CALL)),
+        without_grad=frozenset(sources.numbers(WITHOUT_GRAD)),
+    )
+    return Summand(term, origins=memory.origins | {memory})
