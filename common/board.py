@@ -37,7 +37,7 @@ class Board:
         self.folder, self.pictures, self.columns = folder, pictures, columns
         self.last_point = first, time.perf_counter()
         with as_stopped(folder):
-            for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):  # which are read by name
+            for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):  # TensorBoard reads by name
                 path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
             self.writer = SummaryWriter(folder, purge_step=first + 1)
         facts = facts["options"] | {name: fact for name, fact in facts.items() if name != "options"}
@@ -57,6 +57,8 @@ class Board:
     def add_points(self, step: int, values: dict[str, float], state: dict[str, Any]) -> None:
         """Add a point to the curve of each value, the speed and the learning rates; show the losses beside the bar."""
         (before, start), self.last_point = self.last_point, (step, time.perf_counter())
+        if step == before:  # a loop that is left in the next step is saved once more
+            return
         values["speed/steps_per_second"] = (step - before) / (self.last_point[1] - start)
         for name, owner in state.items():
             if isinstance(owner, Optimizer):

@@ -85,8 +85,7 @@ def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:
     """Return the `state_dict` of each part of the state after a step; raises Stopped if one is not finite."""
     entries = {name: owner.state_dict() for name, owner in state.items()}
     for name, entry in entries.items():
-        numbers = [torch.as_tensor(leaf) for leaf in tree_leaves(entry) if isinstance(leaf, Tensor | float)]
-        if not all(number.isfinite().all() for number in numbers):
+        if not all(leaf.isfinite().all() for leaf in tree_leaves(entry) if isinstance(leaf, Tensor)):
             raise Stopped(f"step {step}: {name} is not finite: no checkpoint is written; try a lower --lr")
     return entries
 
@@ -109,8 +108,11 @@ def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any
     return checkpoint
 
 
-def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, Any], run: Path) -> None:
-    """Load the state from the checkpoint of a run to resume; raises BadInput if it, or the data in `facts`, differ."""
+def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, Any], run: Path) -> dict[str, tuple]:
+    """Load the state from the checkpoint of a run to resume, and return its sums of the curves.
+
+    Raises BadInput if it does not fit, or the data in `facts` are others.
+    """
     for name in ("data_shapes", "data_types", "classes"):
         now, before = facts[name], stored.get(name)
         if now != before:
@@ -118,7 +120,13 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
     for name, owner in state.items():
         hint = f"{run}: does not hold this {name}; networks or options may have changed since"
         with as_bad_input(hint, Exception):  # the error of whatever has a `state_dict`
+            groups = [dict(group) for group in getattr(owner, "param_groups", [])]
             owner.load_state_dict(stored[name])
+            for old, new in zip(groups, getattr(owner, "param_groups", []), strict=True):
+                if any(type(old[key]) is not type(new[key]) for key in old.keys() & new.keys()):
+                    raise TypeError("its settings are of other types")
+    with as_bad_input(f"{run}: its sums of the curves are damaged", Exception):
+        return {name: (float(total), int(count)) for name, (total, count) in stored["sums"].items()}
 
 
 def averages_in(state: dict[str, Any]) -> dict[str, str]:
@@ -127,7 +135,7 @@ def averages_in(state: dict[str, Any]) -> dict[str, str]:
     But one called `average_x` is of `x`.
     """
     names = [name for name, owner in state.items() if isinstance(owner, AveragedModel)]
-    return {name[8:] if name.startswith("average_") else "generator": name for name in names}
+    return {name.removeprefix("average_") if name.startswith("average_") else "generator": name for name in names}
 
 
 def load_initial_weights(state: dict[str, Any], run: Path) -> None:
@@ -139,8 +147,8 @@ def load_initial_weights(state: dict[str, Any], run: Path) -> None:
             with as_bad_input(f"{hint}; take the same --model, --z-dim, --image-size and classes", Exception):
                 average = checkpoint["averages"].get(name)
                 weights = checkpoint[average or name]
-                if average:
-                    weights = {key[7:]: value for key, value in weights.items() if key.startswith("module.")}
+                if average:  # whose keys begin with `module.`, but for the number of its updates
+                    weights = {key.removeprefix("module."): w for key, w in weights.items() if key != "n_averaged"}
                 network.load_state_dict(weights)
             if name in own:
                 state[own[name]].module.load_state_dict(network.state_dict())

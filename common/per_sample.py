@@ -17,8 +17,8 @@ def require_per_sample(discriminator: nn.Module, samples: Tensor) -> None:
     if len(samples) < 2 or calls & (calls - 1):
         discriminator.per_sample_calls = calls
         return
-    wrapper = nn.parallel.DistributedDataParallel  # whose pass may wait for that of other processes
-    network = discriminator.module if isinstance(discriminator, wrapper) else discriminator
+    wrappers = nn.DataParallel | nn.parallel.DistributedDataParallel  # whose pass may wait for that of other processes
+    network = discriminator.module if isinstance(discriminator, wrappers) else discriminator
     buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
     samples = samples.detach().requires_grad_()
     devices = [samples.device] if samples.is_cuda else []

@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from common import checkpoint
 from common.board import Board, show, show_end, show_lines
 from common.data import batches, check_data, seed_for
-from common.errors import BadInput, Stopped, as_stopped, note_signals
+from common.errors import BadInput, as_stopped, note_signals
 from common.options import RunOptions, typed
 from common.ranks import Ranks
 
@@ -37,7 +37,9 @@ class Run(AbstractContextManager):
         self.folder: Path | None = None  # that of the run, once its loop has begun
         self.state: dict[str, Any] = {}
         self.facts = origin  # what a checkpoint says of its run beside the state
-        self.sums = dict(stored["sums"]) if stored else {}  # of each result since its last point, and of how many steps
+        self.sums: dict[
+            str, tuple[Tensor | float, int]
+        ] = {}  # of results since their last point, and of how many steps
         self.step = self.saved_step = stored["step"] if stored else 0  # the last whose loop body ended; that on disk
         self.is_inside = False  # whether main is in the loop body of the next step, or has left it there
         self.state_step: int | None = self.step  # that of the weights; None from an optimizer's step to `log`
@@ -55,7 +57,7 @@ class Run(AbstractContextManager):
             is_whole = self.state_step == self.step and (error is None or self.ranks.count == 1)
             if is_whole and self.step > self.saved_step:
                 self.ranks.meet()  # of several processes, one alone may have left
-                with suppress(Stopped) if error else nullcontext():  # the error of the loop is raised
+                with suppress(Exception) if error else nullcontext():  # the error of the loop is raised
                     self.finish_step(is_stopped=True)
             if self.ranks.is_main and error is not BadInput:  # whose mend may change what a checkpoint holds
                 show_end(self.script, self.folder, self.saved_step, self.options.steps, self.ranks.count)
@@ -113,7 +115,7 @@ class Run(AbstractContextManager):
         checkpoint.check_state(state, {*self.facts, "step", "sums"})
         self.ranks.check_state(state)
         if self.stored:
-            checkpoint.load_state(state, self.stored, self.facts, options.resume)
+            self.sums = checkpoint.load_state(state, self.stored, self.facts, options.resume)
         elif options.init_from:
             checkpoint.load_initial_weights(state, options.init_from)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)

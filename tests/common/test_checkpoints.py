@@ -122,6 +122,7 @@ WRONG_STATES = [
     ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].pop("exp_avg")),
     ("optimizer_g", lambda c: c["optimizer_g"]["state"][0].update(exp_avg=torch.zeros(3))),
     ("optimizer_g", lambda c: c["optimizer_g"]["state"].update({0: None})),
+    ("optimizer_g", lambda c: c["optimizer_g"]["param_groups"][0].update(betas="x")),
     ("optimizer_d", lambda c: c.update(optimizer_d=c["optimizer_g"])),
     ("pool_a", lambda c: c.pop("pool_a")),
     ("pool_a", lambda c: c["pool_a"].update(images=torch.zeros(51, 1, 28, 28))),
@@ -138,6 +139,12 @@ def test_a_state_of_other_names_shapes_or_dtypes_is_refused_before_anything_is_c
     change(run, make)
     line = refused(script, run, refusal)
     assert f"{run}: does not hold this {name}; networks or options may have changed since: " in line
+
+
+@pytest.mark.parametrize("sums", [None, [1], {"a": "b"}, {"a": (None, 1)}])
+def test_sums_of_another_type_are_refused(sums, copied, refusal):
+    change(copied, lambda c: c.update(sums=sums))
+    assert f"{copied}: its sums of the curves are damaged" in refused("gan_detach", copied, refusal)
 
 
 @settings(max_examples=40)

@@ -96,8 +96,9 @@ def test_the_look_for_dependence_changes_neither_the_discriminator_nor_the_rando
     assert all(value.equal(state[name]) for name, value in discriminator.state_dict().items())
 
 
-def test_the_look_for_dependence_is_no_pass_of_a_wrapper_for_which_other_processes_would_wait(one_process_group):
-    discriminator, passes = DistributedDataParallel(head(nn.BatchNorm2d(4))), []
+@pytest.mark.parametrize("wrap", [nn.DataParallel, DistributedDataParallel])
+def test_the_look_for_dependence_is_no_pass_of_a_wrapper_for_which_other_processes_would_wait(wrap, one_process_group):
+    discriminator, passes = wrap(head(nn.BatchNorm2d(4))), []
     discriminator.register_forward_hook(lambda *_: passes.append(1))
     with torch.no_grad(), pytest.raises(ValueError, match=MIXED):  # also where the caller records no gradients
         require_per_sample(discriminator, torch.ones(3, 1, 28, 28))
