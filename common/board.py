@@ -109,6 +109,7 @@ def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) 
     lines = ["Interrupted before the first checkpoint."]
     if step >= steps:
         lines = [f"Done: {step} steps. What the curves show: docs/curves.md"]
+        lines += [f"More images: python scripts/tools/sample.py {folder}; scripts/tools/evaluate.py measures them"]
     elif step:
         python = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node={processes}"
         command = shlex.join([str(script), "--resume", str(folder)])
