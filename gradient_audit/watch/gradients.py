@@ -45,8 +45,10 @@ class Gradients:
                 self.session.add(trace.GradientsGone(frozenset([number])))
         elif account.grad is None or account.grad() is not grad or (balance.borrowed and not balance.fresh):
             calls, borrowed = self.calls_behind(grad, number) if self.activity.detailed else (None, False)
-            account.grad, account.version = weakref.ref(grad), grad._version
-            self.session.add(trace.GradientReplaced(number, is_zero(grad), calls, borrowed))
+            account.grad, account.version, zero = weakref.ref(grad), grad._version, is_zero(grad)
+            if zero and balance.passes and not (balance.fresh or stepping):  # after a step, zeros clear what it used
+                calls, borrowed = frozenset(), False
+            self.session.add(trace.GradientReplaced(number, zero, calls, borrowed))
         elif (written := grad._version != account.version) or self.activity.reads_values:
             cleared = self.session.ledger.is_cleared(number, is_zero(grad), written, stepping)
             if cleared and balance.passes:
