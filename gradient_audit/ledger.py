@@ -45,6 +45,9 @@ class Ledger:
             case trace.Step():
                 zeros = {number: number in event.empty for number in event.with_gradient}
                 return self.step(event.parameters, event.trained, zeros, event.inside)
+            case trace.HandStep():
+                for number in event.parameters:
+                    self._use_clip(self.balances[number], event.calls)
             case trace.Clipped():
                 self.clip(event.place, event.parameters, event.fate)
             case trace.Unscaled():

@@ -235,10 +235,11 @@ def test_the_closure_of_a_step_is_found_by_the_signature_of_the_step(kind, call)
 @pytest.mark.parametrize("call", ["(parameters, 0.1, inf)", "(parameters, norm_type=inf, max_norm=0.1)"])
 def test_the_limit_to_which_gradients_are_clipped_is_told_from_the_kind_of_norm(call):
     network = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     with GradientAudit(network=network) as audit:
         network(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
         eval(f"nn.utils.clip_grad_norm_{call}", {"nn": nn, "parameters": network.parameters(), "inf": float("inf")})
-        torch.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1).step()
     assert "clipped" in {finding.kind for finding in audit.findings}
 
 
