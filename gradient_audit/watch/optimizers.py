@@ -23,7 +23,7 @@ class Optimizers:
         self.known = WeakIdKeyDictionary()  # all that were seen
         self.active: dict[int, Optimizer] = {}  # that stepped or hold a watched parameter: the newest of each number
         self.constructed: dict[tuple[Place, frozenset[int]], int] = {}  # by line and parameters: the number
-        self.leaves: list[weakref.ref] = []  # that got gradients, and are no watched parameters
+        self.leaves: list[weakref.ref] = []  # that passes came to: no watched parameters, and no start of a sum
 
     def search(self) -> None:
         """Find the optimizers that exist, also those that were copied or unpickled."""

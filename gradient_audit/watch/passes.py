@@ -22,7 +22,7 @@ from gradient_audit.watch.optimizers import Optimizers
 from gradient_audit.watch.parameters import Account, Parameters
 from gradient_audit.watch.session import MOST_PASSES, Running, Session
 from gradient_audit.watch.sources import CALL, PARAMETER, Sources
-from gradient_audit.watch.splitting import Summand, summands_of
+from gradient_audit.watch.splitting import Summand, is_start_of_sum, summands_of
 from gradient_audit.watch.tensors import has_nan, is_zero, nodes_between, nodes_of, tensors_in
 
 
@@ -104,6 +104,7 @@ class Passes:
         self.forwards.watch_for_nan(nodes)
         plain = [leaf for leaf in leaves if id(leaf) not in self.parameters.accounts]
         call.leaves = [weakref.ref(leaf) for leaf in plain]
+        self.optimizers.leaves += [weakref.ref(leaf) for leaf in plain if not is_start_of_sum(leaf, losses)]
         began = PassBegan(
             call.place,
             call.number,
@@ -172,7 +173,6 @@ class Passes:
         if used and not call.raised:  # a hook has used and cleared it already
             self.session.add(HandStep(call.place, used, frozenset([call.number]), alone=True))
         call.leaves = [leaf for leaf in call.leaves if getattr(leaf(), "grad", None) is not None]
-        self.optimizers.leaves += call.leaves
         self.activity.spent += not self.activity.closures
 
     def _note_sources(self, call: Running, grads: list[tuple[Account, Tensor]], leaves: list[Tensor]) -> None:

@@ -1,5 +1,6 @@
 """The terms of a loss: the graph, split at sums and scalings."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from gradient_audit.watch.frames import expression_place
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Constant, Memory
 from gradient_audit.watch.sources import CALL, NUMBER, PARAMETER, WITHOUT_GRAD
+from gradient_audit.watch.tensors import is_zero, nodes_of
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanBackward0", "RsubBackward1")
@@ -89,3 +91,17 @@ def _of_constant(lineage: Lineage, constant: Constant, node: Callable) -> Summan
         without_grad=frozenset(sources.numbers(WITHOUT_GRAD)),
     )
     return Summand(term, origins=memory.origins | {memory})
+
+
+def is_start_of_sum(leaf: Tensor, losses: list[Tensor]) -> bool:
+    """Whether a leaf is a zero that losses are added to, so that their sum has a graph; they do not change with it."""
+    roots = [loss.grad_fn for loss in losses]
+    users = {n for n in nodes_of(roots) for child, _ in n.next_functions if getattr(child, "variable", None) is leaf}
+    return bool(users) and users <= {n for n in nodes_of(roots, _summed) if _summed(n)} and is_zero(leaf)
+
+
+def _summed(node) -> list:
+    """Return the nodes of which a node is a weighted sum, if that is one number."""
+    below = [child for child, _ in node.next_functions if child is not None]
+    is_sum = node.name() in SUMS or (node.name() in SCALES and len(below) == 1)
+    return below if is_sum and math.prod(node._input_metadata[0].shape) == 1 else []
