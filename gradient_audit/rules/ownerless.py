@@ -1,5 +1,6 @@
 """Parameters that get gradients, and that no optimizer holds."""
 
+import re
 from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
@@ -17,6 +18,9 @@ MISTAKES = ("optimizer-old-weights",)
 EXHIBITS = ("bugs/meta_optimizer_list.py", "bugs/optimizer_before_layers.py", "clean/perceptual_judge.py")
 WRITTEN = """The script writes others to them. Compute a target or an average under `torch.no_grad()`; if another
 network makes them, `.data =` cuts that off: `torch.func.functional_call()` takes them with their graph."""
+
+CONTAINED = """If a plain dict, list or tuple in a module holds it, make that an `nn.ModuleDict` or `nn.ModuleList`, so
+that `parameters()` finds it; else give it to an optimizer, or freeze it with `requires_grad_(False)`."""
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
@@ -47,7 +51,7 @@ def _never_held(facts: Facts, unused: Unused) -> Sentence:
     if network in facts.once(left_out_networks):
         text = "no optimizer holds {}, and a term of a loss leads to nothing else."
     written = set().union(*(event.parameters for event in facts.of(ParametersWritten)))
-    cure = WRITTEN if ownerless <= written else ""
+    cure = WRITTEN if ownerless <= written else CONTAINED if re.search(r"\..*\]$", network) else ""
     return Sentence(text, (network,), [*made, *unused.wasted], cure)
 
 

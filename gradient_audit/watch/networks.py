@@ -21,6 +21,8 @@ from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Session
 from gradient_audit.watch.tensors import ids_of, parameters_of
 
+OF_EACH = frozenset(vars(nn.Module()))  # attributes of each module, as `_parameters`
+
 
 class Networks:
     """The modules that the caller has named, or those that a script makes."""
@@ -150,8 +152,8 @@ def _contents(name: str, value: object) -> list[tuple[str, object]]:
     kind = type(value)
     form, items = "{}.{}", ()
     if issubclass(kind, nn.Module):
-        own = [*vars(value).items(), *value._buffers.items()]
-        items = [*value.named_children(), *((key, inside) for key, inside in own if type(inside) in (list, Tensor))]
+        own = [(key, x) for key, x in vars(value).items() if key not in OF_EACH] + [*value._buffers.items()]
+        items = [*value.named_children(), *((key, x) for key, x in own if type(x) in (dict, list, tuple, Tensor))]
     elif issubclass(kind, dict | list | tuple):
         form, items = "{}[{!r}]", dict.items(value) if issubclass(kind, dict) else enumerate(value)
     elif kind.__dictoffset__ and not issubclass(kind, type | FunctionType | ModuleType | weakref.ProxyType | Tensor):
