@@ -34,6 +34,7 @@ class Facts:
             for number in numbers:
                 self.holding[number].append(name)
         self.ended = all(end.by_itself for end in self.of(Ended))
+        self.whole = any(end.whole for end in self.of(Ended))
         balances = self.history.ledger.balances
         self.balances = {found.number: balances.get(found.number, Balance()) for found in self.of(ParameterFound)}
         self.stepped = {number for number, balance in self.balances.items() if balance.stepped}  # by an optimizer

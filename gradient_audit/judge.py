@@ -59,4 +59,5 @@ def _not_run(facts: Facts) -> str:
     networks = facts.networks_of(set().union(*waiting))
     if networks and facts.steps:
         parts.append(f"a step on {joined(networks)}")
-    return f"Not reached: {joined(parts)}. `--iterations` watches longer." if parts else ""
+    longer = "" if facts.whole else " `--iterations` watches longer."
+    return f"Not reached: {joined(parts)}.{longer}" if parts else ""

@@ -21,7 +21,7 @@ class Idle:
 
 
 def idle_optimizers(facts: Facts) -> list[Idle]:
-    """Return the optimizers that never stepped, while another one stepped often."""
+    """Return the optimizers that never stepped, while another one stepped often, or none did in the whole script."""
     by_hand = facts.steps[HAND].moved_parameters if HAND in facts.steps else set()
     idle = []
     for key in facts.optimizers.keys() - facts.steps.keys():
@@ -29,7 +29,11 @@ def idle_optimizers(facts: Facts) -> list[Idle]:
         passes = [p for p in facts.passes if p.reached & numbers and not p.raised]
         alone = (p for p in passes if p.reached <= numbers)
         dropped = [p for p in alone if not any(p.number in facts.balances[n].passes for n in p.reached)]
-        if facts.networks_of(numbers) and passes and facts.most_steps >= (2 if dropped else IDLE_AFTER):
+        wanted = 2 if dropped else IDLE_AFTER
+        watched = all(facts.in_detail(p).split for p in passes)  # else it is not seen who read their gradients
+        if facts.whole and watched and not facts.steps:
+            wanted = 1 if any(p.read or p.number in facts.history.ledger.skipped for p in passes) else 0
+        if facts.networks_of(numbers) and passes and facts.most_steps >= wanted:
             idle.append(Idle(key, numbers, passes, dropped))
     return idle
 

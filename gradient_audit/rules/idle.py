@@ -18,6 +18,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
     for idle in facts.once(idle_optimizers):
         later = not facts.ended and len(idle.dropped) < IDLE_AFTER
         kind = facts.optimizers[idle.optimizer].kind
-        text = f"the optimizer of {{}} ({kind}) never stepped; another did {facts.most_steps}x."
+        others = f"; another did {facts.most_steps}x" if facts.steps else ", and the script has ended"
+        text = f"the optimizer of {{}} ({kind}) never stepped{others}."
         lines = [p.place for p in idle.dropped or idle.passes]
         yield Sentence(text, facts.networks_of(idle.parameters), lines, question=later)

@@ -84,7 +84,8 @@ class Excerpt(Event):
 
 @dataclass(frozen=True)
 class Ended(Event):
-    """The audit has ended. by_itself: the script was not stopped. version: PyTorch's."""
+    """The audit has ended. by_itself: the script was not stopped. version: PyTorch's. whole: all of the script ran."""
 
     by_itself: bool
     version: str
+    whole: bool = False

@@ -84,11 +84,13 @@ class Ending:
         for event in self._named_leaves(networks, leaves):
             add(event)
         add(trace.ParametersWritten(frozenset(self._written())))
-        for where in _lines_not_run(self.lines):
+        whole = by_itself and self.networks.named is None
+        stepped = any(isinstance(event, trace.Step | trace.HandStep) for event in self.session.trace.events)
+        for where in _lines_not_run(self.lines, steps=whole and not stepped):
             add(trace.LineNotRun(where))
         for excerpt in _excerpts(self.session.trace.events):
             add(excerpt)
-        add(trace.Ended(by_itself, str(torch.__version__)))
+        add(trace.Ended(by_itself, str(torch.__version__), whole))
 
     def _network(self, name: str, network: nn.Module) -> trace.Network:
         accounts = self.parameters.accounts
@@ -141,8 +143,8 @@ def _kind(network: nn.Module) -> str:
     return kind.__name__ if kind.__module__.startswith("torch.nn.") else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _lines_not_run(lines: set[tuple[str, int]]) -> Iterator[str]:
-    """Yield the lines that call autograd, and did not run, of files of which some ran."""
+def _lines_not_run(lines: set[tuple[str, int]], *, steps: bool) -> Iterator[str]:
+    """Yield the lines that call autograd, and did not run, of files of which some ran. steps: likewise, no step did."""
     ran: dict[str, set[int]] = defaultdict(set)
     for file, number in lines:
         ran[file].add(number)
@@ -158,6 +160,7 @@ def _lines_not_run(lines: set[tuple[str, int]]) -> Iterator[str]:
         for call in (node for node in nodes if isinstance(node, ast.Call)):
             name = ast.unparse(call.func)
             calls_autograd = (name.endswith(".backward") and not own) or name in CALLS
+            calls_autograd |= steps and name.endswith(".step") and "opt" in name
             if calls_autograd and not numbers & {*range(call.lineno, call.end_lineno + 1)}:
                 yield f"{Path(file).name}:{call.lineno}"
 

@@ -50,6 +50,8 @@ class Details(dispatch.TorchDispatchMode):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
         for name in ("tolist", "numpy"):
             watch_calls(self.hooks, torch.Tensor, name, self.note_reading)
+        for name in ("tolist", "__repr__", "__format__", "__reduce_ex__"):  # printed or saved: no operation
+            watch_calls(self.hooks, torch.Tensor, name, self.note_use)
         begin, end = self.forwards.begin_forward, self.forwards.end_forward
         self.hooks.callback(registration.register_module_forward_pre_hook(begin).remove)
         self.hooks.callback(registration.register_module_forward_hook(end, always_call=True).remove)
@@ -98,6 +100,12 @@ class Details(dispatch.TorchDispatchMode):
         if self.activity.is_watched():
             with self.paused():
                 self.lineage.note_numbers(tensor)
+
+    @guarded
+    def note_use(self, tensor: torch.Tensor, *_: object, **__: object) -> None:
+        if self.activity.is_watched():
+            for call in map(self.session.calls.__getitem__, self.lineage.sources_of(tensor).numbers(CALL)):
+                self._note_reading_of(call, torch.ops.aten.detach.default, (tensor,))
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))

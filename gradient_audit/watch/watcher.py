@@ -48,6 +48,7 @@ class Watcher:
         common = self.session, self.parameters, self.optimizers, self.lineage, self.forwards
         self.passes = Passes(*common, self.gradients, self.details)
         self.ending = Ending(*common, self.networks)
+        self.stepped = False  # any optimizer
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
 
     def start(self) -> None:
@@ -156,7 +157,8 @@ class Watcher:
         if call and call.kind == "backward":
             if self.networks.named is None:
                 self.networks.hold(self.parameters.keys_of(call.reached))
-            self.details.stop_if_spent()
+            if self.stepped or not self.limit or not self.optimizers.known:  # else a reading tells why none stepped
+                self.details.stop_if_spent()
 
     @guarded
     def begin_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
@@ -205,7 +207,7 @@ class Watcher:
     @guarded
     def end_step(self, optimizer: Optimizer) -> None:
         """Note the versions after the step, and raise those that the step changed behind autograd's back."""
-        self.activity.steps = max(self.activity.steps - 1, 0)
+        self.activity.steps, self.stepped = max(self.activity.steps - 1, 0), True
         place = current_place()
         for account, parameter in self.parameters.accounts_of(parameters_of(optimizer)):
             if account.version_before >= 0:
