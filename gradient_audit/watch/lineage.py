@@ -64,7 +64,9 @@ class Lineage:
         """Note an operation; return the memory that it wrote to, and the sources of what it only read."""
         indices = written_arguments(function)
         inputs = [x for index, x in enumerate(args) if index not in indices]
-        for tensor in plain_tensors(args) if self.number_sources else ():
+        summed = function.overloadpacket in SUM_OPERATIONS
+        number = self.number_sources and summed and any(isinstance(x, float | int) and x for x in inputs[:2])
+        for tensor in plain_tensors(args) if self.number_sources and not number else ():
             if not tensor.requires_grad and storage_of(tensor) not in self.memories:  # from_numpy() has made it
                 self.note_rebuilt(tensor, here)
         read = self.sources_of(inputs)
@@ -72,6 +74,7 @@ class Lineage:
         sources = read | self.sources_of(targets)
         if function in REPLACING and (old := storage_of(args[0])) and old.nbytes() == args[0].nbytes:
             self.memory_of(args[0]).sources, sources = NOTHING, read
+            self.memory_of(args[0]).total = None
         self.derive(result, sources)
         if function is torch.ops.aten._local_scalar_dense.default:  # item()
             self.note_numbers(args[0])
@@ -82,10 +85,14 @@ class Lineage:
         others = len(tensors) < len(tensors_in(args))  # a tensor of a subclass may have a graph, and is not asked
         if torch.is_grad_enabled() and (others or with_graph):
             self._note_readers(function, with_graph, here)
-            self._note_node(function, inputs[:2], result, with_graph, here)
-        elif sources and type(result) in PLAIN:
+            self._note_node(function, inputs[:2], targets, result, with_graph, here)
+        elif (sources or number) and type(result) in PLAIN:
+            if number:
+                self.memory_of(result).rebuilt = self.number_place
+                self.derive(result, Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER)))
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
             memory.line, memory.origins = here, origins.union(*(origin.origins for origin in origins))
+            memory.total = self.constant(result) if summed and result.numel() == 1 else None
         self._note_cuts(function, tensors, result, here)
         return self._note_writes(function, targets, here), read
 
@@ -102,7 +109,7 @@ class Lineage:
                 self.session.add(GraphExtended(expression_place(*here), call.number))
 
     def _note_node(
-        self, function: Callable, inputs: list, result: object, with_graph: list[Tensor], here: Line
+        self, function: Callable, inputs: list, targets: list, result: object, with_graph: list[Tensor], here: Line
     ) -> None:
         node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
         if node not in self.lines:
@@ -111,7 +118,9 @@ class Lineage:
         # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
         if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
             constants = [constant for x in inputs if (constant := self.constant(x))]
-            self.sums.setdefault(node, (constants, set(map(self.memory_of, with_graph))))
+            constants += [total for x in targets if not x.requires_grad and (total := self.memory_of(x).total)]
+            summands = {memory for memory in map(self.memory_of, with_graph) if not memory.total}
+            self.sums.setdefault(node, (constants, summands))
             self.at_zero |= {x.grad_fn._sequence_nr() for x in with_graph if x.grad_fn is not None and is_zero(x)}
 
     def _note_cuts(self, function: Callable, tensors: list[Tensor], result: object, here: Line) -> None:

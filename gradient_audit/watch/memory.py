@@ -21,6 +21,7 @@ class Memory:
     sources: Sources = NOTHING
     line: Line | None = None  # of a constant: where it was computed
     origins: set["Memory"] = field(default_factory=set)  # likewise: from what
+    total: "Constant | None" = None  # likewise: that, if it is a sum
     reader: weakref.ref | None = None  # the tensor that a graph has read, a leaf if there is one
     rebuilt: Place | None = None  # where it was made from numbers that were tensors
     cuts: dict[tuple[str, Place], None] = field(default_factory=dict)  # behind it: mistakes that cut it off a graph

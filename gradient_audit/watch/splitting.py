@@ -60,7 +60,8 @@ def summands_of(lineage: Lineage, losses: list[Tensor], code: CodeType) -> list[
         way, summand = stack.pop()
         node, below = way.node, way.below()
         constants, with_graph = lineage.sums.get(node._sequence_nr(), ((), set()))
-        lines = [lineage.line(w.node) for w in below if w.node.name() not in SUMS] + [c.memory.line for c in constants]
+        lines = [lineage.line(w.node) for w in below if w.node.name() not in SUMS]
+        lines += [constant.memory.line for constant in constants if not constant.memory.total]
         # What one call of the user's computes, as a loss of PyTorch's or a library's, is one term.
         if node.name() in SUMS and (lineage.line(node) is None or lineage.line(node) not in lines):
             stack += [(further, further.node) for further in below[::-1]]
