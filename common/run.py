@@ -37,9 +37,7 @@ class Run(AbstractContextManager):
         self.folder: Path | None = None  # that of the run, once its loop has begun
         self.state: dict[str, Any] = {}
         self.facts = origin  # what a checkpoint says of its run beside the state
-        self.sums: dict[
-            str, tuple[Tensor | float, int]
-        ] = {}  # of results since their last point, and of how many steps
+        self.sums: dict[str, tuple[Tensor | float, int]] = {}  # since the last point: a result's sum, and its steps
         self.step = self.saved_step = stored["step"] if stored else 0  # the last whose loop body ended; that on disk
         self.is_inside = False  # whether main is in the loop body of the next step, or has left it there
         self.state_step: int | None = self.step  # that of the weights; None from an optimizer's step to `log`

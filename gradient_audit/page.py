@@ -10,11 +10,10 @@ from string import Template
 
 from gradient_audit.findings import Finding
 from gradient_audit.history import Call, ForwardRow, Row, TermRow
-from gradient_audit.places import Place
+from gradient_audit.places import CONTEXT, Place
 from gradient_audit.report import LEGEND, Report
 
 SUFFIXES = (".html", ".md")
-CONTEXT = 3  # lines of source above and below the line of a finding
 MOST_EVENTS = 80  # rows of the picture
 VERSION = "A tensor's version is a number that every in-place change raises; backward() compares it with what it was."
 SEVERITIES = {"error": "an error", "question": "a question", "waste": "costs time or memory, and changes no result"}

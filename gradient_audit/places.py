@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
+CONTEXT = 3  # lines of source above and below a line that is shown
+
 
 class Place(NamedTuple):
     """A line of the user's code, or, with `columns`, an expression on it."""

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from gradient_audit.findings import SEVERITIES, Finding
 from gradient_audit.history import Call, Row
 from gradient_audit.judge import Judgement
+from gradient_audit.trace import MOST_PASSES
 
 LEGEND = {
     "used": "an optimizer stepped on the gradient",
@@ -13,7 +14,6 @@ LEGEND = {
     "-": "no gradient",
 }
 SHARES = "97%: a term's part in the sum of the gradients' norms, in that network; against: against the other terms."
-MOST_PASSES = 10_000  # that are watched at all: it bounds the memory of an audit
 
 
 class Report:

@@ -50,6 +50,8 @@ from gradient_audit.trace.graphs import (
     TermCrossed,
 )
 
+MOST_PASSES = 10_000  # that are watched at all: it bounds the memory of an audit
+
 
 @dataclass
 class Trace:

@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit import trace
-from gradient_audit.places import Caller, Place
+from gradient_audit.places import CONTEXT, Caller, Place
 from gradient_audit.trace import Event, Term
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.lineage import Lineage
@@ -29,7 +29,6 @@ from gradient_audit.watch.sources import PARAMETER
 from gradient_audit.watch.tensors import parameters_of, tensors_in
 
 CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
-CONTEXT = 3  # lines of source above and below the line of an event
 
 
 class Ending:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 
 from gradient_audit.places import Place
-from gradient_audit.trace import HandStep, Pass, PassBegan, Term, TermCrossed
+from gradient_audit.trace import MOST_PASSES, HandStep, Pass, PassBegan, Term, TermCrossed
 from gradient_audit.watch.errors import Errors
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import callers_at, current_frames, current_lines, current_place, user_frames
@@ -20,7 +20,7 @@ from gradient_audit.watch.measure import Measure, Measurement
 from gradient_audit.watch.operations import Details
 from gradient_audit.watch.optimizers import Optimizers
 from gradient_audit.watch.parameters import Account, Parameters
-from gradient_audit.watch.session import MOST_PASSES, Running, Session
+from gradient_audit.watch.session import Running, Session
 from gradient_audit.watch.sources import CALL, PARAMETER, Sources
 from gradient_audit.watch.splitting import Summand, is_start_of_sum, summands_of
 from gradient_audit.watch.tensors import has_nan, is_zero, nodes_between, nodes_of, tensors_in

@@ -17,7 +17,6 @@ from gradient_audit.trace import Event, Trace
 from gradient_audit.watch.frames import Line
 from gradient_audit.watch.guard import Guard
 
-MOST_PASSES = 10_000  # that are watched at all: it bounds the memory of an audit
 DETAILED = 12  # backward passes with forward passes, terms and lines of operations: two rounds of WGAN's five and one
 AGAIN = 4  # likewise, after a line has run a pass or a step for the first time
 
