@@ -6,8 +6,6 @@ from gradient_audit.findings import Sentence, joined
 from gradient_audit.mistakes import why_and_cure
 from gradient_audit.places import Place
 
-HIDDEN = "; this write raises no version, so PyTorch alone gives a wrong gradient and no error: raised by the audit"
-
 
 def lines_of(places: Iterable[Place | None]) -> str:
     """Return the first five lines with their source, or that none was seen."""

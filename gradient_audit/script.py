@@ -20,7 +20,6 @@ from typing import TextIO
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit.audit import GradientAudit
-from gradient_audit.errors import HIDDEN
 from gradient_audit.explaining import explain, traceback_of_script
 from gradient_audit.page import page, save
 from gradient_audit.watch.frames import PACKAGE
@@ -132,8 +131,7 @@ def audit_script(options: Namespace) -> int:
             message = ""
             with suppress(Exception):  # of the script's own kind
                 message = " ".join(str(raised).split())
-            hidden = any(HIDDEN in fact for finding in audit.findings for _, fact in finding.facts)
-            ending = f"The {'audit' if hidden else 'script'} raised {type(raised).__name__}: {message}"
+            ending = f"The script raised {type(raised).__name__}: {message}"
     return finish(ending or limit.ending, trace) if os.getpid() == process else 0  # a fork has no report
 
 

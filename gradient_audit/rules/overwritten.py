@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradient_audit.errors import HIDDEN, explained, lines_of
+from gradient_audit.errors import explained, lines_of
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence, joined
 from gradient_audit.trace import Overwritten, TensorNamed
@@ -37,7 +37,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
         mistake = "" if not event.hidden else "fused-step" if fused and not operations else "data-edit"
         why = "the gradient is computed from the tensor as it was in the forward pass"
         if event.hidden:
-            why += HIDDEN
+            why += "; this write raises no version, so PyTorch gives a wrong gradient and no error"
         if operations or not (changed or writers):
             cure = f"Make a new tensor, not {operations or 'the in-place operation'}, and use it: {NEW}."
         elif {*behind} - {*changed}:  # the gradient goes through the changed network, to another

@@ -1,8 +1,9 @@
 """Errors of autograd: what can be known of one only while the pass raises."""
 
+import functools
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
 
 from torch import Tensor, nn
 
@@ -10,14 +11,16 @@ from gradient_audit.places import Place
 from gradient_audit.trace import Freed, GraphMissing, Overwritten
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import user_frames
+from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Memory, Write
 from gradient_audit.watch.parameters import Parameters
-from gradient_audit.watch.saved import IN_PLACE, SECOND_TIME, changed_saved_tensors, saved_errors
+from gradient_audit.watch.saved import IN_PLACE, SECOND_TIME, changed_saved_tensors, saved_errors, saved_values
 from gradient_audit.watch.session import Running, Session
 from gradient_audit.watch.sources import FORWARD
-from gradient_audit.watch.tensors import nodes_of, storage_of
+from gradient_audit.watch.tensors import nodes_of, storage_of, tensors_in
 
+Changed = tuple[object, Tensor, list[Write]]  # a node, what it has saved, and the writes to that since
 NO_GRAPH = "does not require grad and does not have a grad_fn"
 
 
@@ -27,7 +30,10 @@ class Errors:
     def __init__(self, session: Session, parameters: Parameters, lineage: Lineage, forwards: Forwards):
         self.session, self.parameters = session, parameters
         self.lineage, self.forwards = lineage, forwards
+        self.guard = session.guard
         self.changed: dict[Memory, int] = {}  # the numbers of tensors that were changed in place
+        self.hooks = ExitStack()  # removes those on the nodes of the pass that runs
+        self.used: list[Changed] = []  # in it, though changed
 
     def note(self, call: Running, losses: list[Tensor], error: BaseException) -> None:
         """Note why a call raises, if that can be seen."""
@@ -35,35 +41,63 @@ class Errors:
         roots = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
         with suppress(AttributeError):  # a node of a kind that keeps its tensors elsewhere
             if IN_PLACE.search(message):
-                self.session.add(self._overwritten(call, roots, message))
+                self.session.add(self._overwritten(call, self._changed(roots, message)))
             elif SECOND_TIME in message:
                 for event in self._freed(call, roots, losses):
                     self.session.add(event)
             elif NO_GRAPH in message:
                 self.session.add(self._graph_missing(call, losses))
 
-    def _overwritten(self, call: Running, roots: list, message: str) -> Overwritten:
-        """Find the tensors that fit the error, who read them and who wrote to them."""
+    def _changed(self, roots: list, message: str) -> Iterator[Changed]:
+        """Yield the tensors that fit the error, with who has saved them and who wrote to them."""
         now, expected = map(int, IN_PLACE.search(message).groups())
+        for node in sorted(nodes_of(roots), key=lambda node: -node._sequence_nr()):
+            for tensor in changed_saved_tensors(node, message):
+                writes = [w for w in self.lineage.writes_to(tensor) if expected <= w.version < now]
+                yield node, tensor, writes
+
+    @guarded
+    def watch_hidden_writes(self, nodes: list) -> None:
+        """Watch the nodes that have saved a tensor to which the script has written without raising its version."""
+        newest = max((write.hidden for write in self.lineage.writes), default=0)
+        for node in (node for node in nodes if node._sequence_nr() < newest):
+            for tensor in tensors_in([value for _, value in saved_values(node)]):
+                writes = [w for w in self.lineage.writes_to(tensor) if node._sequence_nr() < w.hidden]
+                if writes:
+                    hook = functools.partial(self.note_gradient, (node, tensor, writes))
+                    self.hooks.callback(node.register_prehook(hook).remove)
+
+    @guarded
+    def note_gradient(self, changed: Changed, gradients: tuple) -> None:
+        """Note that a gradient other than zero comes to a node, which computes with what it has saved."""
+        if any(gradient is not None and gradient.any() for gradient in gradients):
+            self.used.append(changed)
+
+    @guarded
+    def note_hidden_writes(self, call: Running) -> None:
+        """Note what a pass, which has ended, has computed with."""
+        self.hooks.close()
+        if self.used and not call.raised:
+            self.session.add(self._overwritten(call, self.used, hidden=True))
+        self.used = []
+
+    def _overwritten(self, call: Running, found: Iterable[Changed], *, hidden: bool = False) -> Overwritten:
+        """Describe tensors that were changed in place."""
         variables = [item for frame in user_frames() for item in list(frame.f_locals.items())]
         tensors: dict[Memory, str] = {}
         readers: list[Place] = []
         writes: list[Write] = []
         behind: set[int] = set()
-        hidden = False
-        for node in sorted(nodes_of(roots), key=lambda node: -node._sequence_nr()):
-            for tensor in changed_saved_tensors(node, message):
-                memory, storage = self.lineage.memory_of(tensor), storage_of(tensor)
-                of_node = re.sub(r"Backward\d*$", "", node.name())
-                tensors.setdefault(memory, f"a tensor of shape {list(tensor.shape)} that {of_node} saved")
-                readers += filter(None, [self.lineage.place_of(node)])
-                behind |= self.lineage.reach([node])
-                for name, value in variables[::-1]:  # the innermost last
-                    if isinstance(value, Tensor) and storage_of(value) is storage and value._version == now:
-                        tensors[memory] = f"`{name}`"
-                of_it = [w for w in self.lineage.writes if w.memory is memory and expected <= w.version < now]
-                hidden |= bool(of_it) and all(write.raised for write in of_it)
-                writes += of_it
+        for node, tensor, of_it in found:
+            memory, storage = self.lineage.memory_of(tensor), storage_of(tensor)
+            of_node = re.sub(r"Backward\d*$", "", node.name())
+            tensors.setdefault(memory, f"a tensor of shape {list(tensor.shape)} that {of_node} saved")
+            readers += filter(None, [self.lineage.place_of(node)])
+            behind |= self.lineage.reach([node])
+            for name, value in variables[::-1]:  # the innermost last
+                if isinstance(value, Tensor) and storage_of(value) is storage and value._version == tensor._version:
+                    tensors[memory] = f"`{name}`"
+            writes += of_it
         numbered = tuple((self.changed.setdefault(memory, len(self.changed)), text) for memory, text in tensors.items())
         writers = {write.place: write.name for write in writes}
         return Overwritten(call.place, numbered, tuple(readers), (*writers.items(),), frozenset(behind), hidden)

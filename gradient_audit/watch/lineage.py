@@ -135,25 +135,27 @@ class Lineage:
         written = [tensor for tensor in plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             if (memory := self.memory_of(tensor)).reader:  # what comes before all forward passes is not to blame
-                hidden, name = self.raise_version(memory, tensor), function.overloadpacket.__name__
-                version = tensor._version if hidden is None else hidden
-                self.writes.append(Write(memory, version, name, hidden is not None, expression_place(*here)))
+                hidden = torch.autograd._get_sequence_nr() if self.is_hidden(memory, tensor) else 0
+                name, place = function.overloadpacket.__name__, expression_place(*here)
+                self.writes.append(Write(memory, tensor._version, name, place, hidden))
         return set(map(self.memory_of, written))
 
     @staticmethod
-    def raise_version(memory: Memory, written: Tensor) -> int | None:
-        """Raise the version that autograd compares, where one through `.data` raises another; return the old one."""
+    def is_hidden(memory: Memory, written: Tensor) -> bool:
+        """Whether a write raises another version than the one that autograd compares, as one through `.data` does."""
         tensor = None if runs_inside("distributed") else memory.reader()  # FSDP fills its weights anew
         if tensor is None or not (tensor.is_leaf and tensor.is_contiguous()):
-            return None
+            return False
         version, start = tensor._version, tensor.data_ptr()
         with torch.autograd._unsafe_preserve_version_counter(written):
             increment_version(written)
             apart = tensor._version == version
-        if not (apart and start <= written.data_ptr() < start + tensor.nbytes):
-            return None
-        increment_version(tensor)
-        return version
+        return apart and start <= written.data_ptr() < start + tensor.nbytes
+
+    def writes_to(self, tensor: Tensor) -> list[Write]:
+        """Return the writes to a tensor's storage."""
+        memory = self.memory_of(tensor)
+        return [write for write in self.writes if write.memory is memory]
 
     def cut(self, function: Callable, tensors: list[Tensor], result: object, here: Line) -> str:
         """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""

@@ -5,7 +5,7 @@ import re
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -18,8 +18,6 @@ from torch.utils import _python_dispatch as dispatch
 from gradient_audit.places import Place
 from gradient_audit.watch.frames import PACKAGE
 from gradient_audit.watch.guard import guarded, watch_calls
-from gradient_audit.watch.memory import Write
-from gradient_audit.watch.saved import IN_PLACE, saved_errors
 from gradient_audit.watch.session import Session
 from gradient_audit.watch.splitting import Way
 
@@ -54,7 +52,6 @@ class Measure:
         # By line and number of terms (a penalty may come only in some steps): for each time that it was measured, the
         # terms whose gradient was exactly zero.
         self.zeros: dict[tuple[Place, int], list[set[int]]] = defaultdict(list)
-        self.lowered: list[tuple[Tensor, int]] = []  # while a pass runs: see `pardon`
 
     def start(self, hooks: ExitStack) -> None:
         """Watch what is registered from now on."""
@@ -121,7 +118,6 @@ class Measure:
         loss: Loss,
         ways: list[Way],
         leaves: dict[int, Tensor],
-        writes: Iterable[Write],
     ) -> Measurement:
         """Look at the graph of a pass before it runs; measure its terms, unless its line was measured often enough.
 
@@ -129,10 +125,6 @@ class Measure:
         """
         measurement = Measurement(hooked=self.is_hooked(nodes))
         hindrance = self.hindrance(nodes, hooked=measurement.hooked)
-        raised_by_audit = [(w.memory.reader(), w.version) for w in writes if w.raised and w.memory.reader]
-        if raised_by_audit and not hindrance:
-            with self.at_work(Measurement()):
-                self.pardon(nodes, loss, raised_by_audit)
         zeros = self.zeros[place, len(ways)]
         if len(ways) < 2 or not leaves or (len(zeros) >= PASSES and not set.intersection(*zeros)):
             return measurement
@@ -154,33 +146,6 @@ class Measure:
         found = [products(column, leaf) for column, leaf in zip(columns, leaves.values(), strict=True)]
         measurement.weightless = tuple(index for index, row in enumerate(rows) if row is None)
         measurement.columns = dict(zip(leaves, found, strict=True))
-
-    def pardon(self, nodes: list, loss: Loss, writes: list[tuple[Tensor | None, int]]) -> None:
-        """Lower the versions that the audit has raised of tensors to whose readers a gradient of exactly zero comes."""
-        errors = [(node, str(error)) for node in nodes for _, error in saved_errors(node)]
-        ends = [GradientEdge(n, i) for n in {node for node, _ in errors} for i in range(len(n._input_metadata))]
-        losses, given = loss
-        found = grad(losses, ends, given, retain_graph=True, allow_unused=True) if ends else ()
-        if any(gradient is not None and gradient.any() for gradient in found):
-            return
-        for now, expected in {tuple(map(int, IN_PLACE.search(text).groups())) for _, text in errors}:
-            for tensor in {id(t): t for t, _ in writes if t is not None and t._version == now}.values():
-                if sum(one is tensor and before >= expected for one, before in writes) == now - expected:
-                    self.lowered.append((tensor, now))
-                    set_version(tensor, expected)
-
-    def restore(self) -> None:
-        """Raise the versions again, after the pass."""
-        while self.lowered:
-            set_version(*self.lowered.pop())
-
-
-def set_version(tensor: Tensor, version: int) -> None:
-    """Set the version that autograd compares."""
-    try:
-        torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
-    except TypeError:  # until PyTorch 2.6
-        torch._C._autograd._unsafe_set_version_counter(tensor, version)
 
 
 def gradients(way: Way, starts: list[Tensor], leaves: list[Tensor]) -> tuple[Tensor | None, ...] | None:

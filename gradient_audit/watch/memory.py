@@ -41,8 +41,8 @@ class Write(NamedTuple):
     memory: Memory
     version: int  # before
     name: str  # of the operation; "" for a step
-    raised: bool  # the audit has raised the version
     place: Place
+    hidden: int = 0  # the sequence number of the next node, if no version was raised that PyTorch would compare
 
 
 def plain_tensors(value: object) -> list[Tensor]:

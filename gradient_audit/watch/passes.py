@@ -95,7 +95,7 @@ class Passes:
         to_move = {account.number: leaf for account, leaf in accounts if inputs is None or account.number in named}
         given = grad_tensors if isinstance(grad_tensors, list | tuple) else [grad_tensors] * len(losses)
         ways = [summand.way for summand in summands if summand.way]
-        measurement = self.measure.begin(call.place, nodes, (losses, given), ways, to_move, self.lineage.writes)
+        measurement = self.measure.begin(call.place, nodes, (losses, given), ways, to_move)
         between = nodes if inputs is None else nodes_between(losses, tensors_in(inputs))
         self._note_graph(call, between, retain_graph)
         self.lineage.passed |= dict.fromkeys(call.nodes, call)
@@ -138,6 +138,7 @@ class Passes:
         call.keeps_graph = call.create_graph if retain_graph is None else bool(retain_graph)
         call.nodes = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
         call.lines = current_lines()
+        self.errors.watch_hidden_writes(nodes)
 
     def _note_crossings(self, call: Running, summands: list[Summand]) -> None:
         """Note which terms of other passes this one goes through, and which other calls go through its terms."""
@@ -166,7 +167,6 @@ class Passes:
         numbers = frozenset(map(self.session.number_of, leaves))
         shared = self.session.shared(frozenset(call.reached))
         self.session.add(Pass(call.number, shared, zeros, dropped, numbers, call.raised))
-        self.measure.restore()
         if self.activity.detailed:
             self._note_sources(call, grads, leaves)
         used = frozenset(number for number in dropped if not self.session.ledger.balances[number].stepped)

@@ -10,14 +10,19 @@ IN_PLACE = re.compile(r"modified by an inplace operation.*is at version (\d+); e
 SECOND_TIME = "backward through the graph a second time"
 
 
-def saved_errors(node) -> Iterator[tuple[str, Exception]]:
-    """Yield the attributes of a node that would be saved tensors, and raise, each with its error."""
+def saved_values(node) -> Iterator[tuple[str, object]]:
+    """Yield the attributes of a node that are saved tensors, each with its value, or with the error that it raises."""
     for name in dir(node):
         if name.startswith("_saved_") or name == "saved_tensors":
             try:
-                getattr(node, name, None)
+                yield name, getattr(node, name, None)
             except Exception as error:  # also what a hook of the user's on saved tensors raises
                 yield name, error
+
+
+def saved_errors(node) -> list[tuple[str, Exception]]:
+    """Return the attributes of a node that would be saved tensors, and raise, each with its error."""
+    return [(name, value) for name, value in saved_values(node) if isinstance(value, Exception)]
 
 
 def changed_saved_tensors(node, message: str) -> Iterator[Tensor]:

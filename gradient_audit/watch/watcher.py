@@ -154,6 +154,8 @@ class Watcher:
     @guarded
     def note_end(self, call: Running | None) -> None:
         """Hold the networks that a pass has reached, and watch in detail no longer if there were enough passes."""
+        if call:
+            self.passes.errors.note_hidden_writes(call)
         if call and call.kind == "backward":
             if self.networks.named is None:
                 self.networks.hold(self.parameters.keys_of(call.reached))
@@ -206,15 +208,15 @@ class Watcher:
 
     @guarded
     def end_step(self, optimizer: Optimizer) -> None:
-        """Note the versions after the step, and raise those that the step changed behind autograd's back."""
+        """Note what the step has written to."""
         self.activity.steps, self.stepped = max(self.activity.steps - 1, 0), True
         place = current_place()
         for account, parameter in self.parameters.accounts_of(parameters_of(optimizer)):
             if account.version_before >= 0:
-                memory = self.lineage.memory_of(parameter)
-                if raised := parameter._version == account.version_before:
-                    torch.autograd.graph.increment_version(parameter)
-                self.lineage.writes.append(Write(memory, account.version_before, "", raised, place))
+                memory, before = self.lineage.memory_of(parameter), account.version_before
+                is_hidden = parameter._version == before  # as of a fused optimizer
+                hidden = torch.autograd._get_sequence_nr() if is_hidden else 0
+                self.lineage.writes.append(Write(memory, before, "", place, hidden))
                 account.version_before = -1
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.activity.steps:
