@@ -12,7 +12,8 @@ findings: what is wrong, in doubt or wasted. If the script raises, the line that
     python -m gradient_audit --mistake step-between-backwards
 
 Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is, the script raised, no gradient was
-computed, the audit gave up or no mistake fits, 2 for bad arguments. With --strict, a question is wrong, too.
+computed, the audit gave up, the report cannot be written or no mistake fits, 2 for bad arguments. With --strict, a
+question is wrong, too.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from typing import NoReturn
 
 from gradient_audit import mistakes
 from gradient_audit.mistakes.showing import explain
-from gradient_audit.page import SUFFIXES
+from gradient_audit.page import SUFFIXES, save
 from gradient_audit.rules import kinds_of_mistakes
 from gradient_audit.script import audit_script, own_copy
 
@@ -76,10 +77,23 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if min(options.iterations, options.limit) < 1:
         refuse("--iterations and --limit must be at least 1")
     if options.output is not None:
-        options.output = options.output.resolve()  # the script may change the folder
-        if options.output.suffix not in SUFFIXES or not options.output.parent.is_dir():
-            refuse(f"--output: give a file that ends in {' or '.join(SUFFIXES)}, in a folder that there is")
+        options.output = Path(os.path.realpath(options.output))  # the script may change the folder
+        try:
+            if options.output.suffix not in SUFFIXES or options.output.is_dir() or not options.output.parent.is_dir():
+                refuse(f"--output: give a file that ends in {' or '.join(SUFFIXES)}, in a folder that there is")
+            save(options.output, " " * 2**18, tries=True)
+        except OSError as error:
+            refuse(f"--output {options.output}: cannot be written: {error.strerror}")
     return options
+
+
+def read_log() -> str:
+    """Return standard input as text, in whatever encoding: of messages of PyTorch's, the letters are ASCII."""
+    try:
+        sys.stdin.reconfigure(errors="replace")
+        return sys.stdin.read().replace("\0", "")  # of UTF-16, as PowerShell writes it
+    except (AttributeError, OSError):  # it is None where it is closed
+        refuse("--error -: standard input cannot be read; pipe the log into this")
 
 
 def main() -> int:
@@ -89,11 +103,14 @@ def main() -> int:
         if options.script is not None:
             return audit_script(options)
         sys.stdout = own_copy(sys.stdout)
-        text = sys.stdin.read() if options.error == "-" else options.error
+        text = read_log() if options.error == "-" else options.error
         return int(not explain(options.mistake, text, kinds_of_mistakes()))
-    except BrokenPipeError:  # the reader of stdout has left, as `| head` does
+    except OSError as error:  # of stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python flushes at exit
-        return 128 + 13
+        if isinstance(error, BrokenPipeError):  # its reader has left, as `| head` does
+            return 128 + 13
+        print(f"error: stdout cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -21,12 +21,13 @@ WORDS = {"grad": "autograd.grad", "step": "optimizer step", "zero_grad": "zero_g
 TEMPLATE = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))  # also from a zip
 
 
-def save(path: Path, contents: str) -> None:
-    """Write a report; it is whole, or not there. Raises OSError if it cannot be written."""
+def save(path: Path, contents: str, *, tries: bool = False) -> None:
+    """Write a report, whole or not at all, or only try whether that can be. Raises OSError if it cannot."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(f"{contents}\n", encoding="utf-8")
-        temporary.replace(path)
+        temporary.write_text(f"{contents}\n", encoding="utf-8", errors="backslashreplace")  # a path may be no text
+        if not tries:
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 

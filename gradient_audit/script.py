@@ -34,12 +34,11 @@ MAGIC = re.compile(r"^([ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)(?:%%(?s:.*)|[%!?].*|[\w.*
 NOTHING_RAN = " Processes that it starts are not audited; options that it needs in order to train come after its name."
 
 
-class Stop(BaseException):
-    """Ends the script from inside a step; an `except Exception` in the script does not catch it."""
-
-
 class StepLimit:
-    """Raises Stop, and again if it is caught, after enough steps of every optimizer, or of one; then it calls `end`."""
+    """Raises SystemExit, and again if it is caught, after enough steps of every optimizer, or of one; then calls `end`.
+
+    An `except Exception` does not catch it; a thread ends by it, or a task of asyncio, and prints no traceback.
+    """
 
     def __init__(self, iterations: int, limit: int, end: Callable[[], None]):
         self.iterations, self.limit, self.end = iterations, limit, end
@@ -49,11 +48,11 @@ class StepLimit:
     def __call__(self, watcher: Watcher, optimizer: Optimizer | None) -> None:
         """Count a step of `optimizer`, or, if it is None, a pass that begins; stop after the last one wanted."""
         if self.stops or self.is_enough(watcher, optimizer):
-            watcher.guard.closed = True  # what a script does that has caught Stop is no training
+            watcher.guard.closed = True  # what a script does that has caught this is no training
             self.stops += 1
             if self.stops > MOST_STOPS:
                 self.end()
-            raise Stop
+            raise SystemExit
 
     def is_enough(self, watcher: Watcher, optimizer: Optimizer | None) -> bool:
         """Count, and return whether there were enough."""
@@ -95,31 +94,36 @@ def audit_script(options: Namespace) -> int:
         if trace:
             happened = ["What had happened until then:", details] if (details := audit.details) else []
             report = "\n\n".join([*explain(trace, audit.findings, audit.verdict), ending, *happened])
+        lost = False
         if options.output is not None:  # before the report is printed: its reader may have left
-            html = options.output.suffix == ".html"
-            save(options.output, page(audit, str(options.script), ending) if html else report)
-            report += f"\n\nThe report is in {options.output}"
-        for stream in (sys.stdout, sys.__stdout__):
+            try:
+                html = options.output.suffix == ".html"
+                save(options.output, page(audit, str(options.script), ending) if html else report)
+                report += f"\n\nThe report is in {options.output}"
+            except Exception as error:  # neither loses the other
+                lost = True
+                cause = getattr(error, "strerror", None) or error
+                report += f"\n\nThe report could not be written to {options.output}: {cause}"
+        for stream in (sys.stdout, sys.__stdout__, sys.stderr):
             with suppress(Exception):  # closed, or of the script's own kind
                 stream.flush()
         print(f"\n{report}", file=out)
-        if trace:
-            print(f"\n{trace}", end="", file=errors)
         wrong = ("error", "question") if options.strict else ("error",)
-        return int(bool(trace) or nothing_ran or audit.severity in wrong)
+        return int(bool(trace) or lost or nothing_ran or audit.severity in wrong)
 
     def end() -> None:
-        status = 0
-        if os.getpid() == process:
-            audit.__exit__(None, None, None)
-            status = finish(limit.ending)
-            sys.stderr.flush()
-        os._exit(status)
+        status = int(os.getpid() == process)  # 1 if what follows raises, as where the reader of stdout has left
+        try:
+            if status:
+                audit.__exit__(None, None, None)
+                status = finish(limit.ending)
+        finally:  # the script would catch that, too
+            os._exit(status)
 
     os.environ["GRADIENT_AUDIT"] = str(process)  # tells this process, and no other, that it keeps nothing
     limit = StepLimit(options.iterations, options.limit, end)
     audit = GradientAudit.of_script(limit)
-    ending = trace = ""
+    ending = trace = shown = ""
     try:
         with audit:
             run_as_main(options.script, options.arguments)
@@ -127,12 +131,20 @@ def audit_script(options: Namespace) -> int:
         if os.getpid() != process:
             raise
         if not limit.stops and (not isinstance(raised, SystemExit) or raised.code):
-            trace = traceback_of_script(raised)
+            trace = shown = traceback_of_script(raised)
             message = ""
             with suppress(Exception):  # of the script's own kind
                 message = " ".join(str(raised).split())
             ending = f"The script raised {type(raised).__name__}: {message}"
-    return finish(ending or limit.ending, trace) if os.getpid() == process else 0  # a fork has no report
+            if isinstance(raised, SystemExit):  # which Python shows without a traceback
+                code = f"status {message}" if isinstance(raised.code, int) else f"a message: {message.rstrip('.')}"
+                ending, shown = f"The script exited with {code}.{NOTHING_RAN if audit.saw_nothing else ''}", ""
+    if os.getpid() != process:  # a fork has no report
+        return 0
+    status = finish(ending or limit.ending, trace)
+    if shown:
+        print(f"\n{shown}", end="", file=errors)
+    return status
 
 
 def own_copy(stream: TextIO) -> TextIO:

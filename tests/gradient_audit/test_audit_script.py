@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from helpers import make_images
-from processes import ROOT, RUN_AUDIT, forked, program, python
+from processes import PATIENCE, ROOT, RUN_AUDIT, forked, program, python
 
 from gradient_audit.__main__ import main
 
@@ -260,6 +260,26 @@ def test_a_pass_in_a_thread_or_inside_a_library_is_watched_and_has_the_line_of_b
     assert words in run(write(NETWORK + script)).stdout
 
 
+TASK = """
+import asyncio
+async def train():
+    for _ in range(5):
+        net(torch.ones(3, 2)).sum().backward()
+        optimizer.step()
+async def main():
+    task = asyncio.create_task(train())
+    await asyncio.sleep(1)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("script", [THREAD, TASK])
+def test_what_stops_a_thread_or_a_task_of_the_script_prints_no_traceback_of_the_audits_own(write, script):
+    done = forked(RUN_AUDIT, write(NETWORK + script))
+    assert "Stopped after 3 steps of every optimizer." in done.stdout
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize(
     ("script", "status", "words"),
     [
@@ -275,6 +295,8 @@ def test_a_pass_in_a_thread_or_inside_a_library_is_watched_and_has_the_line_of_b
             1,
             "The script raised ZeroDivisionError: division by zero",
         ),
+        ("import sys; sys.exit(2)", 1, "\nThe script exited with status 2. Processes that it starts are not audited;"),
+        ("import sys; sys.exit('no data')", 1, "\nThe script exited with a message: no data. Processes that it starts"),
     ],
 )
 def test_scripts_that_train_nothing(write, run, script, status, words):
@@ -283,6 +305,7 @@ def test_scripts_that_train_nothing(write, run, script, status, words):
     assert not findings(done)
     assert "mistake" not in done.stdout
     assert done.returncode == status
+    assert ("Traceback" in done.stderr) == ("raised" in words)  # as Python shows the end of a script
 
 
 LOOP = """
@@ -396,6 +419,48 @@ def test_a_reader_that_leaves_early_gets_no_traceback_and_the_report_is_saved(wr
         assert process.stderr.read() == ""
         assert process.wait() == 128 + 13  # SIGPIPE
     assert f"Gradient audit of {script.name}" in output.read_text()
+
+
+CATCHES_ALL = f"""{NETWORK}
+while True:
+    try:
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    except:
+        pass
+"""
+
+
+def test_a_script_that_catches_everything_ends_also_where_its_report_cannot_be_printed(write, tmp_path):
+    with program(RUN_AUDIT, "--output", tmp_path / "report.md", write(CATCHES_ALL)) as process:
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 1
+    assert "Stopped after 3 steps" in (tmp_path / "report.md").read_text()
+
+
+def test_a_report_that_cannot_be_written_is_printed_with_a_line_that_says_so(write, run, tmp_path):
+    output, script = tmp_path / "report.md", f"{NETWORK}{LOOP}\nimport os; os.mkdir('{tmp_path}/report.md')\n"
+    done = run("--iterations", 9, "--output", output, write(script))
+    assert "Nothing wrong, nothing wasted." in done.stdout
+    assert f"The report could not be written to {output}: Is a directory" in done.stdout
+    assert done.returncode == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"train.py", "report.md"}
+
+
+def test_a_report_about_a_file_whose_name_is_no_text_is_written(tmp_path):
+    script = tmp_path / "caf\udce9.py"
+    script.write_text(NETWORK + LOOP)
+    for output in (tmp_path / "report.html", tmp_path / "report.md"):
+        assert forked(RUN_AUDIT, "--output", output, script).returncode == 0
+        assert "caf\\udce9.py" in output.read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_stdout_that_cannot_be_written_is_told_in_a_line(write):
+    for command in (["--list"], [write(NETWORK + LOOP)]):
+        with Path("/dev/full").open("w") as full, program(RUN_AUDIT, *command, stdout=full) as process:
+            assert process.stderr.read() == "error: stdout cannot be written: No space left on device\n"
+            assert process.wait() == 1
 
 
 def test_a_script_that_contains_an_audit_is_audited_as_a_whole_and_told_so_in_a_line(write, run):

@@ -275,9 +275,10 @@ def test_other_errors_match_nothing(text):
 def command(monkeypatch, capsys):
     """Return a function that does what the command line does, and returns its exit status and both outputs."""
 
-    def command(*arguments, given=""):
+    def command(*arguments, given=b""):
         monkeypatch.setattr(sys, "argv", ["gradient_audit", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        stdin = None if given is None else io.TextIOWrapper(io.BytesIO(given), "utf-8")
+        monkeypatch.setattr(sys, "stdin", stdin)
         try:
             status = main()
         except SystemExit as end:
@@ -303,12 +304,32 @@ def test_a_mistake_is_shown_with_both_forms_what_they_did_why_and_the_cure(comma
 
 
 def test_an_error_names_the_mistakes_that_fit_and_shows_the_likeliest_with_the_message_raised_here(command):
-    status, out, _ = command("--error", "-", given=TRACEBACK)
+    status, out, _ = command("--error", "-", given=TRACEBACK.encode())
     assert status == 0
     fitting = [mistake.name for mistake in match(TRACEBACK)]
     assert [line.split()[0] for line in out.splitlines()[1 : len(fitting) + 1]] == fitting
     assert "\nstep-between-backwards\n" in out
     assert observe(load("step-between-backwards").wrong).message[:100] in " ".join(out.split())
+
+
+@pytest.mark.parametrize("log", [b"caf\xe9\n" + TRACEBACK.encode(), TRACEBACK.encode("utf-16")])
+def test_a_log_that_is_not_utf_8_is_read_all_the_same(command, log):
+    assert "\nstep-between-backwards\n" in command("--error", "-", given=log)[1]
+
+
+def test_a_closed_standard_input_is_refused_in_a_line(command):
+    line = "error: --error -: standard input cannot be read; pipe the log into this\n"
+    assert command("--error", "-", given=None) == (2, "", line)
+
+
+def test_a_place_for_the_report_that_cannot_be_written_is_refused_before_the_script_runs(command, tmp_path):
+    (tmp_path / "folder.md").mkdir()
+    (tmp_path / "train.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    for name, why in {"folder.md": "give a file", f"{'x' * 251}.html": "cannot be written: File name too long"}.items():
+        status, out, err = command("--output", str(tmp_path / name), str(tmp_path / "train.py"))
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert why in err
+    assert {path.name for path in tmp_path.iterdir()} == {"folder.md", "train.py"}
 
 
 def test_list_names_every_mistake_under_its_kind(command):
