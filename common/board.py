@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -40,6 +41,8 @@ class Board:
             for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):  # TensorBoard reads by name
                 path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
             self.writer = SummaryWriter(folder, purge_step=first + 1)
+        self.hook = threading.excepthook
+        threading.excepthook = self.pass_over
         facts = facts["options"] | {name: fact for name, fact in facts.items() if name != "options"}
         words = {name: one_line(str(fact)) for name, fact in facts.items() if not isinstance(fact, int | float)}
         self.writer.file_writer.add_summary(hparams_pb(facts | words))  # each a column of the tab HPARAMS
@@ -51,8 +54,16 @@ class Board:
     def close(self) -> None:
         """Close the bar and the files."""
         show(self.bar.close)
-        with as_stopped(self.folder):
-            self.writer.close()
+        try:
+            with as_stopped(self.folder):
+                self.writer.close()
+        finally:
+            threading.excepthook = self.hook
+
+    def pass_over(self, ended: Any) -> None:
+        """Print no traceback of the thread that writes to TensorBoard's file: what is written next raises its error."""
+        if not type(ended.thread).__module__.startswith("tensorboard."):
+            self.hook(ended)
 
     def add_points(self, step: int, values: dict[str, float], state: dict[str, Any]) -> None:
         """Add a point to the curve of each value, the speed and the learning rates; show the losses beside the bar."""

@@ -25,11 +25,28 @@ def lock(folder: Path, opened: ExitStack) -> None:
         opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
 
 
+def run_name(name: str | None) -> str:
+    """Return the name of a new run's folder: the time, and `name`."""
+    return f"{datetime.now():%Y%m%d-%H%M%S-%f}" + (f"-{name}" if name else "")
+
+
+def check_place(runs: Path, name: str | None) -> None:
+    """Raise BadInput, naming the option, if `runs` cannot hold the folder of a run; it makes one, and removes it."""
+    there = next(folder for folder in (runs, *runs.parents) if os.path.lexists(folder))
+    hints = {f"--runs-dir: {runs} cannot hold a folder; choose another": None}
+    hints |= {f"--name={name}: cannot be in the name of a folder; choose another": name}
+    for hint, each in hints.items():
+        with as_bad_input(hint, (OSError, UnicodeError)):
+            str(runs / run_name(each)).encode()  # TensorBoard writes to no other path
+            folder = there / run_name(each)
+            folder.mkdir()
+            folder.rmdir()
+
+
 def make_folder(runs: Path, name: str | None, opened: ExitStack) -> Path:
     """Return a new folder in `runs`, of the time and the name, which `opened` locks; raises BadInput if it cannot."""
-    folder = runs / (f"{datetime.now():%Y%m%d-%H%M%S-%f}" + (f"-{name}" if name else ""))
-    with as_bad_input(f"--runs-dir: {folder} cannot be made; choose another", (OSError, UnicodeError)):
-        str(folder).encode()  # TensorBoard writes to no other path
+    folder = runs / run_name(name)
+    with as_bad_input(f"--runs-dir: {folder} cannot be made; choose another", OSError):
         folder.mkdir(parents=True)
     lock(folder, opened)
     return folder
@@ -141,11 +158,13 @@ def averages_in(state: dict[str, Any]) -> dict[str, str]:
 def load_initial_weights(state: dict[str, Any], run: Path) -> None:
     """Load the weights of each network in `state` from another run, averaged if it has an average."""
     checkpoint, own = load_checkpoint(run), averages_in(state)
+    with as_bad_input(f"--init-from {run}: its checkpoint does not tell which network is whose average", KeyError):
+        averages = checkpoint["averages"]
     for name, network in state.items():
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
             hint = f"--init-from {run}: does not hold this {name}"
             with as_bad_input(f"{hint}; take the same --model, --z-dim, --image-size and classes", Exception):
-                average = checkpoint["averages"].get(name)
+                average = averages.get(name)
                 weights = checkpoint[average or name]
                 if average:  # whose keys begin with `module.`, but for the number of its updates
                     weights = {key.removeprefix("module."): w for key, w in weights.items() if key != "n_averaged"}

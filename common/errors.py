@@ -24,7 +24,8 @@ def as_bad_input(subject: object, kind: type | tuple) -> Iterator[None]:
     except BadInput:
         raise
     except kind as error:
-        cause = " ".join(str(error).split())[:500] or type(error).__name__  # torch lists all its backends in some
+        cause = f"it lacks {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+        cause = cause[:500] or type(error).__name__  # torch lists all its backends in some
         raise BadInput(f"{subject}: {cause}") from error
 
 

@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path
 from typing import Literal
@@ -43,7 +44,10 @@ def map_images(images: Iterable[Tensor]) -> Tensor:
     """Return images, uint8 (C, H, W) of one size or BadInput, mapped from a temporary file; grey is RGB beside RGB."""
     channels, shapes = 1, set()
     hint = f"{tempfile.gettempdir()}: cannot hold the pixels; set TMPDIR to another"
-    with as_bad_input(hint, OSError), tempfile.TemporaryFile() as file:
+    for_pixels = partial(as_bad_input, hint, OSError)  # not for the errors of `images`
+    with ExitStack() as opened:
+        with for_pixels():
+            file = opened.enter_context(tempfile.TemporaryFile())
         for number, image in enumerate(images):
             is_image = getattr(image, "dtype", None) is torch.uint8 and image.ndim == 3
             stored = image.expand(3, -1, -1) if is_image and len(image) == 1 else image
@@ -51,11 +55,13 @@ def map_images(images: Iterable[Tensor]) -> Tensor:
             if len(shapes) > 1 or not is_image:
                 raise BadInput(f"map_images: image {number} is no uint8 tensor (C, H, W), or of another size; convert")
             channels = max(channels, len(image))
-            file.write(stored.contiguous().numpy())  # raises where there is no space, in which a mapping would crash
+            with for_pixels():
+                file.write(stored.contiguous().numpy())  # raises without space, in which a mapping would crash
         if not shapes:
             raise BadInput("map_images: there are no images")
-        file.flush()
-        return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *shapes.pop())[:, :channels]
+        with for_pixels():
+            file.flush()
+            return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *shapes.pop())[:, :channels]
 
 
 def image_paths(folder: str | Path, hold_out: bool = False) -> list[str]:

@@ -31,6 +31,8 @@ class Run(AbstractContextManager):
         self.script, self.options, self.device, self.stored = script, options, device, stored
         self.given = options  # as on the command line: main may put others into `options`, chosen by the images
         self.ranks = Ranks(options.batch_size)
+        if self.ranks.is_main and not options.resume:  # before data are read
+            checkpoint.check_place(options.runs_dir / script.stem, options.name)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
         is_bf16 = options.precision == "bf16"  # without a cache, as a step changes weights between forward passes
         self.precision = partial(torch.autocast, device.type, torch.bfloat16, is_bf16, cache_enabled=False)

@@ -4,11 +4,10 @@
 # ///
 """GAN on one page: `gan_detach.py` in a single file. Only that one has `--resume`, augmentation and held-out images.
 
-    x ── D ───────────────── d_loss
-    z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
-            └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
-
 `uv run gan_standalone.py --dataset folder/of/images` installs what it needs. Images are drawn with replacement.
+x ── D ───────────────── d_loss
+z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
+        └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
 """
 
 import argparse
@@ -156,8 +155,7 @@ def main():
     with SummaryWriter(folder) as board:
         for step in tqdm(range(1, options.steps + 1), str(folder), mininterval=0.1 if sys.stderr.isatty() else 10):
             decay = min(1.0, (options.steps - step + 1) / (options.steps - options.steps // 2))
-            for optimizer in (optimizer_g, optimizer_d):
-                optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * decay
+            optimizer_g.param_groups[0]["lr"], optimizer_d.param_groups[0]["lr"] = lr_g * decay, lr_d * decay
             rows = torch.randint(len(images), (options.batch_size,)).to(DEVICE)
             z = torch.randn(options.batch_size, Z_DIM).to(DEVICE)
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, images[rows] / 127.5 - 1, z)
@@ -167,6 +165,8 @@ def main():
                 for name, value in results.items():
                     board.add_scalar(name, value, step)
             if step % options.sample_every == 0 or last:
+                if not all(p.isfinite().all() for p in [*average.parameters(), *discriminator.parameters()]):
+                    sys.exit(f"error: step {step}: the weights are not finite; {folder} stays as saved before")
                 save_image(average(sample_z) / 2 + 0.5, folder / "samples" / f"step-{step:06d}.png")
                 states = facts | {name: part.state_dict() for name, part in state.items()}
                 torch.save(states | {"step": step, "averages": {"generator": "average"}}, folder / ".checkpoint.pt")

@@ -202,6 +202,15 @@ def test_a_folder_is_one_tensor_whose_file_has_no_name_and_which_needs_space(tmp
         map_images([torch.zeros(1, 2, 2, dtype=torch.uint8)])
 
 
+def test_an_error_of_the_images_themselves_is_not_blamed_on_the_space_for_them():
+    def images():
+        yield torch.zeros(1, 2, 2, dtype=torch.uint8)
+        raise FileNotFoundError("of the caller's own")
+
+    with pytest.raises(FileNotFoundError, match="of the caller's own"):
+        map_images(images())
+
+
 GREY_ONE, COLOURED = torch.zeros(1, 2, 2, dtype=torch.uint8), torch.ones(3, 2, 2, dtype=torch.uint8)
 
 

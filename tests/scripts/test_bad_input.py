@@ -68,6 +68,21 @@ def test_a_runs_folder_that_cannot_be_written_is_named(name, tmp_path, refusal):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
 
 
+@pytest.mark.parametrize("name", ["x" * 250, "a/b", "caf\udce9"])
+def test_a_name_that_no_folder_can_have_is_refused_by_name_before_images_are_read(name, tmp_path, monkeypatch, refusal):
+    monkeypatch.setattr("scripts.gan_detach.load_images", lambda *_: pytest.fail("images were read"))
+    assert f"error: --name={one_line(name)}: cannot be in the name" in refusal(
+        "gan_detach", "--runs-dir", tmp_path / "runs", "--name", name
+    )
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_place_for_runs_that_cannot_be_written_is_refused_before_images_are_read(tmp_path, monkeypatch, refusal):
+    monkeypatch.setattr("scripts.gan_detach.load_images", lambda *_: pytest.fail("images were read"))
+    (tmp_path / "file").touch()
+    assert "error: --runs-dir: " in refusal("gan_detach", "--runs-dir", tmp_path / "file")
+
+
 def test_sample_refuses_bad_outputs(tmp_path, refusal):
     assert "images.jpg" in refusal("sample", tmp_path, "--output", "images.jpg")
     assert "there is no folder nowhere" in refusal("sample", tmp_path, "--output", "nowhere/grid.png")

@@ -184,6 +184,22 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(folder, here,
     assert load(run_of(folder))["step"] == 2
 
 
+def test_weights_that_are_not_finite_leave_the_checkpoint_before(folder, here, monkeypatch):
+    update, calls = AveragedModel.update_parameters, itertools.count(1)
+
+    def diverged_in_step_3(average, generator):
+        if next(calls) == 3:
+            generator[0].weight.data[0] = np.nan
+        update(average, generator)
+
+    monkeypatch.setattr(AveragedModel, "update_parameters", diverged_in_step_3)
+    status, _, error = here(f"{ON_IMAGES} --steps 6 --sample-every 2")
+    assert (status, "error: step 4: the weights are not finite" in error, "\n" in error) == (1, True, False)
+    assert load(run_of(folder))["step"] == 2
+    assert load(run_of(folder))["average"]["module.0.weight"].isfinite().all()
+    assert [path.name for path in run_of(folder).glob("samples/*")] == ["step-000002.png"]
+
+
 def test_a_finished_run_is_sampled_and_evaluated_by_the_tools(folder, here, untrained):
     assert here(f"{ON_IMAGES} --steps 2")[0] == 0
     run = run_of(folder)
