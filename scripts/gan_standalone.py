@@ -5,9 +5,9 @@
 """GAN on one page: `gan_detach.py` in a single file. Only that one has `--resume`, augmentation and held-out images.
 
 `uv run gan_standalone.py --dataset folder/of/images` installs what it needs. Images are drawn with replacement.
-x ── D ───────────────── d_loss
-z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
-        └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
+    x ── D ───────────────── d_loss
+    z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
+            └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
 """
 
 import argparse
