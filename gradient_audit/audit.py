@@ -29,9 +29,9 @@ class GradientAudit(Report):
     among them, `findings` what is wrong, doubtful or wasteful, and `trace` what these were found from. Raises TypeError
     if a network is no `nn.Module`.
 
-    The first 12 backward passes, and four after a line's first pass or step, are watched in detail, which takes time,
-    unless a network is compiled. A fused optimizer does not raise the versions of the weights that it changes. The
-    audit does; where that makes `backward()` raise, the gradient would have been wrong.
+    The first 12 backward passes, and four after a line's first pass or step, are watched in detail, up to the next
+    step, which takes time, unless a network is compiled. A fused optimizer does not raise the versions of the weights
+    that it changes. The audit does; where that makes `backward()` raise, the gradient would have been wrong.
     """
 
     def __init__(self, /, **networks: nn.Module):

@@ -25,6 +25,7 @@ class Row:
     parameters: Set[int] = NONE  # that it concerns; of a call, see `reached`
     cells: dict[str, str] = field(default_factory=dict)
     callers: tuple[Caller, ...] = ()
+    detail: int = 0  # how often the watching in detail had begun or ended: it was on while that is odd
 
 
 @dataclass(eq=False)
@@ -167,6 +168,7 @@ class History:
             case _:
                 return
         if not self.rows or self.rows[-1] is not row:
+            row.detail = len(self.events[trace.DetailSet])
             self.rows.append(row)
 
     def _take_for_pass(self, call: Call) -> None:

@@ -15,6 +15,7 @@ from gradient_audit.report import LEGEND, Report
 
 SUFFIXES = (".html", ".md")
 MOST_EVENTS = 80  # rows of the picture
+MANY_NETWORKS = 8  # of which more do not fit beside one another
 VERSION = "A tensor's version is a number that every in-place change raises; backward() compares it with what it was."
 SEVERITIES = {"error": "an error", "question": "a question", "waste": "costs time or memory, and changes no result"}
 WORDS = {"grad": "autograd.grad", "step": "optimizer step", "zero_grad": "zero_grad()"}  # others: `<kind> pass`
@@ -38,9 +39,10 @@ def page(report: Report, script: str = "a training loop", ending: str = "") -> s
     heads = ""
     for name, network in report.judgement.networks.items():
         heads += f'<th class="net">{escape(name)}<br><small>{network.size:,}</small></th>'
-    verdict, events = report.verdict.splitlines()[0], one_step(report.events)
+    verdict = report.verdict.splitlines()[0]
+    which, events = one_step(report.events)
     named = {event.place.file for event in events}
-    shown = [verdict, *(fact for _, fact in facts)]
+    shown = [verdict, ending, *(fact for _, fact in facts)]
     return TEMPLATE.substitute(
         LEGEND,
         title=escape(f"Gradient audit of {Path(script).name}"),
@@ -48,12 +50,15 @@ def page(report: Report, script: str = "a training loop", ending: str = "") -> s
         verdict=marked(verdict),
         facts="".join(f"<tr><th>{escape(label)}</th><td>{marked(fact)}</td></tr>" for label, fact in facts),
         ending=escape(ending),
-        version=VERSION if any("version" in text for text in (ending, *shown)) else "",
+        version=VERSION if any("version" in text for text in shown) else "",
         files=len(named),
         of=f" of {escape(Path(min(named)).name)}" if len(named) == 1 else "",
+        which=marked(which),
+        count=len(report.judgement.networks),
+        many="many" if len(report.judgement.networks) > MANY_NETWORKS else "",
         networks=heads,
         events="\n".join(picture(report, events)),
-        findings="\n".join(findings(report, " ".join(shown))),
+        findings="\n".join(findings(report)),
         made_with=escape(f"PyTorch {report.judgement.version}"),
     )
 
@@ -110,23 +115,43 @@ def row(
     return f'<tr class="{kind}">{where}{source}<td class="what">{words}</td>{marks}</tr>'
 
 
-def one_step(events: list[Row]) -> list[Row]:
-    """Return the events since the last but one step of the optimizer that stepped last; else the last MOST_EVENTS."""
+def one_step(events: list[Row]) -> tuple[str, list[Row]]:
+    """Return which step it is, and its events: of the optimizer that stepped last, the last that was watched in full.
+
+    After an error, and where there are no two steps, return what happened last.
+    """
     steps = [(event.place, event.optimizer, end) for end, event in enumerate(events, 1) if event.kind == "step"]
     ends = [end for *which, end in steps if which == [*steps[-1][:2]]]
-    if len(ends) > 1 and not any(isinstance(event, Call) and event.raised for event in events):
-        events = events[ends[-2] : ends[-1]]
-    return events[-MOST_EVENTS:]
+    text = ""
+    if any(isinstance(event, Call) and event.raised for event in events):
+        text = "What happened up to the error."
+    elif len(ends) > 1:
+        starts = [0, *ends[:-1]]
+        full = [n for n, end in enumerate(ends) if in_full(events[max(starts[n] - 1, 0) : end])]
+        number = full[-1] if full else len(ends) - 1
+        text = f"Step {number + 1} of {len(ends)} by {steps[-1][0]}"
+        text += ", the last one that was watched in full." if full else "."
+        events = events[starts[number] : ends[number]]
+    if events and not in_full(events):
+        text += " Not all of it was watched in detail: forward passes, `zero_grad()` and terms are missing."
+    if len(events) > MOST_EVENTS:
+        text += f" Shown are the last {MOST_EVENTS} of its {len(events)} events."
+    return text.strip(), events[-MOST_EVENTS:]
 
 
-def findings(report: Report, shown: str) -> Iterable[str]:
-    """Yield the findings, errors first, each with the source around its lines; and with its text, if not yet shown."""
+def in_full(events: list[Row]) -> bool:
+    """Whether the events, and all between them, were watched in detail."""
+    details = {event.detail for event in events}
+    return len(details) == 1 and max(details) % 2 == 1
+
+
+def findings(report: Report) -> Iterable[str]:
+    """Yield the findings, errors first, each with its sentence, its cure, and the source around its lines."""
     yield "<h2>Findings</h2>" if report.findings else ""
     for finding in report.findings:
         yield f'<div class="finding {finding.severity}">'
         yield f'<p><span class="kind">{finding.kind}</span>: {SEVERITIES[finding.severity]}</p>'
-        if finding.text.rstrip(".") not in shown or finding.cure not in shown:
-            yield f"<p>{marked(finding.text)}</p><p><b>Cure:</b> {marked(finding.cure)}</p>"
+        yield f"<p>{marked(finding.text)}</p><p><b>Cure:</b> {marked(finding.cure)}</p>"
         for name in finding.mistakes:
             yield f'<p class="dim">One like it: <code>python -m gradient_audit --mistake {escape(name)}</code></p>'
         for file in dict.fromkeys(place.file for place in finding.places):

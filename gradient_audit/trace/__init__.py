@@ -34,6 +34,7 @@ from gradient_audit.trace.gradients import (
     ZeroGrad,
 )
 from gradient_audit.trace.graphs import (
+    DetailSet,
     Forward,
     GraphExtended,
     GraphGone,

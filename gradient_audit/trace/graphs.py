@@ -43,6 +43,13 @@ class RequiresGradSet(Event):
 
 
 @dataclass(frozen=True)
+class DetailSet(Event):
+    """What follows is watched in detail, or no longer."""
+
+    on: bool
+
+
+@dataclass(frozen=True)
 class Forward(Event):
     """A forward pass of a module has ended; those inside of it came before."""
 

@@ -11,7 +11,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.places import Place
-from gradient_audit.trace import Clipped, GradientRead, HandStep, ZeroGrad
+from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep, ZeroGrad
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import current_frames, current_place, expression_place, line_of, runs_inside
 from gradient_audit.watch.guard import guarded, watch_calls
@@ -56,10 +56,13 @@ class Details(dispatch.TorchDispatchMode):
         self.hooks.callback(registration.register_module_forward_pre_hook(begin).remove)
         self.hooks.callback(registration.register_module_forward_hook(end, always_call=True).remove)
         self.activity.detailed = self.entered = True
+        self.session.add(DetailSet(on=True))
         self.__enter__()
 
     def stop(self, *, for_good: bool = False) -> None:
         self.ended |= for_good
+        if self.activity.detailed:
+            self.session.add(DetailSet(on=False))
         with self.paused():
             self.activity.detailed = False
         self.hooks.close()
@@ -71,9 +74,9 @@ class Details(dispatch.TorchDispatchMode):
             self.activity.spent = min(self.activity.spent, DETAILED - AGAIN)
             self.start()
 
-    def stop_if_spent(self) -> None:
+    def stop_if_spent(self, passes: int = DETAILED) -> None:
         """Watch in detail no longer, after enough passes; from then on values are read only where they must be."""
-        if self.activity.spent >= DETAILED and not self.activity.closures:  # the step of a closure is still to be seen
+        if self.activity.spent >= passes and not self.activity.closures:  # the step of a closure is still to be seen
             self.activity.reads_values = self.activity.writes
             self.stop()
 

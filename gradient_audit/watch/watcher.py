@@ -23,7 +23,7 @@ from gradient_audit.watch.operations import Details
 from gradient_audit.watch.optimizers import Optimizers
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.passes import Passes
-from gradient_audit.watch.session import Running, Session
+from gradient_audit.watch.session import WITHOUT_STEP, Running, Session
 from gradient_audit.watch.tensors import parameters_of, tensors_in
 
 Limit = Callable[["Watcher", Optimizer | None], None]  # called before each pass, with None, and after each step
@@ -160,7 +160,7 @@ class Watcher:
             if self.networks.named is None:
                 self.networks.hold(self.parameters.keys_of(call.reached))
             if self.stepped or not self.limit or not self.optimizers.known:  # else a reading tells why none stepped
-                self.details.stop_if_spent()
+                self.details.stop_if_spent(WITHOUT_STEP)
 
     @guarded
     def begin_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:

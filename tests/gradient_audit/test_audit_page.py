@@ -79,18 +79,38 @@ def test_the_picture_has_a_row_for_each_event_of_one_step_and_a_mark_in_each_net
     assert "Nothing wrong" in reader.text
 
 
+def five_steps_of_d(generator, discriminator, optimizer_g, optimizer_d, real, z):
+    for _ in range(5):
+        optimizer_d.zero_grad()
+        (discriminator(generator(z).detach()).mean() - discriminator(real).mean()).backward()
+        optimizer_d.step()
+    optimizer_g.zero_grad()
+    (-discriminator(generator(z)).mean()).backward()
+    optimizer_g.step()
+
+
+def test_of_a_loop_with_six_passes_a_step_the_last_step_in_detail_is_drawn_with_all_its_events():
+    reader = read(audit_of(five_steps_of_d, steps=4))
+    assert "Step 2 of 4 by test_audit_page.py:" in reader.text
+    kinds = [kind for kind, cells in reader.rows if marks(cells)]
+    assert kinds.count("zero_grad") == kinds.count("backward") == kinds.count("step") == 6
+    assert (kinds.count("forward"), kinds.count("term")) == (17, 10)
+
+
 def test_terms_have_the_bars_of_the_last_measured_pass_of_their_line_where_later_ones_are_not_measured():
     tags = read(audit_of(textbook_detach, steps=5)).tags
     bars = [float(bar["value"]) for tag, bar in tags if tag == "meter" and "title" in bar]  # the legend's has none
     assert (len(bars), sum(bars)) == (2, pytest.approx(1, abs=0.001))  # of D's loss, with three digits each
 
 
-def test_every_finding_and_the_source_of_an_error_are_shown():
+def test_every_finding_has_its_sentence_and_its_cure_and_the_source_of_an_error_is_shown():
     audit = audit_of(two_calls_on_a_line, steps=1)
     reader = read(audit)
+    cards = reader.text.partition("\nFindings\n")[2]
+    assert cards.count("Cure: ") == len(audit.findings) > 0
     for finding in audit.findings:
-        assert finding.kind in reader.text
-        assert finding.text.rstrip(".").replace("`", "") in reader.text
+        assert finding.kind in cards
+        assert f"{finding.text}Cure: {finding.cure}".replace("`", "") in cards
     assert "def two_calls_on_a_line(generator" in reader.text
 
 
@@ -115,14 +135,40 @@ def test_an_audit_that_saw_nothing_has_a_page():
     assert "No backward pass ran" in read(audit).text
 
 
-def event(kind, line):
-    return (StepRow if kind == "step" else Row)(kind, Place("train.py", line, "train"))
+def event(kind, line, detail=1):
+    return (StepRow if kind == "step" else Row)(kind, Place("train.py", line, "train"), detail=detail)
 
 
-STEP = [event("forward", 3), event("backward", 4), event("step", 5)]
+def step(detail=1):
+    return [event("forward", 3, detail), event("backward", 4, detail), event("step", 5, detail)]
+
+
 SETUP = [event("forward", 1), event("forward", 2)]
+STEPS = step() + step()
+WHOLE = step()
 
 
-@pytest.mark.parametrize("events", [STEP * 3, [*STEP * 3, *STEP[:1]], [*STEP * 3, *STEP[:2]], [*SETUP, *STEP * 3]])
+@pytest.mark.parametrize("events", [[*STEPS, *WHOLE], [*STEPS, *WHOLE, *step()[:2]], [*SETUP, *STEPS, *WHOLE]])
 def test_one_step_is_the_last_whole_one_in_the_order_of_its_lines(events):
-    assert one_step(events) == STEP
+    which, drawn = one_step(events)
+    assert which == "Step 3 of 3 by `train.py:5 `, the last one that was watched in full."
+    assert [*map(id, drawn)] == [*map(id, WHOLE)]
+
+
+# The number of a row is odd while it is watched in detail: the detail ends in the third step, or pauses in it.
+@pytest.mark.parametrize("third", [[event("step", 5, 2)], step(3), step()[:2] + step(2)[2:]])
+def test_a_step_of_which_a_part_was_not_watched_in_detail_is_not_drawn(third):
+    which, drawn = one_step([*step(), *WHOLE, *third, *step(4)])
+    assert which.startswith("Step 2 of 4 ")
+    assert [*map(id, drawn)] == [*map(id, WHOLE)]
+
+
+def test_where_no_step_was_watched_in_full_the_page_says_what_is_missing():
+    which, _ = one_step([*step(0), *step(0)])
+    assert which.startswith("Step 2 of 2 by `train.py:5 `. Not all of it was watched in detail: forward passes, ")
+
+
+def test_a_step_longer_than_the_picture_is_cut_and_the_page_says_so():
+    which, drawn = one_step([*step(), *SETUP * 50, event("step", 5)])
+    assert which.endswith("Shown are the last 80 of its 101 events.")
+    assert len(drawn) == 80
