@@ -95,7 +95,7 @@ def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
     if not has_optimizer(state, optimizer):
         lost = [type(optimizer).__name__]
     if lost:
-        raise BadInput(f"the loop trains a {lost[0]} that the `state` of run.steps lacks; add it, or its network")
+        raise BadInput(f"the `state` of run.steps lacks what the loop trains: {lost[0]}; add it, or its network")
 
 
 def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:

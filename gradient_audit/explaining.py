@@ -11,6 +11,7 @@ from gradient_audit.watch.frames import PACKAGE
 from gradient_audit.watch.saved import SECOND_TIME
 
 KEPT = "loss-kept-with-graph"
+VIEW = re.compile(r"Tensor \[(\d+), (\d+)\]\], which is output 0 of (?:AsStrided|T)(?:Backward0)?,")
 
 
 def traceback_of_script(raised: BaseException) -> str:
@@ -30,4 +31,6 @@ def explain(trace: str, findings: list[Finding], verdict: str) -> Iterator[str]:
         if name == KEPT and SECOND_TIME not in trace and all(finding.kind != "kept" for finding in findings):
             return  # memory may run out without a mistake
         rest = "." if blamed else f": {mistake.title} {mistake.cure}"  # a finding's own cure fits the culprit
+        if (shape := VIEW.search(trace)) and blamed and "weight`" in dict(blamed.facts).get("tensor", ""):
+            rest += f" A Linear's weight of shape [{shape[2]}, {shape[1]}] is transposed in the message."
         yield f"This is the mistake `{name}`{rest}\nSee it live: python -m gradient_audit --mistake {name}"

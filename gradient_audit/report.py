@@ -83,7 +83,7 @@ class Report:
 
     @property
     def table(self) -> str:
-        """A row for every backward pass and for each of its terms, and what the cells mean; "" without any pass."""
+        """What the words mean, and a row for every backward pass and for each of its terms; "" without any pass."""
         rows: dict[tuple, list[list[tuple]]] = defaultdict(list)  # of passes that do the same: the terms of each
         for row in self.events:
             if row.kind == "backward" or (row.kind == "grad" and {*row.cells.values()} - {"-"}):
@@ -93,12 +93,11 @@ class Report:
         lines = [("backward pass", "times", *self.judgement.networks)]
         for (label, *cells), terms in rows.items():
             lines += [(label, f"{len(terms)}x", *cells), *max(terms, key=lambda term_lines: len(f"{term_lines}"))]
-        return "\n".join([*_aligned(lines), "", self._legend(), *self._gaps()])
+        words = {cell.partition(" ")[0] for line in lines[1:] for cell in line[2:]}
+        legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words) + "."
+        return "\n".join([legend, *self._notes(), "", *_aligned(lines)])
 
-    def _legend(self) -> str:
-        return "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items()) + "."
-
-    def _gaps(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """Return what the shares are, and which terms have none."""
         measured = {p.place for p in self.passes if p.measured}
         gaps = {p.place: p.began.unmeasured for p in self.passes if p.began.unmeasured and p.place not in measured}

@@ -7,7 +7,7 @@ from gradient_audit.mistakes.one_weight import one_weight_gan
 MESSAGES = ("variables needed for gradient computation", "modified by an inplace operation")
 HINTS = ("Tensor [#]] is at version 2; expected version 1",)
 WHY = """G's gradient depends on D's weights as they were in the forward pass; step() has overwritten them in place. The
-tensor that the message names is a weight of D: compare its shape with your layers."""
+tensor that the message names is a weight of D: compare its shape with your layers; a Linear's is transposed there."""
 CURE = """After D's step, run D again on the same fakes. Or call backward() of both losses before either optimizer
 steps, each with inputs=list(network.parameters()) of its own network. inplace=False on activations does not help."""
 RIGHT_RETURNS = [[-0.5775]]

@@ -29,6 +29,12 @@ def test_the_report_of_the_textbook_form_which_wastes_the_gradients_of_d():
     assert audit._repr_markdown_() == str(audit)  # what display(audit) shows in a notebook
 
 
+def test_what_the_words_of_the_table_mean_stands_above_it_and_no_other_word_is_explained():
+    legend, table, _ = audit_of(textbook_detach).table.partition("| backward pass ")
+    assert table
+    assert [line.partition(":")[0] for line in legend.splitlines()[0].split("; ")] == ["used", "wasted", "-"]
+
+
 def no_zero_grad(generator, discriminator, optimizer_g, optimizer_d, real, z):
     generator(z).mean().backward()
     optimizer_g.step()

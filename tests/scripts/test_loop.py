@@ -147,7 +147,7 @@ def test_what_is_trained_in_the_loop_and_left_out_of_the_state_is_refused_at_its
         ("optimizer", ["optimizer"], r"weight \[3, 2\]"),
         ("both", ["network", "both"], r"weight \[2, 2\]"),
     ):
-        with pytest.raises(BadInput, match=f"the loop trains a {lost} that the `state` of run.steps lacks; add it"):
+        with pytest.raises(BadInput, match=f"lacks what the loop trains: {lost}; add it"):
             train(parts[trained], *names)
     assert not list(tmp_path.glob("*/*/checkpoint.pt"))
     train(parts["both"], "network", "other", "both")

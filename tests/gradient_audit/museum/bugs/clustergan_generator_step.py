@@ -5,6 +5,7 @@ https://github.com/zhampel/clusterGAN/issues/2
 # expects: error overwritten at "optimizer_ge.step()"
 # cure: "d_real.mean() - d_fake.mean()" -> "d_real.mean() - discriminator(fake.detach()).mean()"
 # mistake: step-between-backwards
+# says: A Linear's weight of shape [4, 6] is transposed in the message.
 
 import itertools
 
