@@ -96,9 +96,11 @@ def _of_constant(lineage: Lineage, constant: Constant, node: Callable) -> Summan
 
 def is_start_of_sum(leaf: Tensor, losses: list[Tensor]) -> bool:
     """Whether a leaf is a zero that losses are added to, so that their sum has a graph; they do not change with it."""
+    if leaf.numel() != 1 or not is_zero(leaf):  # before the graph is walked, once for each leaf
+        return False
     roots = [loss.grad_fn for loss in losses]
     users = {n for n in nodes_of(roots) for child, _ in n.next_functions if getattr(child, "variable", None) is leaf}
-    return bool(users) and users <= {n for n in nodes_of(roots, _summed) if _summed(n)} and is_zero(leaf)
+    return bool(users) and users <= {n for n in nodes_of(roots, _summed) if _summed(n)}
 
 
 def _summed(node) -> list:
