@@ -30,8 +30,8 @@ class GradientAudit(Report):
     if a network is no `nn.Module`.
 
     The first 12 backward passes, and four after a line's first pass or step, are watched in detail, up to the next
-    step, which takes time, unless a network is compiled. A fused optimizer does not raise the versions of the weights
-    that it changes. The audit does; where that makes `backward()` raise, the gradient would have been wrong.
+    step, which takes time, unless a network is compiled. The audit changes no number, no version and no
+    error: of weights that are changed without a version, as by a fused optimizer, it says which pass used them.
     """
 
     def __init__(self, /, **networks: nn.Module):
