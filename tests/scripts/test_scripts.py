@@ -107,7 +107,8 @@ def test_a_script_runs_with_every_option_goes_on_and_is_what_another_run_starts_
     assert (started / "samples/step-000000.png").read_bytes() == (run / "samples/step-000003.png").read_bytes()
     run.rename(tmp_path / "moved")
     call(script, "--resume", started, "--steps", 3)
-    assert saved(tmp_path / "next")["optimizer_g"]["state"][0]["step"] <= 3
+    steps = (run["optimizer_g"]["state"][0]["step"] for run in (after, saved(tmp_path / "next")))
+    assert next(steps) == next(steps)  # the optimizers are new
 
 
 @pytest.mark.parametrize("script", TRAINING)
