@@ -1,5 +1,6 @@
 """What a run shows: TensorBoard, a progress bar, pictures of samples, and lines of text."""
 
+import io
 import os
 import shlex
 import sys
@@ -11,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.plugins.hparams.metadata import SESSION_START_INFO_TAG
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import nn
 from torch.optim import Optimizer
 from torch.utils.tensorboard import SummaryWriter
@@ -39,6 +43,7 @@ class Board:
         self.last_point = first, time.perf_counter()
         with as_stopped(folder):
             for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):  # TensorBoard reads by name
+                write_whole(path, without_options(path))  # for which it takes the first record
                 path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
             self.writer = SummaryWriter(folder, purge_step=first + 1)
         self.hook = threading.excepthook
@@ -99,6 +104,16 @@ class Board:
             module.training = True
         if grids:
             write_whole(self.folder / "samples" / f"step-{step:06d}.png", png(*grids))
+
+
+def without_options(path: Path) -> bytes:
+    """Return the content of a file of events without what the tab HPARAMS shows of a run."""
+    file = io.BytesIO()
+    writer = RecordWriter(file)
+    for record in RawEventFileLoader(str(path)).Load():  # up to the end, or to a part of a record
+        if SESSION_START_INFO_TAG.encode() not in record:
+            writer.write(record)
+    return file.getvalue()
 
 
 def show(change: Callable, *arguments: object) -> None:

@@ -160,14 +160,19 @@ def load_initial_weights(state: dict[str, Any], run: Path) -> None:
     checkpoint, own = load_checkpoint(run), averages_in(state)
     with as_bad_input(f"--init-from {run}: its checkpoint does not tell which network is whose average", KeyError):
         averages = checkpoint["averages"]
+    of_it = checkpoint | checkpoint["options"]
+    names = ("script", "model", "z_dim", "width", "blocks", "data_shapes", "classes")  # what its networks depend on
+    had = ", ".join(f"{name} {of_it[name]}" for name in names if name in of_it)
     for name, network in state.items():
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
-            hint = f"--init-from {run}: does not hold this {name}"
-            with as_bad_input(f"{hint}; take the same --model, --z-dim, --image-size and classes", Exception):
+            try:
                 average = averages.get(name)
                 weights = checkpoint[average or name]
                 if average:  # whose keys begin with `module.`, but for the number of its updates
                     weights = {key.removeprefix("module."): w for key, w in weights.items() if key != "n_averaged"}
                 network.load_state_dict(weights)
+            except Exception as error:  # of any type, in a damaged file; torch's text may list every key
+                hint = f"its networks are those of {had}; take the same"
+                raise BadInput(f"--init-from {run}: does not hold this {name}; {hint}") from error
             if name in own:
                 state[own[name]].module.load_state_dict(network.state_dict())

@@ -7,7 +7,7 @@ import tempfile
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache, partial
@@ -34,10 +34,26 @@ warnings.filterwarnings("ignore", module="PIL")  # which name no file, as that o
 
 def load_files(paths: list[str], image_size: int, mode: str | None = None, fit: Fit = "crop") -> Tensor:
     """Return image files as uint8 squares (N, C, image_size, image_size), as `map_images` and `read_image` do."""
-    read = partial(read_image, image_size=image_size, mode=mode, fit=fit)
+
+    def read(path: str) -> Tensor | BadInput:
+        try:
+            return read_image(path, image_size, mode, fit)
+        except BadInput as error:
+            return error
+
+    def readable(images: Iterable[Tensor | BadInput]) -> Iterator[Tensor]:
+        failures = []  # so that all are named at once
+        for image in images:
+            if isinstance(image, BadInput):
+                failures.append(str(image))
+            else:
+                yield image
+        if failures:
+            raise BadInput("; ".join(failures))
+
     with ThreadPoolExecutor() as threads:  # which helps, as Pillow works without Python's lock
         images = threads.map(read, paths)
-        return map_images(tqdm(images, "reading images", len(paths), leave=False, delay=1, disable=None))
+        return map_images(readable(tqdm(images, "reading images", len(paths), leave=False, delay=1, disable=None)))
 
 
 def map_images(images: Iterable[Tensor]) -> Tensor:

@@ -5,6 +5,7 @@ Pixels are exact: every image is of the size asked for, or of one colour, so tha
 
 import io
 import os
+import re
 import tempfile
 
 import numpy as np
@@ -107,13 +108,16 @@ def noise(suffix):
 
 
 @pytest.mark.parametrize("content", [b"", b"404 Not Found\n", noise(".png")[:20], bytes(5000)], ids=len)
-def test_a_bad_file_is_found_before_the_first_step_and_named_in_one_line(content, tmp_path, refusal):
+def test_bad_files_are_found_before_the_first_step_and_all_named_in_one_line(content, tmp_path, refusal):
     images, runs = tmp_path / "images", tmp_path / "runs"
     images.mkdir()
     Image.new("L", (2, 2)).save(images / "good.png")
     (images / "line\nbreak.png").write_bytes(content)
     line = refusal("gan_detach", "--dataset", images, "--model", "mlp", "--runs-dir", runs)
     assert line.startswith(rf"error: {images}/line\nbreak.png cannot be read as an image; ")
+    (images / "another.png").write_bytes(content)  # before and after a good one
+    named = rf"another\.png cannot be .*; {images}/line\\nbreak\.png cannot be"
+    assert re.search(named, refusal("gan_detach", "--dataset", images, "--model", "mlp", "--runs-dir", runs))
     assert not runs.exists()
 
 

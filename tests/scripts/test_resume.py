@@ -199,9 +199,10 @@ REFUSED = {
     "gan_detach --resume {run}/nowhere": "{run}/nowhere/checkpoint.pt: not found; name the folder of a run",
     "gan_detach --resume {run}/samples": "samples/checkpoint.pt: not found",
     "gan_detach --resume {run}/checkpoint.pt": "name the folder of a run that has saved a checkpoint",
-    "gan_detach --init-from {run} --image-size 8 --model mlp --z-dim 9": "does not hold this generator; take the same",
-    "gan_conditional --init-from {run} --image-size 8 --model mlp": "does not hold this generator; take the same",
-    "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b; take the same --model",
+    "gan_detach --init-from {run} --image-size 8 --model mlp --z-dim 9": "not hold this generator; its networks are "
+    "those of script gan_detach, model mlp, z_dim 64, data_shapes [[4000, 1, 8, 8]], classes []; take the same",
+    "gan_conditional --init-from {run} --image-size 8 --model mlp": "does not hold this generator; its networks are",
+    "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b; its networks are those of script gan",
     "gan_detach --init-from {run}/nowhere": "{run}/nowhere: not found",
     "cyclegan --resume {run}": "made by gan_detach.py, not by cyclegan.py; resume it with that",
 }
