@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from common.checkpoint import write_whole
 from common.data import to_uint8
-from common.errors import as_stopped, one_line
+from common.errors import as_stopped, counted, one_line
 from common.image_files import grid, png
 
 TAGS = {  # of the results that most steps have; any other result is a curve by its own name
@@ -134,7 +134,7 @@ def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) 
     """Print where the results of a run are, and how so many processes continue from its checkpoint, of `step`."""
     lines = ["Interrupted before the first checkpoint."]
     if step >= steps:
-        lines = [f"Done: {step} steps. What the curves show: docs/curves.md"]
+        lines = [f"Done: {counted(step, 'step')}. What the curves show: docs/curves.md"]
         lines += [f"More images: python scripts/tools/sample.py {folder}; scripts/tools/evaluate.py measures them"]
     elif step:
         python = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node={processes}"

@@ -57,6 +57,11 @@ def one_line(message: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message)
 
 
+def counted(count: float, noun: str) -> str:
+    """Return a number and what it counts, in the plural unless it is 1."""
+    return f"{count:.10g} {noun if count == 1 else noun + 's'}"
+
+
 @contextmanager
 def note_signals(saved_step: Callable[[], int]) -> Iterator[list[int]]:
     """Give a list that gets the first SIGINT, SIGTERM or SIGHUP of the block; a second one acts as usual.

@@ -23,7 +23,7 @@ from torchvision.transforms.v2.functional import to_pil_image
 from torchvision.utils import make_grid
 from tqdm import tqdm
 
-from common.errors import BadInput, as_bad_input, one_line
+from common.errors import BadInput, as_bad_input, counted, one_line
 
 Fit = Literal["crop", "white", "black"]
 KINDS = ".apng .avif .bmp .dib .gif .ico .jfif .jp2 .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tga .tif .tiff .webp"
@@ -95,7 +95,7 @@ def image_paths(folder: str | Path, hold_out: bool = False) -> list[str]:
     images = [path for path in paths if path.lower().endswith(IMAGE_SUFFIXES)]
     if others := Counter(Path(path).suffix.lower() for path in paths if not path.lower().endswith(IMAGE_SUFFIXES)):
         counts = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in others.most_common(5))
-        line = f"{folder}: left out {others.total()} of {len(paths)} files: {counts}; convert images"
+        line = f"{folder}: left out {others.total()} of {counted(len(paths), 'file')}: {counts}; convert images"
         print_once(one_line(line), file=sys.stderr)
     if not images:
         raise BadInput(f"{folder}: no images in it ({' '.join(IMAGE_SUFFIXES)})")

@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from common import checkpoint
 from common.board import Board, show, show_end, show_lines
 from common.data import batches, check_data, seed_for
-from common.errors import BadInput, as_stopped, note_signals
+from common.errors import BadInput, as_stopped, counted, note_signals
 from common.options import RunOptions, typed
 from common.ranks import Ranks
 
@@ -131,7 +131,7 @@ class Run(AbstractContextManager):
         chosen = [typed(name, value) for name, value in self.facts["options"].items() if value != given[name]]
         if chosen:  # by main
             count, *shape = self.facts["data_shapes"][0]
-            show_lines(f"Trains on {count} images of {'x'.join(map(str, shape))} with {' '.join(chosen)}")
+            show_lines(f"Trains on {counted(count, 'image')} of {'x'.join(map(str, shape))} with {' '.join(chosen)}")
         self.board = Board(self.folder, self.facts, self.step, pictures, columns)
         self.opened.callback(self.board.close)
         if not self.stored:

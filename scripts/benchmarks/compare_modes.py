@@ -27,7 +27,7 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
-from common.errors import BadInput, Stopped
+from common.errors import BadInput, Stopped, counted
 from common.launch import pick_device
 from common.options import Count, NetworkOptions, Weight, typed
 from scripts.benchmarks.harness import conditions, make_result, spread, write_result
@@ -145,10 +145,10 @@ def main(options: Options) -> None:
             runs[order][-1][-1] |= {"seconds_to_target": reached[0]} if reached else {}
         floors.append(entry["floor"])
     result = make_result(options, device, {"runs": runs, "real images": floors})
-    length = f"{options.steps:,} steps" if options.steps else "whole runs"
+    length = counted(options.steps, "step") if options.steps else "whole runs"
     print(
-        f"{conditions(result)}: noise of {options.z_dim} values, {length}, medians of {options.seeds} seeds,\n"
-        f"smallest and largest in brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {folder}",
+        f"{conditions(result)}: noise of {options.z_dim} values, {length},\n"
+        f"medians of {counted(options.seeds, 'seed')}, smallest and largest in brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {folder}",
         flush=True,
     )
     write_result(options.output, result)

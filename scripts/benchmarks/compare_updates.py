@@ -18,12 +18,14 @@ update does without. Memory is the peak beyond weights and optimizers' state, on
 
 import copy
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
@@ -32,16 +34,16 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.data import batches, load_images
-from common.errors import BadInput, as_bad_input
+from common.errors import BadInput, as_bad_input, counted
 from common.launch import pick_device
 from common.models import MODELS, conv
 from common.optimizers import fused_adam
-from common.options import BatchSize, Count, GanOptions, NetworkOptions
+from common.options import BatchSize, GanOptions, NetworkOptions, Range
 from gradient_audit import GradientAudit
 from scripts.benchmarks import harness
 from scripts.benchmarks.step_cost import StepCost
 from scripts.benchmarks.update_orders import BASELINE, G_FIRST, ONE_PASS, ORDERS, Order
-from scripts.tools.finished_run import make_own_networks
+from scripts.tools.finished_run import advice_on_z, make_own_networks
 from scripts.tools.output import check_new_file, launch, table
 
 STEPS_PER_TURN = 5
@@ -65,7 +67,7 @@ class Options(NetworkOptions):
     batch_size: BatchSize = GanOptions.batch_size  # Images per step.
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
     device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
-    repeats: Count = 20  # Turns of each contender; 3 are a quick look.
+    repeats: Annotated[int, Range(0, 10**9)] = 20  # Turns of each contender; 3 are a quick look, 0 only counts.
     output: Path | None = None  # New .json file for the figures.
 
 
@@ -94,9 +96,10 @@ def images_and_networks(options: Options, device: torch.device) -> tuple[Iterato
     reals = batches(images, options.batch_size, seed=0)
     stream = ((real, torch.randn(len(real), options.z_dim, device=device)) for real in reals)
     if options.networks:
+        real, z = next(stream)
         subject = f"--networks {options.networks}: generator(z) and discriminator(images) cannot be trained"
-        with as_bad_input(subject, Exception):
-            gan_contender(ORDERS[BASELINE].train_step, networks, options.precision)[0](*next(stream))
+        with as_bad_input(subject + advice_on_z(networks[0], z), Exception):
+            gan_contender(ORDERS[BASELINE].train_step, networks, options.precision)[0](real, z)
     return stream, networks
 
 
@@ -121,6 +124,8 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     for name, figures in counts.items():
         same = (counts[other]["flops"] for other in counts if ORDERS[other].update == ORDERS[name].update)
         figures["needed"] = None if ORDERS[name].is_exact else min(same)
+    if not options.repeats:
+        return counts | refusals
     steps = {name: gan_contender(ORDERS[name].train_step, networks, options.precision)[0] for name in counts}
     for step in tqdm(steps.values(), "first steps", leave=False):
         for _ in range(1 + STEPS_PER_TURN):  # the first ones are slow
@@ -128,7 +133,7 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
     bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
     rows = harness.timings(harness.seconds_in_turns(steps, bar, device), BASELINE)
-    return {name: refusals.get(name) or counts[name] | rows[name] for name in ORDERS}
+    return {name: counts[name] | rows[name] for name in counts} | refusals
 
 
 def count(order: Order, networks: list[nn.Module], batch: Batch, precision: str = "fp32") -> dict:
@@ -188,33 +193,46 @@ COMPARISONS = {
     "ratio": (compare_ratios, "update order", G_FIRST),
     "audit": (compare_audit, "step", "no audit"),
 }
-COLUMNS = {"ms": lambda _, row: harness.spread(row["ms"]), "speed": lambda _, row: harness.spread(row["speed"])}
-ORDER_COLUMNS = {
+COLUMNS = {  # and what gives their cells; a column of which no row has a cell is left out
+    "ms": lambda _, row: harness.spread(row["ms"]),
+    "speed": lambda _, row: harness.spread(row["speed"]),
     "ms a G step": lambda name, row: harness.spread([ms * ORDERS[name].critic_steps for ms in row["ms"]]),
     "GFLOPs": lambda _, row: f"{row['flops'] / 1e9:.3f}",
-    "wasted": lambda _, row: f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "-",
+    "wasted": lambda _, row: f"{1 - row['needed'] / row['flops']:.1%}",
     "MiB": lambda _, row: f"{row['memory'] / 2**20:.1f}",
-    "MiB, 64x64 colour": lambda _, row: f"{row['memory_colour'] / 2**20:.1f}" if "memory_colour" in row else "-",
+    "MiB, 64x64 colour": lambda _, row: f"{row['memory_colour'] / 2**20:.1f}",
 }
 FOOTNOTE = """\
 Wasted is "-" where what is needed cannot be counted: for an exact penalty, whose double backward PyTorch computes with
 bigger filters than it takes, and for networks without a matrix product or a convolution."""
 
 
+def cell(text: Callable, name: str, row: dict) -> str:
+    """Return a cell of a row, "-" where the row lacks the figure."""
+    with suppress(KeyError, TypeError, ZeroDivisionError):
+        return text(name, row)
+    return "-"
+
+
 def report(result: dict) -> str:
-    """Return the table: for each contender the medians over the turns, smallest and largest in brackets."""
-    what, lines = result["options"]["what"], []
-    columns = COLUMNS | (ORDER_COLUMNS if what == "orders" else {})
+    """Return the table, medians over the turns with smallest and largest in brackets; below it, who is not in it."""
+    what, rows, reasons = result["options"]["what"], dict(result["rows"]), {}
+    for name in [name for name, row in rows.items() if "why" in row]:
+        reasons.setdefault(rows.pop(name)["why"], []).append(name)
     if what == "ratio":
-        columns = result["rows"][G_FIRST]["flops"]
-    for name, row in result["rows"].items():
-        if what == "ratio":
-            lines.append([name, *(f"{row['flops'][ratio]:.2f}, {row['memory'][ratio]:.2f}" for ratio in columns)])
-        elif "why" in row:  # in the last column, which may be wide
-            lines.append([name, *[""] * (len(columns) - 1), row["why"]])
-        else:
-            lines.append([name, *(text(name, row) for text in columns.values())])
-    return table([COMPARISONS[what][1], *columns], lines) + (f"\n\n{FOOTNOTE}" if what == "orders" else "")
+        figures = {
+            name: [*zip(row["flops"].values(), row["memory"].values(), strict=True)] for name, row in rows.items()
+        }
+        texts = ([f"{flops:.2f}, {memory:.2f}" for flops, memory in row] for row in figures.values())
+        cells = dict(zip(rows[G_FIRST]["flops"], zip(*texts, strict=True), strict=True))
+    else:
+        cells = {title: [cell(text, *row) for row in rows.items()] for title, text in COLUMNS.items()}
+    cells = {title: column for title, column in cells.items() if {*column} != {"-"}}
+    lines = zip(rows, *cells.values(), strict=True)
+    texts = [table([COMPARISONS[what][1], *cells], [*lines])]
+    texts += [FOOTNOTE] if what == "orders" and "-" in cells.get("wasted", "-") else []
+    texts += [textwrap.fill(f"No row for {'; '.join(names)}: {why}", 120) for why, names in reasons.items()]
+    return "\n\n".join(texts)
 
 
 def main(options: Options) -> None:
@@ -224,13 +242,14 @@ def main(options: Options) -> None:
     device = pick_device(options.device)
     compare_them, _, baseline = COMPARISONS[options.what]
     result = harness.make_result(options, device, {"rows": compare_them(options, device)})
-    counted = "FLOPs, then peak memory, counted,"
-    timed = f"medians over {options.repeats} turns, smallest and largest in brackets. Speed is"
-    print(
-        f"{harness.conditions(result)}, batches of {options.batch_size}, {options.precision}: a step,\n"
-        f'{counted if options.what == "ratio" else timed} in multiples of "{baseline}".\n\n{report(result)}',
-        flush=True,
-    )
+    figures = "counted, not timed"
+    if options.what == "ratio":
+        figures = f'FLOPs, then peak memory, counted, in multiples of "{baseline}"'
+    elif options.repeats:
+        figures = f"medians over {counted(options.repeats, 'turn')}, smallest and largest in brackets.\n"
+        figures += f'Speed is in multiples of "{baseline}"'
+    head = f"{harness.conditions(result)}, batches of {options.batch_size}, {options.precision}: a step"
+    print(f"{head},\n{figures}.\n\n{report(result)}", flush=True)
     harness.write_result(options.output, result)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from common.checkpoint import write_whole
+from common.errors import counted
 
 
 def clock(device: torch.device) -> float:
@@ -75,7 +76,7 @@ def environment(device: torch.device) -> dict[str, str]:
     processor = names[0] if names else platform.processor() or platform.machine()
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "processor": f"{processor} ({len(names) or '?'} cores)",
+        "processor": f"{processor} ({counted(len(names), 'core') if names else '? cores'})",
         "threads": str(torch.get_num_threads()),
         "torch": torch.__version__,
     }

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
 
 from common.data import load_images, to_uint8
-from common.errors import BadInput, Stopped
+from common.errors import BadInput, Stopped, counted
 from common.options import Count, Options, Range, Weight
 from scripts.benchmarks.harness import environment, spread
 from scripts.tools import evaluate
@@ -116,7 +116,7 @@ def main(options: SpeedrunOptions) -> None:
     rows, reference = [], median(seconds for seconds, _ in runs[options.baseline])
     for contender, results in runs.items():
         seconds, lowest = zip(*results, strict=True)
-        row = [f"not reached in {options.minutes:g} minutes", "-"]
+        row = [f"not reached in {counted(options.minutes, 'minute')}", "-"]
         if math.isfinite(median(seconds)):
             ratio = f"{median(seconds) / reference:.2f}" if math.isfinite(reference) else "-"
             row = [spread(seconds, ".1f"), ratio]

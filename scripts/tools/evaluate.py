@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 from common.checkpoint import load_checkpoint, lock, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import DATASETS, load_images
-from common.errors import BadInput, as_bad_input, as_stopped
+from common.errors import BadInput, as_bad_input, as_stopped, counted
 from common.image_files import Fit, image_paths, training_paths
 from common.launch import pick_device
 from common.options import Range, Seed
@@ -76,7 +76,9 @@ def load_real(dataset: str, size: int | None, fit: Fit = "crop") -> LabeledImage
         images = load_images(dataset, size, fit, hold_out=False)
         data = LabeledImages(images, torch.zeros(len(images)), ())
     if len(data.images) < LEAST:
-        raise BadInput(f"{dataset}: has {len(data.images)} images, too few to judge samples by; take {LEAST} or more")
+        raise BadInput(
+            f"{dataset}: has {counted(len(data.images), 'image')}, too few to judge samples by; take {LEAST} or more"
+        )
     return data
 
 

@@ -3,6 +3,7 @@
 import runpy
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -72,6 +73,14 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
     return generator, discriminator
 
 
+def advice_on_z(generator: nn.Module, z: Tensor) -> str:
+    """Return what to do if the generator takes z (N, z_dim, 1, 1), as that of DCGAN does, or nothing."""
+    with suppress(Exception), torch.no_grad():
+        generator(z[:2, :, None, None])
+        return f"; z is (N, {z.shape[1]}): begin the generator with nn.Unflatten(1, ({z.shape[1]}, 1, 1))"
+    return ""
+
+
 def load_generator(
     run: str | Path, networks: str | None = None, weights: str = "average", checkpoint: dict | None = None
 ) -> nn.Module:
@@ -137,6 +146,7 @@ def generate(generator: nn.Module, device: torch.device, *inputs: Tensor, as_flo
     """Return the generator's output for `inputs`, each (N, ...), computed on `device`: on the CPU, uint8 or floats."""
     generator.to(device)
     chunks = zip(*(part.to(device).split(CHUNK) for part in inputs), strict=True)
-    with torch.no_grad(), as_bad_input("the run's generator cannot make images of its z, and labels if any", Exception):
+    subject = "the run's generator cannot make images of its z, and labels if any"
+    with torch.no_grad(), as_bad_input(subject + advice_on_z(generator, inputs[0].to(device)), Exception):
         outputs = (generator(*chunk) for chunk in chunks)
         return torch.cat([(output if as_floats else to_uint8(output)).cpu() for output in outputs])

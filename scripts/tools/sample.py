@@ -24,7 +24,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.checkpoint import load_checkpoint, write_whole
-from common.errors import BadInput, as_stopped
+from common.errors import BadInput, as_stopped, counted
 from common.image_files import grid, png
 from common.launch import pick_device
 from common.options import Range, Seed
@@ -91,7 +91,7 @@ def main(options: Options) -> None:
         columns = len(names) if names and not options.of_class else round(len(images) ** 0.5)
         write_whole(output, png(grid(images, columns)))
     weights = "average" if find_average(checkpoint) else "last"
-    print(f"{len(images)} {'samples' if as_floats else 'images'}: {output} ({weights} weights)")
+    print(f"{counted(len(images), 'sample' if as_floats else 'image')}: {output} ({weights} weights)")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` i
 
 from common.checkpoint import load_checkpoint, write_whole
 from common.data import to_float, to_uint8
-from common.errors import BadInput, Stopped, as_bad_input, one_line
+from common.errors import BadInput, Stopped, as_bad_input, counted, one_line
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
 from common.launch import pick_device
 from common.options import Options as BaseOptions
@@ -72,8 +72,8 @@ def list_targets(options: Options) -> dict[Path, Path]:
         raise BadInput(f"{options.input}: no image, and no folder with images in it ({' '.join(IMAGE_SUFFIXES)})")
     targets = {path: options.output / path.relative_to(folder) for path in paths}
     if existing := [target for target in targets.values() if os.path.lexists(target)]:
-        message = f"{len(existing)} of {len(targets)} images are there already, as {existing[0]}; choose another folder"
-        raise BadInput(f"--output {options.output}: {message}")
+        there = f"{len(existing)} of {counted(len(targets), 'image')}, as {existing[0]}"
+        raise BadInput(f"--output {options.output}: holds already {there}; choose another folder")
     return targets
 
 
@@ -96,9 +96,9 @@ def main(options: Options) -> None:
         except BadInput as error:
             failures += 1
             tqdm.write(one_line(str(error)), sys.stderr)
-    print(f"{len(targets) - failures} images: {options.output}")
+    print(f"{counted(len(targets) - failures, 'image')}: {options.output}")
     if failures:
-        raise Stopped(f"{failures} of {len(targets)} images could not be translated; each has a line above")
+        raise Stopped(f"{failures} of {counted(len(targets), 'image')} could not be translated; each has a line above")
 
 
 if __name__ == "__main__":

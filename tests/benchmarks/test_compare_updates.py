@@ -147,6 +147,9 @@ def wrong(shape, z_dim):
 def functions(shape, z_dim):
     return make_networks(shape, z_dim)[0], lambda images: images.mean(1)
 
+def dcgan(shape, z_dim):
+    return nn.ConvTranspose2d(z_dim, 1, 4), make_networks(shape, z_dim)[1]
+
 def with_labels(shape, z_dim):
     return make_networks(shape, z_dim)[0], nn.Bilinear(16, 1, 1)
 """
@@ -163,10 +166,13 @@ def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared,
     assert "depends on the other samples of the batch" in rows["one_stage"]["why"]
     assert rows["retain_graph"]["flops"] > rows["retain_graph"]["needed"] == rows["detach"]["flops"] > 0
     assert rows["generator_first"]["needed"] == rows["simultaneous"]["needed"]
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| one_stage"))
-    assert rows["one_stage"]["why"] in line
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.count("depends on the other samples of the batch") == 1  # for all who say so
+    assert f"No row for {'; '.join(name for name in rows if name in refused)}: {rows['one_stage']['why']}" in printed
+    assert "| ms " in printed and "64x64 colour" not in printed  # a column without a figure
 
-    said = {"wrong": "mat1 and mat2 shapes", "functions": "two nn.Modules", "with_labels": "positional argument"}
+    said = {"wrong": "trained: mat1 and mat2 shapes", "dcgan": "begin the generator with nn.Unflatten(1, (64, 1, 1))"}
+    said |= {"functions": "two nn.Modules", "with_labels": "positional argument"}
     for function, words in said.items():
         for what in ("orders", "audit"):
             line = refusal("compare_updates", *options, f"{own}:{function}", "--device", "cpu", "--what", what)
@@ -174,9 +180,17 @@ def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared,
             assert words in line
 
 
+def test_flops_and_memory_are_counted_without_a_clock(compared, monkeypatch, capsys):
+    monkeypatch.setattr(harness, "clock", None)
+    rows = compared("--model", "mlp", "--repeats", 0)["rows"]
+    printed = capsys.readouterr().out
+    assert f"| {rows['detach']['flops'] / 1e9:.3f} " in printed
+    assert "counted, not timed." in printed and "| ms" not in printed
+
+
 def test_bad_options_are_refused_before_anything_is_measured(monkeypatch, tmp_path, refusal):
     monkeypatch.setattr(compare_updates, "images_and_networks", None)
     (tmp_path / "mine.json").touch()
-    for option in (f"--output {tmp_path / 'mine.json'}", "--output table.md", "--repeats=0"):
+    for option in (f"--output {tmp_path / 'mine.json'}", "--output table.md", "--repeats=-1"):
         assert option in refusal("compare_updates", *option.split())
     assert "--what=ratio" in refusal("compare_updates", "--what=ratio", "--model=mlp")

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from common.errors import BadInput, one_line
+from common.errors import BadInput, counted, one_line
 from common.options import Count, Decay, Range, RunOptions, parse_resumed
 
 
@@ -74,3 +74,8 @@ def test_an_error_is_one_line_whatever_is_in_it():
 @pytest.mark.parametrize("arguments", ["publish_runs --scripts --steps 2", "compare_modes --orders"])
 def test_a_list_without_a_value_is_refused(arguments, refusal):
     assert arguments.split()[1] in refusal(*arguments.split())
+
+
+def test_what_is_counted_is_in_the_plural_but_for_one():
+    assert [counted(count, "step") for count in (0, 1, 2, 10**7)] == ["0 steps", "1 step", "2 steps", "10000000 steps"]
+    assert [counted(count, "minute") for count in (1.0, 0.5)] == ["1 minute", "0.5 minutes"]

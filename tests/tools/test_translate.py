@@ -75,7 +75,7 @@ def test_bad_input_is_refused_by_name_before_anything_is_written(finished_cycleg
     mine = output / "sub" / "d.pgm"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    with pytest.raises(BadInput, match=f"1 of 5 images are there already, as {mine}"):
+    with pytest.raises(BadInput, match=f"holds already 1 of 5 images, as {mine}; choose"):
         main(Options(finished_cyclegan, images, output))
     assert contents(output).keys() == {"sub", "sub/d.pgm"}
 
