@@ -148,7 +148,8 @@ def main(options: Options) -> None:
     length = counted(options.steps, "step") if options.steps else "whole runs"
     print(
         f"{conditions(result)}: noise of {options.z_dim} values, {length},\n"
-        f"medians of {counted(options.seeds, 'seed')}, smallest and largest in brackets; {entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {folder}",
+        f"medians of {counted(options.seeds, 'seed')}, smallest and largest in brackets; "
+        f"{entry['count']:,} samples.\n\n{report(result)}\n\nRuns: {folder}",
         flush=True,
     )
     write_result(options.output, result)

@@ -2,25 +2,22 @@
 
     orders      the update orders; "textbook" is an order as it is usually written, with plain `backward()`
     ratio       what some of them cost, counted, over the ratio of D's cost to G's, with `conv` in several widths
-    audit       the step of `gan_detach.py` under `GradientAudit`, which watches its first steps in detail
 
 All contenders of a comparison train copies of the same networks on the same data and noise, in turns within one run.
 
     python scripts/benchmarks/compare_updates.py
     python scripts/benchmarks/compare_updates.py --what ratio
-    python scripts/benchmarks/compare_updates.py --what audit --model mlp
     python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
 
 "ms a G step" is the time from one step of G to the next, for which `wgan_gp` steps D five times. FLOPs are those of all
 matrix products and convolutions of a step (`step_cost.py`). "Wasted" is what the cheapest order with the same
-update does without. Memory is the peak beyond weights and optimizers' state, on CUDA that of the allocator (not tried).
+update does without. Memory is the peak of live tensors, with gradients, without weights and optimizers' state.
 """
 
 import copy
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -39,7 +36,6 @@ from common.launch import pick_device
 from common.models import MODELS, conv
 from common.optimizers import fused_adam
 from common.options import BatchSize, GanOptions, NetworkOptions, Range
-from gradient_audit import GradientAudit
 from scripts.benchmarks import harness
 from scripts.benchmarks.step_cost import StepCost
 from scripts.benchmarks.update_orders import BASELINE, G_FIRST, ONE_PASS, ORDERS, Order
@@ -47,9 +43,6 @@ from scripts.tools.finished_run import advice_on_z, make_own_networks
 from scripts.tools.output import check_new_file, launch, table
 
 STEPS_PER_TURN = 5
-DETAILED_STEPS = 6  # of two backward passes, which an audit watches in detail
-LATER_STEPS = 20
-COLOUR = (3, 64, 64)  # what a folder of pictures is scaled to
 RATIO_ORDERS = ["retain_graph", ONE_PASS, G_FIRST, "generator_first", "simultaneous", "one_stage"]
 WIDTHS = [(48, 16), (32, 16), (24, 16), (16, 16), (16, 24), (16, 32), (16, 40), (16, 48)]  # of G and of D
 Batch = tuple[Tensor, Tensor]  # real, z
@@ -59,8 +52,7 @@ Batch = tuple[Tensor, Tensor]  # real, z
 class Options(NetworkOptions):
     """Options of the comparison."""
 
-    what: Literal["orders", "ratio", "audit"] = "orders"
-    """The contenders: update orders; the same over the ratio of D's cost to G's; or a step under an audit."""
+    what: Literal["orders", "ratio"] = "orders"  # Update orders; or some of them over the ratio of D's cost to G's.
     networks: str | None = None
     """FILE:FUNCTION that makes networks of your own, (image_shape, z_dim) -> (generator, discriminator). FILE is
     executed. None takes those of --model."""
@@ -107,18 +99,12 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     """Return the rows of the update orders; `why` has the reason of one that cannot train the networks."""
     stream, networks = images_and_networks(options, device)
     batch = next(stream)
-    is_own = options.networks is not None
-    colour_networks = [] if is_own else [part.to(device) for part in MODELS[options.model](COLOUR, options.z_dim)]
-    pictures = torch.rand(options.batch_size, *COLOUR, device=device)
     counts, refusals = {}, {}
     for name, order in ORDERS.items():
         try:
             counts[name] = count(order, networks, batch, options.precision)
-            if colour_networks:
-                of_colour = count(order, colour_networks, (pictures, batch[1]), options.precision)
-                counts[name]["memory_colour"] = of_colour["memory"]
         except Exception as error:  # networks of one's own may raise anything
-            if not is_own:
+            if options.networks is None:
                 raise
             refusals[name] = {"why": (str(error) or type(error).__name__).splitlines()[0]}
     for name, figures in counts.items():
@@ -132,8 +118,8 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
             step(*batch)
     turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
     bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
-    rows = harness.timings(harness.seconds_in_turns(steps, bar, device), BASELINE)
-    return {name: counts[name] | rows[name] for name in counts} | refusals
+    ms = harness.ms_in_turns(steps, bar, device)
+    return {name: counts[name] | {"ms": ms[name]} for name in counts} | refusals
 
 
 def count(order: Order, networks: list[nn.Module], batch: Batch, precision: str = "fp32") -> dict:
@@ -142,15 +128,10 @@ def count(order: Order, networks: list[nn.Module], batch: Batch, precision: str 
     for _ in range(2 * order.period):  # the next one is none of those at which some orders check D
         step(*batch)
     gradients = (p.grad for network in trained.values() for p in network.parameters())
-    device = batch[0].device
     with StepCost(gradient for gradient in gradients if gradient is not None) as cost:
-        if device.type == "cuda":  # the allocator knows the workspaces of kernels, too
-            torch.cuda.reset_peak_memory_stats(device)
-            others = torch.cuda.memory_allocated(device) - cost.bytes  # without the gradients
         for _ in range(order.period):
             step(*batch)
-    peak = torch.cuda.max_memory_allocated(device) - others if device.type == "cuda" else cost.peak
-    return {"flops": round(cost.flops / order.period), "memory": peak}
+    return {"flops": round(cost.flops / order.period), "memory": cost.peak}
 
 
 def compare_ratios(options: Options, device: torch.device) -> dict[str, dict]:
@@ -173,64 +154,35 @@ def compare_ratios(options: Options, device: torch.device) -> dict[str, dict]:
     return rows
 
 
-def compare_audit(options: Options, device: torch.device) -> dict[str, dict]:
-    """Return the rows of the step of `gan_detach.py` without an audit, at the beginning of one, and later."""
-    stream, networks = images_and_networks(options, device)
-    (step, trained), batch = gan_contender(ORDERS["detach"].train_step, networks, options.precision), next(stream)
-    step(*batch)  # the first one is slow
-    plain, first, later = names = "no audit", f"first {DETAILED_STEPS} steps of an audit", "later steps of an audit"
-    seconds = {name: [] for name in names}
-    for _ in tqdm(range(options.repeats), options.what, unit="turn", leave=False):
-        seconds[plain].append(harness.seconds_per_call(step, [batch] * LATER_STEPS, device))
-        with GradientAudit(**trained):
-            seconds[first].append(harness.seconds_per_call(step, [batch] * DETAILED_STEPS, device))
-            seconds[later].append(harness.seconds_per_call(step, [batch] * LATER_STEPS, device))
-    return harness.timings(seconds, plain)
-
-
-COMPARISONS = {
-    "orders": (compare_orders, "update order", BASELINE),
-    "ratio": (compare_ratios, "update order", G_FIRST),
-    "audit": (compare_audit, "step", "no audit"),
-}
-COLUMNS = {  # and what gives their cells; a column of which no row has a cell is left out
-    "ms": lambda _, row: harness.spread(row["ms"]),
-    "speed": lambda _, row: harness.spread(row["speed"]),
-    "ms a G step": lambda name, row: harness.spread([ms * ORDERS[name].critic_steps for ms in row["ms"]]),
-    "GFLOPs": lambda _, row: f"{row['flops'] / 1e9:.3f}",
-    "wasted": lambda _, row: f"{1 - row['needed'] / row['flops']:.1%}",
-    "MiB": lambda _, row: f"{row['memory'] / 2**20:.1f}",
-    "MiB, 64x64 colour": lambda _, row: f"{row['memory_colour'] / 2**20:.1f}",
-}
 FOOTNOTE = """\
 Wasted is "-" where what is needed cannot be counted: for an exact penalty, whose double backward PyTorch computes with
 bigger filters than it takes, and for networks without a matrix product or a convolution."""
 
 
-def cell(text: Callable, name: str, row: dict) -> str:
-    """Return a cell of a row, "-" where the row lacks the figure."""
-    with suppress(KeyError, TypeError, ZeroDivisionError):
-        return text(name, row)
-    return "-"
+def cells_of(name: str, row: dict, baseline: dict) -> dict[str, str]:
+    """Return the cells of an update order by their column, with "-" for what cannot be counted."""
+    cells = {}
+    if "ms" in row:
+        speeds = [reference / own for reference, own in zip(baseline["ms"], row["ms"], strict=True)]
+        times = {"ms": row["ms"], "speed": speeds, "ms a G step": [ms * ORDERS[name].critic_steps for ms in row["ms"]]}
+        cells = {column: harness.spread(values) for column, values in times.items()}
+    wasted = f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "-"
+    return cells | {"GFLOPs": f"{row['flops'] / 1e9:.3f}", "wasted": wasted, "MiB": f"{row['memory'] / 2**20:.1f}"}
 
 
 def report(result: dict) -> str:
     """Return the table, medians over the turns with smallest and largest in brackets; below it, who is not in it."""
-    what, rows, reasons = result["options"]["what"], dict(result["rows"]), {}
+    rows, reasons = dict(result["rows"]), {}
     for name in [name for name, row in rows.items() if "why" in row]:
         reasons.setdefault(rows.pop(name)["why"], []).append(name)
-    if what == "ratio":
-        figures = {
-            name: [*zip(row["flops"].values(), row["memory"].values(), strict=True)] for name, row in rows.items()
-        }
-        texts = ([f"{flops:.2f}, {memory:.2f}" for flops, memory in row] for row in figures.values())
-        cells = dict(zip(rows[G_FIRST]["flops"], zip(*texts, strict=True), strict=True))
+    if result["options"]["what"] == "ratio":
+        pairs = {name: zip(row["flops"].items(), row["memory"].values(), strict=True) for name, row in rows.items()}
+        cells = {name: {ratio: f"{flops:.2f}, {memory:.2f}" for (ratio, flops), memory in pairs[name]} for name in rows}
     else:
-        cells = {title: [cell(text, *row) for row in rows.items()] for title, text in COLUMNS.items()}
-    cells = {title: column for title, column in cells.items() if {*column} != {"-"}}
-    lines = zip(rows, *cells.values(), strict=True)
-    texts = [table([COMPARISONS[what][1], *cells], [*lines])]
-    texts += [FOOTNOTE] if what == "orders" and "-" in cells.get("wasted", "-") else []
+        cells = {name: cells_of(name, row, rows[BASELINE]) for name, row in rows.items()}
+    columns = [column for column in cells[G_FIRST] if any(row[column] != "-" for row in cells.values())]
+    texts = [table(["update order", *columns], [[name, *(row[c] for c in columns)] for name, row in cells.items()])]
+    texts += [FOOTNOTE] if any(row.get("wasted") == "-" for row in cells.values()) else []
     texts += [textwrap.fill(f"No row for {'; '.join(names)}: {why}", 120) for why, names in reasons.items()]
     return "\n\n".join(texts)
 
@@ -240,14 +192,14 @@ def main(options: Options) -> None:
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
-    compare_them, _, baseline = COMPARISONS[options.what]
+    compare_them = compare_ratios if options.what == "ratio" else compare_orders
     result = harness.make_result(options, device, {"rows": compare_them(options, device)})
     figures = "counted, not timed"
     if options.what == "ratio":
-        figures = f'FLOPs, then peak memory, counted, in multiples of "{baseline}"'
+        figures = f'FLOPs, then peak memory, counted, in multiples of "{G_FIRST}"'
     elif options.repeats:
         figures = f"medians over {counted(options.repeats, 'turn')}, smallest and largest in brackets.\n"
-        figures += f'Speed is in multiples of "{baseline}"'
+        figures += f'Speed is in multiples of "{BASELINE}"'
     head = f"{harness.conditions(result)}, batches of {options.batch_size}, {options.precision}: a step"
     print(f"{head},\n{figures}.\n\n{report(result)}", flush=True)
     harness.write_result(options.output, result)

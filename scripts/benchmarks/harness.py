@@ -23,45 +23,26 @@ def clock(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def seconds_per_call(contender: Callable, calls: list[tuple], device: torch.device) -> float:
-    """Call the contender with each tuple of arguments in `calls`; return the mean seconds of a call."""
-    start = clock(device)
-    for arguments in calls:
-        contender(*arguments)
-    return (clock(device) - start) / len(calls)
-
-
-def seconds_in_turns(
+def ms_in_turns(
     contenders: dict[str, Callable], turns: Iterable[list[tuple]], device: torch.device
 ) -> dict[str, list[float]]:
-    """Return, for each contender, the seconds per call in each turn.
+    """Return, for each contender, the milliseconds per call in each turn.
 
     A turn is a list of tuples of arguments; in it, each contender is called once with every tuple. The first call warms
     the caches, the others are timed together. Another contender goes first in each turn, so a slow phase of the machine
     slows all of them.
     """
-    seconds = {name: [] for name in contenders}
+    ms = {name: [] for name in contenders}
     names = list(contenders)
     for first, *others in turns:
         for name in names:
             contenders[name](*first)
-            seconds[name].append(seconds_per_call(contenders[name], others, device))
+            start = clock(device)
+            for arguments in others:
+                contenders[name](*arguments)
+            ms[name].append(1e3 * (clock(device) - start) / len(others))
         names = names[1:] + names[:1]
-    return seconds
-
-
-def timings(seconds: dict[str, list[float]], baseline: str) -> dict[str, dict[str, list[float]]]:
-    """Return the figures of each contender in each turn, given its seconds: `ms` and `speed`.
-
-    The speed is the time of the contender `baseline` in the same turn, divided by the contender's own.
-    """
-    return {
-        name: {
-            "ms": [1e3 * second for second in own],
-            "speed": [reference / second for reference, second in zip(seconds[baseline], own, strict=True)],
-        }
-        for name, own in seconds.items()
-    }
+    return ms
 
 
 def spread(values: list[float], form: str = ".2f") -> str:

@@ -109,13 +109,6 @@ def contact_sheet(tiles: dict[str, Image.Image], columns: int) -> Image.Image:
     return sheet
 
 
-def save_picture(picture: Image.Image, path: Path) -> None:
-    """Write a picture as a PNG file."""
-    file = io.BytesIO()
-    picture.save(file, "png")
-    write_whole(path, file.getvalue())
-
-
 def publish_reference(options: PublishOptions, output: Path) -> None:
     """Run the scripts one by one and publish each as it ends."""
     arguments = [] if options.steps is None else ["--steps", options.steps]
@@ -127,10 +120,10 @@ def publish_reference(options: PublishOptions, output: Path) -> None:
             publish(run, folder)
             grids = sample_grids(run)
         if script == "gan_conditional":
-            save_picture([*grids.values()][-1], folder / "samples.png")
+            [*grids.values()][-1].save(folder / "samples.png")
         elif script != "cyclegan":
             strip = {name: grids[name] for name in [*grids][:3] + [*grids][4:5] + [*grids][-1:]}
-            save_picture(contact_sheet(strip, len(strip)), folder / "samples.png")
+            contact_sheet(strip, len(strip)).save(folder / "samples.png")
 
 
 def publish_mistakes(options: PublishOptions, output: Path) -> None:
@@ -152,7 +145,7 @@ def publish_mistakes(options: PublishOptions, output: Path) -> None:
             tqdm.write(" | ".join(rows[-1]))  # a later run may fail
     text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
     print(text, flush=True)
-    save_picture(contact_sheet(tiles, 4), output / "samples.png")
+    contact_sheet(tiles, 4).save(output / "samples.png")
     write_whole(output / "table.md", f"{text}\n".encode())
     print(f"\nSamples:     {output / 'samples.png'}")
 

@@ -11,7 +11,7 @@ from common.errors import Stopped
 from common.models import mlp
 from scripts.benchmarks import compare_updates, harness
 from scripts.benchmarks.compare_updates import count, gan_contender
-from scripts.benchmarks.harness import seconds_in_turns, timings
+from scripts.benchmarks.harness import ms_in_turns
 from scripts.benchmarks.step_cost import StepCost
 from scripts.benchmarks.update_orders import G_FIRST, ONE_PASS, ORDERS
 
@@ -28,7 +28,6 @@ def networks_and_batch(size=28):
 def compared(tmp_path, monkeypatch):
     """A function that makes a comparison with one short turn, and returns what it has written."""
     monkeypatch.setattr(compare_updates, "STEPS_PER_TURN", 1)
-    monkeypatch.setattr(compare_updates, "COLOUR", (3, 8, 8))
     monkeypatch.setattr(compare_updates, "WIDTHS", [(32, 16), (16, 48)])
 
     def compared(*options):
@@ -52,11 +51,11 @@ def test_contenders_take_turns_the_first_calls_are_not_timed_and_a_speed_is_that
     calls, clock = [], iter(range(1000))
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     contenders = {name: lambda value, name=name: calls.append(name + value) for name in "abc"}
-    seconds = seconds_in_turns(contenders, [["1", "2", "3"], ["4", "5", "6"]], torch.device("cpu"))
+    ms = ms_in_turns(contenders, [["1", "2", "3"], ["4", "5", "6"]], torch.device("cpu"))
     assert "".join(calls) == "a1a2a3b1b2b3c1c2c3" + "b4b5b6c4c5c6a4a5a6"
-    assert seconds == {name: [0.5, 0.5] for name in "abc"}  # the clock ticks once for two timed calls
-    speeds = timings({"baseline": [2.0, 4.0], "contender": [1.0, 2.0]}, "baseline")["contender"]
-    assert speeds == {"ms": [1000, 2000], "speed": [2, 2]}  # the machine is half as fast in the second turn
+    assert ms == {name: [500, 500] for name in "abc"}  # the clock ticks once for two timed calls
+    row = {"ms": [1, 2], "flops": 1, "needed": None, "memory": 1}  # the machine is half as fast in the second turn
+    assert compare_updates.cells_of("detach", row, {"ms": [2, 4]})["speed"] == "2.00 (2.00-2.00)"
 
 
 def test_an_order_costs_what_is_counted_in_each_later_period_and_makes_the_update_that_it_names():
@@ -115,23 +114,20 @@ def test_one_pass_of_the_fakes_with_two_backward_passes_is_cheaper_where_d_is_ex
     assert small > 1 > big > flops["simultaneous"][1]
 
 
-@pytest.mark.parametrize("what", ["orders", "audit"])
-def test_every_comparison_prints_its_rows_and_writes_them(what, compared, capsys):
-    result = compared("--what", what, "--model", "mlp")
+def test_the_comparison_prints_its_rows_and_writes_them(compared, capsys):
+    result = compared("--model", "mlp")
     printed, rows = capsys.readouterr().out, result["rows"]
     assert printed.strip().endswith(compare_updates.report(result))
     assert "output" not in result["options"]  # a path of this machine
-    assert rows[compare_updates.COMPARISONS[what][2]]["speed"] == [1]
     for name, row in rows.items():
         assert row["ms"][0] > 0
-        if what == "orders" and ORDERS[name].is_exact:
+        if ORDERS[name].is_exact:
             assert row["needed"] is None
             assert f"| {row['flops'] / 1e9:.3f}  | -  " in printed
         else:
-            assert row.get("flops", 1) >= row.get("needed", 1) > 0
-    if what == "orders":
-        assert f"| {5 * rows['wgan_gp']['ms'][0]:.2f} (" in printed  # from one step of G to the next
-        assert f"| {rows['detach']['memory'] / 2**20:.1f} " in printed
+            assert row["flops"] >= row["needed"] > 0
+    assert f"| {5 * rows['wgan_gp']['ms'][0]:.2f} (" in printed  # from one step of G to the next
+    assert f"| {rows['detach']['memory'] / 2**20:.1f} " in printed
 
 
 OWN = """
@@ -169,15 +165,13 @@ def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared,
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.count("depends on the other samples of the batch") == 1  # for all who say so
     assert f"No row for {'; '.join(name for name in rows if name in refused)}: {rows['one_stage']['why']}" in printed
-    assert "| ms " in printed and "64x64 colour" not in printed  # a column without a figure
 
     said = {"wrong": "trained: mat1 and mat2 shapes", "dcgan": "begin the generator with nn.Unflatten(1, (64, 1, 1))"}
     said |= {"functions": "two nn.Modules", "with_labels": "positional argument"}
     for function, words in said.items():
-        for what in ("orders", "audit"):
-            line = refusal("compare_updates", *options, f"{own}:{function}", "--device", "cpu", "--what", what)
-            assert f"own.py:{function}: " in line
-            assert words in line
+        line = refusal("compare_updates", *options, f"{own}:{function}", "--device", "cpu")
+        assert f"own.py:{function}: " in line
+        assert words in line
 
 
 def test_flops_and_memory_are_counted_without_a_clock(compared, monkeypatch, capsys):
