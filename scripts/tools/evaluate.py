@@ -1,13 +1,16 @@
-"""Measure how good a finished run's images are, beside what a perfect generator would reach.
+"""Measure how good a finished run's images are.
 
-FID and KID are distances between features of the samples and of real images, 0 is best. Precision is the share of
-samples that lie among the real images, recall the share of real images that lie among the samples. The features are
-those of a classifier of the data's classes; other data take those of a network of random weights. The column
-`real images` has the floor of each figure: the same for other real images in place of the samples. docs/results.md has
-what every figure means. Those of different features or counts are not comparable: FID falls as the count grows.
+- FID, KID: distances of the samples' features from real images'; 0 is best
+- precision: the share of samples that lie among real images
+- recall: the share of real images that lie among samples
+- confident, rarest, share of X: what a classifier says, if there is one
+- lattice, lattice of 4: the share of power at a period of 2 and of 4 pixels
+- colours: the spread of the mean colours; 1 is that of real images
 
-Prints the figures, and adds them to `evaluation.json` in the run, one entry for each settings and step, and to
-TensorBoard, as the run `evaluation` in it. On the same machine the same settings give the same figures.
+The column `real images` has the same of other real images.
+- Compare figures of the same features and count: FID falls as that grows.
+- The FID of papers is that of `--features inception`.
+- They are added to `evaluation.json` and TensorBoard: docs/results.md.
 
     python scripts/tools/evaluate.py runs/gan_detach/20260101-120000
 """
@@ -46,7 +49,7 @@ COUNT = 5000
 HELD_OUT = ("fashion-mnist", "cifar10")  # compared with their test images
 DIGIT_DATASETS = ("mnist5k", "mnist")
 LEAST = 2 * (measures.NEIGHBOURS + 1)  # real images: the floor needs two sets of them
-settings_of = itemgetter("features", "count", "weights", "checkpoint", "seed", "step")  # of an entry
+settings_of = itemgetter("features", "real", "count", "weights", "checkpoint", "seed", "step")  # of an entry
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,13 @@ class Options(GeneratorOptions):
     """Options of the evaluation."""
 
     count: Annotated[int, Range(1, 10**7)] | None = None
-    """Number of samples, and of real images to compare them with. None takes 5,000, or fewer: those
-    held out, or half of all, as the floor needs as many other real images."""
+    """Samples, and real images to compare them with. None: 5,000, or as many as there are."""
+    real: Literal["unseen", "any"] = "unseen"
+    """Images of a folder that the run has not seen, if it has held out some; or any, up to half of the folder."""
     features: str | None = None
     """What computes features: digits, a classifier of them; classes, one of the data's, trained in a minute; random, a
-    network of random weights; inception (some 90 MB, downloaded once); or the file of a network of yours, written by
-    torch.export.save, floats (N, 3, H, W) in [-1, 1] to (N, F), for any N. None: the first of digits, classes and
-    random that suits the data; random also where a classifier of its classes guesses most of them."""
+    network of random weights; inception, as in papers (some 90 MB, downloaded once); or a file by torch.export.save,
+    floats (N, 3, H, W) in [-1, 1] to (N, F), for any N. None: the first of digits, classes and random that suits."""
     weights: Literal["average", "last"] = "average"  # The EMA of the weights, or those after the last step.
     seed: Seed = 0  # Fixes the samples and the choice of real images.
     dataset: str | None = None  # Where the run's images are now, if a folder has moved. None: where they were.
@@ -91,9 +94,9 @@ def find_unseen(dataset: str, trained_on: int) -> Tensor:
 
 
 def curve_name(entry: dict) -> str:
-    """Return the name of an evaluation's curves: features, count and weights, and the seed if it is not the default."""
-    seed = f"-seed-{entry['seed']}" if entry["seed"] else ""
-    return f"{entry['features']}-{entry['count']}-{entry['weights']}{seed}"
+    """Return the name of an evaluation's curves: features, count and weights, and seed and real if they are others."""
+    seed, real = f"-seed-{entry['seed']}" if entry["seed"] else "", "-any" if entry["real"] == "any" else ""
+    return f"{entry['features']}-{entry['count']}-{entry['weights']}{seed}{real}"
 
 
 def stored_entries(path: Path) -> dict[tuple, dict]:
@@ -134,7 +137,8 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     kind = options.features or ("digits" if dataset in DIGIT_DATASETS else "classes" if has_classes else "random")
     if kind == "classes" and not has_classes:
         raise BadInput(f"--features classes: {dataset} has no classes; take random")
-    most = unseen.sum().item() or len(data.images) // 2
+    has_unseen = options.real == "unseen" and unseen.any().item()
+    most = unseen.sum().item() if has_unseen else len(data.images) // 2
     count = options.count or min(COUNT, most)
     if not LEAST // 2 <= count <= most:
         raise BadInput(f"--count {count}: must be from {LEAST // 2} to {most}, of {len(data.images)} real images")
@@ -150,7 +154,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
     z = torch.randn(count, z_dim, generator=random)
     order = torch.randperm(len(data.images), generator=random)
     rows, other_rows = order[: 2 * count].split(count)
-    if unseen.any():
+    if has_unseen:
         rows, other_rows = (order[part][:count] for part in (unseen[order], ~unseen[order]))
     real, others = data.images[rows], data.images[other_rows]
     labels, other_labels = data.labels[rows], data.labels[other_rows]
@@ -175,7 +179,7 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
 
     entry = {
         "features": Path(kind).name,
-        "real": "held-out" if unseen.any() else "test" if dataset in HELD_OUT else "training",
+        "real": "held-out" if has_unseen else "test" if dataset in HELD_OUT else "any" if unseen.any() else "training",
         "count": count,
         "weights": options.weights if find_average(checkpoint) else "last",
         "checkpoint": "checkpoint.pt" if options.run.is_dir() else options.run.name,
@@ -214,7 +218,10 @@ def report(entry: dict) -> str:
         style = {"fid": ".3f", "kid": ".5f", "lattice": ".2%", "lattice_of_4": ".2%"}.get(name, ".1%")
         floor = entry["floor"].get(name)  # a class may have too few images on one side
         rows.append([name.replace("_", " "), f"{value:{style}}", "" if floor is None else f"{floor:{style}}"])
-    return f"{title}\n\n{table(['', 'samples', 'real images'], rows)}"
+    notes = [] if entry["features"] == "inception" else ["The FID of papers has other features: --features inception."]
+    if entry["real"] == "held-out" and entry["count"] < COUNT:
+        notes += ["More images a side, most of which the run has seen: --real any."]
+    return "\n\n".join([title, table(["", "samples", "real images"], rows), *notes])
 
 
 def watch(run: Path) -> Iterator[dict]:

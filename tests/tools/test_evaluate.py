@@ -184,7 +184,9 @@ def test_inception_gets_three_channels_and_offline_the_reader_is_told_what_to_do
     assert "classifier_accuracy" not in found
 
 
-def test_a_folder_is_judged_by_what_its_run_has_not_seen_with_features_of_random_or_own_weights(tmp_path, monkeypatch):
+def test_a_folder_is_judged_by_what_its_run_has_not_seen_or_by_any_images_with_features_of_random_or_own_weights(
+    tmp_path, monkeypatch, capsys
+):
     images = torch.randint(256, (500, 8, 8, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     (tmp_path / "images").mkdir()
     for number, image in enumerate(images.numpy()):
@@ -204,6 +206,12 @@ def test_a_folder_is_judged_by_what_its_run_has_not_seen_with_features_of_random
     network = torch.export.export(torch.nn.Flatten(), (torch.zeros(2, 3, 8, 8),), dynamic_shapes=dimensions)
     torch.export.save(network, tmp_path / "flat.pt2")
     assert evaluated(run, features=str(tmp_path / "flat.pt2"))["features"] == "flat.pt2"
+    monkeypatch.setattr(evaluate, "generate", lambda *_: images[:250].permute(0, 3, 1, 2))
+    any_of_them = evaluated(run, real="any", features="random")
+    assert (any_of_them["real"], any_of_them["count"], len(reports(run))) == ("any", 250, 3)
+    printed = capsys.readouterr().out
+    assert printed.count("More images a side, most of which the run has seen: --real any.") == 2
+    assert printed.count("The FID of papers has other features: --features inception.") == 3
     change(run, lambda checkpoint: checkpoint.update(data_shapes=[[500, 3, 8, 8]]))  # as before there was a share
     monkeypatch.setattr(evaluate, "generate", lambda *_: images[:20].permute(0, 3, 1, 2))
     assert evaluated(run, count=20)["real"] == "training"
