@@ -20,7 +20,7 @@ from scripts import gan_detach
 from scripts.tools.finished_run import load_generator
 
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "copy.md").read_text(), re.M | re.S)
-HINGE, ACCUMULATION, COSINE, SCHEDULE, WARM_UP, CLIPPING, SCALER, SCALED, TWICE, LOADING = SNIPPETS
+OWN, HINGE, ACCUMULATION, COSINE, SCHEDULE, WARM_UP, CLIPPING, SCALER, SCALED, TWICE, LOADING = SNIPPETS
 ROWS = re.findall(r"^\| `(?:train_step|common/losses).*", (ROOT / "README.md").read_text(), re.M)
 TAKEN = {*re.findall(r"`(\w+)`", "".join(ROWS))}  # train_step, and what it needs of its script
 FILES = {*re.findall(r"(\w+)\.py", ROWS[-1])}
@@ -207,6 +207,18 @@ def test_a_data_set_that_is_named_twice_gives_two_batches(tmp_path):
     both = f"    {TWICE}        assert first.shape == second.shape and not first.equal(second)\n        real = first\n"
     call(edited(tmp_path, (loop, both)), *TINY, "--steps", 1, "--runs-dir", tmp_path)
     assert saved(tmp_path)["step"] == 1
+
+
+def test_a_run_of_own_networks_is_one_that_sample_uses(tmp_path):
+    make_networks, call_it = OWN.split("\n\n\n")
+    networks = "    networks = options.make_networks(images.shape[1:])\n"
+    edits = ("import torch\n", f"import torch\nfrom torch import nn\n\n{make_networks}\n"), (networks, f"    {call_it}")
+    script = edited(tmp_path, *edits)
+    call(script, "--steps", 1, "--batch-size", 4, "--device", "cpu", "--augment", "on", "--runs-dir", tmp_path)
+    (tmp_path / "gan_mine.py").write_text(f"from torch import nn\n\n{make_networks}")
+    (run,) = tmp_path.glob("gan_mine/*")
+    call("sample", run, "--networks", f"{tmp_path / 'gan_mine.py'}:make_networks", "--device", "cpu")
+    assert (run / "samples.png").exists()
 
 
 def test_another_program_loads_the_average_and_exports_it_for_any_batch_size(tmp_path, monkeypatch):

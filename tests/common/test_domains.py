@@ -10,7 +10,7 @@ from helpers import ROOT, make_images, open_run
 from hypothesis import given
 from hypothesis.strategies import integers, tuples
 
-from common.data import load_dataset, load_images
+from common.data import load_dataset, load_images, to_float, to_uint8
 from common.domains import crop_and_flip, load_domains, outlines
 from common.errors import BadInput
 
@@ -47,19 +47,33 @@ def test_four_folders_are_read_at_the_sizes_to_crop_from_and_to_train_at(tmp_pat
     assert [(len(part), part.shape[-1]) for part in images] == [(3, 18), (5, 18), (3, 16), (5, 16)]
 
 
-def test_the_pairs_of_the_docs_stay_together_in_every_batch(tmp_path, monkeypatch):
+def test_the_pairs_of_the_docs_stay_together_and_a_finished_run_is_used_as_they_say(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("input", "target"):
         make_images(tmp_path / name, 9)
-    (code,) = re.findall(r"^```python\n(from pathlib.*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
+    code, use = re.findall(r"^```python\n(from .*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
+    generator = torch.nn.Conv2d(1, 1, 1)
     with open_run(tmp_path / "runs", steps=5) as run:
-        names = {"torch": torch, "load_images": load_images, "run": run, "state": {}, "pictures": {}, "seen": []}
+        names = {
+            "torch": torch,
+            "load_images": load_images,
+            "run": run,
+            "state": {"generator": generator},
+            "pictures": {},
+            "seen": [],
+        }
         exec(code + "    seen.append((source, target))", names)
     assert len(names["seen"]) == 5
     for source, target in names["seen"]:
         assert source.shape == (4, 1, 64, 64)
         assert source.equal(target)
     assert not names["seen"][0][0].equal(names["seen"][1][0])
+    run.folder.rename(tmp_path / "finished")
+    (tmp_path / "output").mkdir()
+    use = use.replace("runs/gan_mine/20260101-120000", "finished")
+    exec(use, names | {"make_generator": lambda: torch.nn.Conv2d(1, 1, 1)})
+    expected = to_uint8(generator(to_float(load_images("input"))))
+    assert load_images("output").equal(expected)
     (tmp_path / "input" / "003.png").unlink()
     with pytest.raises(SystemExit, match=r"no pairs, as \['003'\]"):
         exec(code, names)
