@@ -57,21 +57,16 @@ class Options(NetworkOptions):
     """FILE:FUNCTION that makes networks of your own, (image_shape, z_dim) -> (generator, discriminator). FILE is
     executed. None takes those of --model."""
     batch_size: BatchSize = GanOptions.batch_size  # Images per step.
-    precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
     device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
     repeats: Annotated[int, Range(0, 10**9)] = 20  # Turns of each contender; 3 are a quick look, 0 only counts.
     output: Path | None = None  # New .json file for the figures.
 
 
-def gan_contender(train_step: Callable, networks: list[nn.Module], precision: str = "fp32") -> tuple[Callable, dict]:
-    """Return a step on copies of the networks, given (real, z), under autocast with bf16; and the copies by name."""
+def gan_contender(train_step: Callable, networks: list[nn.Module]) -> tuple[Callable, dict]:
+    """Return a step on copies of the networks, given (real, z); and the copies by name."""
     networks = copy.deepcopy(networks)
     optimizers = [fused_adam(network.parameters(), 1e-3, (0.5, 0.999)) for network in networks]
-
-    def step(real: Tensor, z: Tensor) -> None:
-        with torch.autocast(real.device.type, torch.bfloat16, precision == "bf16", cache_enabled=False):
-            train_step(*networks, *optimizers, real, z)
-
+    step = partial(train_step, *networks, *optimizers)
     return step, dict(zip("GD", networks, strict=True))
 
 
@@ -91,7 +86,7 @@ def images_and_networks(options: Options, device: torch.device) -> tuple[Iterato
         real, z = next(stream)
         subject = f"--networks {options.networks}: generator(z) and discriminator(images) cannot be trained"
         with as_bad_input(subject + advice_on_z(networks[0], z), Exception):
-            gan_contender(ORDERS[BASELINE].train_step, networks, options.precision)[0](real, z)
+            gan_contender(ORDERS[BASELINE].train_step, networks)[0](real, z)
     return stream, networks
 
 
@@ -102,7 +97,7 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     counts, refusals = {}, {}
     for name, order in ORDERS.items():
         try:
-            counts[name] = count(order, networks, batch, options.precision)
+            counts[name] = count(order, networks, batch)
         except Exception as error:  # networks of one's own may raise anything
             if options.networks is None:
                 raise
@@ -112,7 +107,7 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
         figures["needed"] = None if ORDERS[name].is_exact else min(same)
     if not options.repeats:
         return counts | refusals
-    steps = {name: gan_contender(ORDERS[name].train_step, networks, options.precision)[0] for name in counts}
+    steps = {name: gan_contender(ORDERS[name].train_step, networks)[0] for name in counts}
     for step in tqdm(steps.values(), "first steps", leave=False):
         for _ in range(1 + STEPS_PER_TURN):  # the first ones are slow
             step(*batch)
@@ -122,9 +117,9 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     return {name: counts[name] | {"ms": ms[name]} for name in counts} | refusals
 
 
-def count(order: Order, networks: list[nn.Module], batch: Batch, precision: str = "fp32") -> dict:
+def count(order: Order, networks: list[nn.Module], batch: Batch) -> dict:
     """Return the figures of a step that no clock measures: `flops`, and `memory`, its peak in bytes."""
-    step, trained = gan_contender(order.train_step, networks, precision)
+    step, trained = gan_contender(order.train_step, networks)
     for _ in range(2 * order.period):  # the next one is none of those at which some orders check D
         step(*batch)
     gradients = (p.grad for network in trained.values() for p in network.parameters())
@@ -147,7 +142,7 @@ def compare_ratios(options: Options, device: torch.device) -> dict[str, dict]:
             generator(z)
         with StepCost() as cost_d:
             discriminator(real)
-        counts = {name: count(ORDERS[name], networks, batch, options.precision) for name in rows}
+        counts = {name: count(ORDERS[name], networks, batch) for name in rows}
         for name, row in rows.items():
             for figure, values in row.items():
                 values[f"{cost_d.flops / cost_g.flops:.2f}"] = counts[name][figure] / counts[G_FIRST][figure]
@@ -200,7 +195,7 @@ def main(options: Options) -> None:
     elif options.repeats:
         figures = f"medians over {counted(options.repeats, 'turn')}, smallest and largest in brackets.\n"
         figures += f'Speed is in multiples of "{BASELINE}"'
-    head = f"{harness.conditions(result)}, batches of {options.batch_size}, {options.precision}: a step"
+    head = f"{harness.conditions(result)}, batches of {options.batch_size}: a step"
     print(f"{head},\n{figures}.\n\n{report(result)}", flush=True)
     harness.write_result(options.output, result)
 

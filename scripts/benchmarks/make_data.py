@@ -57,7 +57,7 @@ def drawings(paths: list[Path]) -> Pictures:
 
 
 def parts(paths: list[Path]) -> Pictures:
-    """Yield parts of wallpapers at two scales, 32 x 32 pixels, without those that are nearly of one colour."""
+    """Yield parts of pictures at two scales, 32 x 32 pixels, without those that are nearly of one colour."""
     largest, number = {}, 0  # of the files of one picture in several sizes
     for path in (path for path in paths if path.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp")):
         width, height = Image.open(path).size

@@ -1,11 +1,10 @@
-"""Draw what the comparisons measured as pictures for a page: cost, also by size, and quality over seconds of training.
+"""Draw what the comparisons measured as pictures for a page: cost, and quality over seconds of training.
 
 Each of the files comes from a command, the last with the options in `docs/results.md`; those that are there are drawn.
 Needs matplotlib.
 
     mkdir figures
     python scripts/benchmarks/compare_updates.py --output figures/cost.json
-    python scripts/benchmarks/compare_updates.py --what ratio --output figures/ratio.json
     python scripts/benchmarks/compare_modes.py ... --output figures/quality.json
     python scripts/benchmarks/plot_results.py --folder figures
 
@@ -90,19 +89,7 @@ def draw_quality(result: dict, figure: Figure) -> None:
     figure.supxlabel(f"seconds of training; a line is a seed; orange: FID {target:g}", fontsize=9)
 
 
-def draw_ratio(result: dict, figure: Figure) -> None:
-    """Draw FLOPs and memory of a step over the ratio of D's cost to G's, a line for each update order."""
-    colors, lines = [RED, ORANGE, GREY, *[BLUE] * 3], ["-", "-", "-", "-", "--", ":"]
-    for axes, name in zip(figure.subplots(1, 2), ("flops", "memory"), strict=True):
-        for (order, row), color, line in zip(result["rows"].items(), colors, lines, strict=True):
-            axes.plot([float(ratio) for ratio in row[name]], row[name].values(), line, color=color, label=order)
-        axes.set_xscale("log")
-        axes.set_title(f"{name}, in multiples of the grey line")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right")  # inside, it would lie over a line
-    figure.supxlabel("FLOPs of D for each of G, of a forward pass", fontsize=9)
-
-
-PICTURES = {"cost": (draw_cost, (8.6, 4.6)), "quality": (draw_quality, (8.6, 3.2)), "ratio": (draw_ratio, (8.6, 3.2))}
+PICTURES = {"cost": (draw_cost, (8.6, 4.6)), "quality": (draw_quality, (8.6, 3.2))}
 
 
 def main(options: Options) -> None:
