@@ -27,7 +27,7 @@ def dropped_graphs(facts: Facts) -> list[Dropped]:
     lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], BuiltRow]]] = defaultdict(list)
     for names, row in built:
         useless = [caller for caller in row.callers if (names, caller) not in needed]
-        tried = any(caller.place.function == "__init__" for caller in row.callers)  # to see the shapes
+        tried = any(caller.place.inner.function == "__init__" for caller in row.callers)  # to see the shapes
         if row.gone and useless and not (tried or _is_needed_in_part(facts, row)):
             place = row.place if useless[0] == row.callers[0] else useless[0].place
             lines[place, row.kind].append((names, row))

@@ -99,7 +99,7 @@ def row(
     term: TermRow | None = None,
 ) -> str:
     """Return the row of an event or a term: where, what, and for each network a mark, or a bar if it was measured."""
-    via = f" <small>via {escape(Path(place.via).name)}</small>" if place.via else ""
+    via = f" <small>via {escape(place.via.where)} <code>{escape(place.via.code)}</code></small>" if place.via else ""
     marks = ""
     for network, word in cells.items():
         colour = "wrong" if network in wrong else word
@@ -154,14 +154,14 @@ def findings(report: Report) -> Iterable[str]:
         yield f"<p>{marked(finding.text)}</p><p><b>Cure:</b> {marked(finding.cure)}</p>"
         for name in finding.mistakes:
             yield f'<p class="dim">One like it: <code>python -m gradient_audit --mistake {escape(name)}</code></p>'
-        for file in dict.fromkeys(place.file for place in finding.places):
+        for file in dict.fromkeys(line.file for place in finding.places for line in (place, place.inner)):
             yield from excerpt(report, finding, file)
         yield "</div>"
 
 
 def excerpt(report: Report, finding: Finding, file: str) -> Iterable[str]:
     """Yield the lines of a file around those that a finding names."""
-    named = {place.number for place in finding.places if place.file == file}
+    named = {line.number for place in finding.places for line in (place, place.inner) if line.file == file}
     yield f'<p class="dim">{escape(file)}</p><pre>'
     for number, line in sorted(report.judgement.excerpts.get(file, {}).items()):
         if any(abs(number - other) <= CONTEXT for other in named):

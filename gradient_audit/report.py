@@ -128,7 +128,9 @@ def _term_lines(call: Call) -> list[tuple[str, ...]]:
     """Return the lines of a pass's terms; none where all do what the pass does."""
     if not any(row.dead or row.shares or row.cells != call.cells for row in call.terms):
         return []
-    return [
-        (f"  + {row.place or row.term.name}{' (dead)' if row.dead else ''}", "", *map(row.word, row.cells))
-        for row in call.terms
-    ]
+    names = [str(row.place or row.term.name) for row in call.terms]
+    lines = []
+    for index, (name, row) in enumerate(zip(names, call.terms, strict=True)):
+        turn = f" ({names[: index + 1].count(name)} of {names.count(name)})" if names.count(name) > 1 else ""
+        lines.append((f"  + {name}{turn}{' (dead)' if row.dead else ''}", "", *map(row.word, row.cells)))
+    return lines

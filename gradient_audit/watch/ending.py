@@ -15,11 +15,11 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit import trace
-from gradient_audit.places import CONTEXT, Caller, Place
-from gradient_audit.trace import Event, Term
+from gradient_audit.places import CONTEXT
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Memory
+from gradient_audit.watch.naming import named, places_in
 from gradient_audit.watch.networks import Networks, is_leaf
 from gradient_audit.watch.optimizers import Optimizers
 from gradient_audit.watch.parameters import Parameters
@@ -87,6 +87,7 @@ class Ending:
         stepped = any(isinstance(event, trace.Step | trace.HandStep) for event in self.session.trace.events)
         for where in _lines_not_run(self.lines, steps=whole and not stepped):
             add(trace.LineNotRun(where))
+        self.session.trace.events[:] = named(self.session.trace.events)
         for excerpt in _excerpts(self.session.trace.events):
             add(excerpt)
         add(trace.Ended(by_itself, str(torch.__version__), whole))
@@ -167,21 +168,10 @@ def _lines_not_run(lines: set[tuple[str, int]], *, steps: bool) -> Iterator[str]
 def _excerpts(events: list) -> Iterator[trace.Excerpt]:
     """Yield the lines of source around those that events name, by file."""
     named: dict[str, set[int]] = defaultdict(set)
-    places: set[Place] = set()
-    for event in events:
-        _add_places(event, places)
-    for place in places:
+    places = places_in(events)
+    for place in places | {place.via for place in places if place.via}:
         last = place.columns[0] if place.columns else place.number
         named[place.file].update(range(place.number - CONTEXT, last + CONTEXT + 1))
     for file, numbers in named.items():
         lines = dict(enumerate(linecache.getlines(file), 1))
         yield trace.Excerpt(file, {number: lines[number].rstrip() for number in sorted(numbers & lines.keys())})
-
-
-def _add_places(value: Event | Term | tuple, places: set[Place]) -> None:
-    for item in value if isinstance(value, tuple) else vars(value).values():
-        kind = type(item)
-        if kind is Place:
-            places.add(item)
-        elif kind in (tuple, Caller, Term):
-            _add_places(item, places)

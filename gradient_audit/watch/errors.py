@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gradient_audit.places import Place
 from gradient_audit.trace import Freed, GraphMissing, Overwritten
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.frames import user_frames
+from gradient_audit.watch.frames import written_frames
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Memory, Write
@@ -83,7 +83,7 @@ class Errors:
 
     def _overwritten(self, call: Running, found: Iterable[Changed], *, hidden: bool = False) -> Overwritten:
         """Describe tensors that were changed in place."""
-        variables = [item for frame in user_frames() for item in list(frame.f_locals.items())]
+        variables = [item for frame in written_frames() for item in list(frame.f_locals.items())]
         tensors: dict[Memory, str] = {}
         readers: list[Place] = []
         writes: list[Write] = []
@@ -92,7 +92,7 @@ class Errors:
             memory, storage = self.lineage.memory_of(tensor), storage_of(tensor)
             of_node = re.sub(r"Backward\d*$", "", node.name())
             tensors.setdefault(memory, f"a tensor of shape {list(tensor.shape)} that {of_node} saved")
-            readers += filter(None, [self.lineage.place_of(node)])
+            readers += filter(None, [self.lineage.place_of(node, call.lines)])
             behind |= self.lineage.reach([node])
             for name, value in variables[::-1]:  # the innermost last
                 if isinstance(value, Tensor) and storage_of(value) is storage and value._version == tensor._version:
@@ -119,8 +119,8 @@ class Errors:
                     call.place,
                     call.number,
                     by.number,
-                    built=(self.lineage.place_of(node),),
-                    used=tuple(map(self.lineage.place_of, used)),
+                    built=(self.lineage.place_of(node, call.lines),),
+                    used=tuple(self.lineage.place_of(node, call.lines) for node in used),
                     cuts=tuple(place for mistake, place in cuts if mistake == "detached-fakes"),
                     earlier=self._is_earlier(call, by, node, max(freed), before)
                     and not all(root._sequence_nr() in frees for root in roots),  # else it is this very loss

@@ -48,6 +48,8 @@ class Forwards:
     def begin_forward(self, _module: nn.Module, _args: tuple) -> None:
         if self.activity.is_watched():
             self.parameters.open_all()
+            if not self.running:
+                self.lineage.outer = current_lines()
             self.running.append([])
 
     @guarded
@@ -63,6 +65,7 @@ class Forwards:
         if self.running:
             self.running[-1] += inside
         else:
+            self.lineage.outer = ()
             self.note_scalar(output, self.lineage.sources_of([output]))
 
     def _add(self, module: nn.Module, inside: list[Seen], output: object) -> Seen:

@@ -6,7 +6,7 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -18,9 +18,11 @@ from gradient_audit.places import Caller, Place
 
 PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 OF_TORCH = (PACKAGE, f"{torch.__path__[0]}{os.sep}", "<frozen", "<eval_with_key")
-LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+PYTHON = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
+INSTALLED = ("site-packages", "dist-packages")  # folders
 OVERRIDES = ("__torch_function__", "__torch_dispatch__")
 Line = tuple[CodeType, int, int]  # code, instruction and line of a frame
+Lines = tuple[Line, ...]  # innermost first
 
 
 def frames() -> Iterator[FrameType]:
@@ -33,38 +35,29 @@ def runs_inside(part: str) -> bool:
     return any(part in frame.f_code.co_filename for frame in frames())
 
 
-def user_frames() -> Iterator[FrameType]:
-    """Return the frames of the user's code, innermost first."""
-    return (frame for frame in frames() if _origin(frame.f_code.co_filename) == "user")
+def written_frames() -> Iterator[FrameType]:
+    """Return the frames of code that the user or a library's authors wrote, innermost first."""
+    return (frame for frame in frames() if package_of(frame.f_code.co_filename) is not None and _is_written(frame))
 
 
-def current_frames() -> tuple[FrameType, FrameType | None]:
-    """Return the innermost frame of the user's code, and of a library that it called."""
-    library = None
-    for frame in frames():
-        origin = _origin(frame.f_code.co_filename)
-        if origin == "user":
-            return frame, library
-        if origin == "library":
-            library = library or frame
-    return library or frame, None
+def current_lines() -> Lines:
+    """Return where the user's code and that of libraries is."""
+    return tuple(map(_line_of, written_frames()))
+
+
+def inner_lines() -> Lines:
+    """Return the innermost line of the user's code, after those of the libraries that it called."""
+    lines = []
+    for frame in written_frames():
+        lines.append(_line_of(frame))
+        if not package_of(frame.f_code.co_filename):
+            break
+    return tuple(lines) or (_line_of([*frames()][-1]),)
 
 
 def current_place() -> Place:
-    """Return the innermost line of the user's code, with the line of the library that it called."""
-    frame, library = current_frames()
-    via = f"{library.f_code.co_filename}:{library.f_lineno}" if library else ""
-    return _place_of(frame, via)
-
-
-def current_lines() -> tuple[Line, ...]:
-    """Return the frames of the user's code, innermost first."""
-    return tuple(line_of(frame) for frame in user_frames())
-
-
-def line_of(frame: FrameType) -> Line:
-    """Return what tells of a frame where it is."""
-    return frame.f_code, frame.f_lasti, frame.f_lineno or 0
+    """Return the innermost line of the user's code, with those of the library that it called."""
+    return _joined([_place_of(code, number) for code, _, number in inner_lines()])
 
 
 def construction_place(thing: object) -> Place:
@@ -74,17 +67,61 @@ def construction_place(thing: object) -> Place:
         outside.append(frame)
         if frame.f_code.co_name == "__init__" and thing is frame.f_locals.get("self"):
             outside.clear()
-    return _place_of(next((frame for frame in outside if _origin(frame.f_code.co_filename) == "user"), outside[-1]))
+    lines = [_line_of(frame) for frame in outside if package_of(frame.f_code.co_filename) is not None]
+    lines = up_to_user(lines) or [_line_of(outside[-1])]
+    return _joined([_place_of(code, number) for code, _, number in lines])
 
 
-def _place_of(frame: FrameType, via: str = "") -> Place:
-    file, number = frame.f_code.co_filename, frame.f_lineno or 0
-    return Place(file, number, frame.f_code.co_name, via, None, _source_of(file, number, None))
+def _line_of(frame: FrameType) -> Line:
+    return frame.f_code, frame.f_lasti, frame.f_lineno or 0
 
 
-def callers_at(lines: tuple[Line, ...]) -> tuple[Caller, ...]:
-    """Return the frames as plain data."""
-    return tuple(Caller(expression_place(*line), line[1]) for line in lines)
+def is_users(line: Line) -> bool:
+    """Whether a line is the user's."""
+    return package_of(line[0].co_filename) == ""
+
+
+def up_to_user(lines: Sequence[Line]) -> Sequence[Line]:
+    """Return the lines up to the innermost of the user's; all, if there is none."""
+    return lines[: next((index for index, line in enumerate(lines, 1) if is_users(line)), len(lines))]
+
+
+def packages_of(lines: Lines) -> frozenset[str]:
+    """Return the packages of the innermost line of the user's, and of what was called there: "" is the user's own."""
+    return frozenset(package_of(code.co_filename) for code, *_ in up_to_user(lines))
+
+
+def from_own(lines: Lines, packages: Set[str]) -> Lines:
+    """Return the lines from the innermost on that is in these packages."""
+    own = (index for index, (code, *_) in enumerate(lines) if package_of(code.co_filename) in packages)
+    return lines[next(own, len(lines)) :]
+
+
+def place_at(lines: Sequence[Line]) -> Place:
+    """Return the innermost expression of the user's, with those of the library that it called."""
+    return _joined([expression_place(*line) for line in up_to_user(lines)])
+
+
+def callers_at(lines: Lines) -> tuple[Caller, ...]:
+    """Return the frames as plain data: of a library's, the line that it has and that of the user that led there."""
+    callers, outer = [], None
+    for line in reversed(lines):
+        place = expression_place(*line)
+        outer = place if is_users(line) or outer is None else outer
+        callers.append(Caller(place if place is outer else outer._replace(via=place), line[1]))
+    return tuple(reversed(callers))
+
+
+def _joined(places: list[Place]) -> Place:
+    """Return the last place, by way of the one before it, and so on."""
+    via = None
+    for place in places:
+        via = place._replace(via=via) if via else place
+    return via
+
+
+def _place_of(code: CodeType, number: int) -> Place:
+    return Place(code.co_filename, number, code.co_name, None, None, _source_of(code.co_filename, number, None))
 
 
 @lru_cache(maxsize=4096)
@@ -95,7 +132,7 @@ def expression_place(code: CodeType, instruction: int, line: int) -> Place:
         first, last, begin, end = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
         if None not in (first, last, begin, end):
             line, columns = first, (last, begin, end)
-    return Place(code.co_filename, line, code.co_name, "", columns, _source_of(code.co_filename, line, columns))
+    return Place(code.co_filename, line, code.co_name, None, columns, _source_of(code.co_filename, line, columns))
 
 
 @lru_cache(maxsize=4096)
@@ -111,8 +148,18 @@ def _source_of(file: str, number: int, columns: tuple[int, int, int] | None) -> 
 
 
 @cache
-def _origin(file: str) -> str:
+def package_of(file: str) -> str | None:
+    """Return the package that a file is of: "" for the user's own, None for PyTorch, Python and the audit."""
     if file.startswith(OF_TORCH):
-        return "torch"
-    installed = file.startswith(LIBRARIES) or {"site-packages", "dist-packages"} & {*Path(file).parts}
-    return "library" if installed else "user"
+        return None
+    parts = Path(file).parts
+    for folder in INSTALLED:
+        if folder in parts[:-1]:
+            return parts[parts.index(folder) + 1]
+    return None if file.startswith(PYTHON) else ""
+
+
+def _is_written(frame: FrameType) -> bool:
+    """Whether code is in a file, or was typed in: what `exec` makes for a decorator is nobody's."""
+    typed = frame.f_globals.get("__name__") == "__main__" and "__file__" not in frame.f_globals
+    return typed or not frame.f_code.co_filename.startswith("<")

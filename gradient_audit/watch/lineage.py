@@ -2,7 +2,7 @@
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,18 @@ from torch.autograd.graph import increment_version
 
 from gradient_audit.places import Place
 from gradient_audit.trace import OTHER, GraphExtended
-from gradient_audit.watch.frames import Line, current_lines, current_place, expression_place, runs_inside
+from gradient_audit.watch.frames import (
+    Line,
+    Lines,
+    current_lines,
+    current_place,
+    expression_place,
+    from_own,
+    is_users,
+    packages_of,
+    place_at,
+    runs_inside,
+)
 from gradient_audit.watch.memory import PLAIN, Constant, Memory, Write, plain_tensors
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Running, Session
@@ -28,7 +39,8 @@ class Lineage:
     def __init__(self, session: Session, parameters: Parameters):
         self.session, self.accounts = session, parameters.accounts
         self.writes: deque[Write] = deque(maxlen=4096)
-        self.lines: dict[int, tuple[Line, ...]] = {}  # of a node, by its sequence number: the user's frames
+        self.lines: dict[int, Lines] = {}  # of a node, by its sequence number
+        self.outer: Lines = ()  # that called the forward pass that runs
         # Likewise, of a sum: the summands without a graph, and the memory of those that have one.
         self.sums: dict[int, tuple[list[Constant], set[Memory]]] = {}
         self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
@@ -45,13 +57,13 @@ class Lineage:
             self.number_sources, self.number_place = self.number_sources | sources, current_place()
             self.numbers |= _numbers_in(tensor)
 
-    def note_rebuilt(self, tensor: Tensor, here: Line) -> None:
+    def note_rebuilt(self, tensor: Tensor, here: Lines) -> None:
         """Note of a new tensor whether its numbers, or what it is the mean of, were read from others."""
         small = storage_of(tensor) is not None and tensor.numel() <= MOST_NUMBERS and tensor.is_floating_point()
         if self.number_sources and small and (tensor.numel() == 1 or _numbers_in(tensor) & self.numbers):
             memory = self.memory_of(tensor)
             memory.sources |= Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER))
-            memory.rebuilt = expression_place(*here)
+            memory.rebuilt = place_at(here)
 
     def knows(self, function: Callable, args: tuple) -> bool:
         """Whether an operation may tell something: none on data alone does, as those that prepare images."""
@@ -60,7 +72,7 @@ class Lineage:
         )
         return bool(self.number_sources) or not alone or function is torch.ops.aten.lift_fresh.default
 
-    def note(self, function: Callable, args: tuple, result: object, here: Line) -> tuple[set[Memory], Sources]:
+    def note(self, function: Callable, args: tuple, result: object, here: Lines) -> tuple[set[Memory], Sources]:
         """Note an operation; return the memory that it wrote to, and the sources of what it only read."""
         indices = written_arguments(function)
         inputs = [x for index, x in enumerate(args) if index not in indices]
@@ -91,12 +103,12 @@ class Lineage:
                 self.memory_of(result).rebuilt = self.number_place
                 self.derive(result, Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER)))
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
-            memory.line, memory.origins = here, origins.union(*(origin.origins for origin in origins))
+            memory.lines, memory.origins = here, origins.union(*(origin.origins for origin in origins))
             memory.total = self.constant(result) if summed and result.numel() == 1 else None
         self._note_cuts(function, tensors, result, here)
         return self._note_writes(function, targets, here), read
 
-    def _note_readers(self, function: Callable, with_graph: list[Tensor], here: Line) -> None:
+    def _note_readers(self, function: Callable, with_graph: list[Tensor], here: Lines) -> None:
         if function is torch.ops.aten.detach.default:  # as `.data` calls it
             return
         for tensor in with_graph:
@@ -106,15 +118,15 @@ class Lineage:
         for call in {self.passed[number] for number in below & self.passed.keys()}:
             if call.keeper != here:
                 call.keeper = here
-                self.session.add(GraphExtended(expression_place(*here), call.number))
+                self.session.add(GraphExtended(place_at(here), call.number))
 
     def _note_node(
-        self, function: Callable, inputs: list, targets: list, result: object, with_graph: list[Tensor], here: Line
+        self, function: Callable, inputs: list, targets: list, result: object, with_graph: list[Tensor], here: Lines
     ) -> None:
         node = torch.autograd._get_sequence_nr() - 1  # of this operation, if it has one: no other is newer
         if node not in self.lines:
             flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
-            self.lines[node] = (flat and current_lines()) or (here,)
+            self.lines[node] = current_lines() if flat else here + self.outer
         # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
         if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
             constants = [constant for x in inputs if (constant := self.constant(x))]
@@ -123,20 +135,20 @@ class Lineage:
             self.sums.setdefault(node, (constants, summands))
             self.at_zero |= {x.grad_fn._sequence_nr() for x in with_graph if x.grad_fn is not None and is_zero(x)}
 
-    def _note_cuts(self, function: Callable, tensors: list[Tensor], result: object, here: Line) -> None:
+    def _note_cuts(self, function: Callable, tensors: list[Tensor], result: object, here: Lines) -> None:
         cuts = {thing: None for tensor in tensors if type(tensor) is Tensor for thing in self.memory_of(tensor).cuts}
         if cut := self.cut(function, tensors, result, here):
-            cuts[cut, expression_place(*here)] = None
+            cuts[cut, place_at(here)] = None
         weights = {self.memory_of(tensor) for tensor in tensors if type(tensor) is nn.Parameter}  # not their views
         for memory in {*map(self.memory_of, plain_tensors(result))} - weights if cuts else ():
             memory.cuts |= cuts
 
-    def _note_writes(self, function: Callable, targets: list, here: Line) -> set[Memory]:
+    def _note_writes(self, function: Callable, targets: list, here: Lines) -> set[Memory]:
         written = [tensor for tensor in plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             if (memory := self.memory_of(tensor)).reader:  # what comes before all forward passes is not to blame
                 hidden = torch.autograd._get_sequence_nr() if self.is_hidden(memory, tensor) else 0
-                name, place = function.overloadpacket.__name__, expression_place(*here)
+                name, place = function.overloadpacket.__name__, place_at(here)
                 self.writes.append(Write(memory, tensor._version, name, place, hidden))
         return set(map(self.memory_of, written))
 
@@ -157,15 +169,15 @@ class Lineage:
         memory = self.memory_of(tensor)
         return [write for write in self.writes if write.memory is memory]
 
-    def cut(self, function: Callable, tensors: list[Tensor], result: object, here: Line) -> str:
+    def cut(self, function: Callable, tensors: list[Tensor], result: object, here: Lines) -> str:
         """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""
         if not any(tensor.requires_grad for tensor in tensors):
             return "loss-rebuilt" if function is torch.ops.aten.lift_fresh.default else ""  # torch.tensor()
         if not torch.is_grad_enabled():
             return "no-graph"
         if function is torch.ops.aten.detach.default:  # autograd itself detaches the result that an operation saves
-            made = tensors[0].grad_fn and self.line(tensors[0].grad_fn)
-            return "" if made == here else "detached-fakes"
+            made = self.lines.get(tensors[0].grad_fn._sequence_nr(), ()) if tensors[0].grad_fn else ()
+            return "" if made[: len(here)] == here else "detached-fakes"
         smooth = any(tensor.is_floating_point() or tensor.is_complex() for tensor in plain_tensors(result))
         return "" if smooth else "step-function"
 
@@ -178,17 +190,26 @@ class Lineage:
         storage = storage_of(tensor)
         return Memory() if storage is None else self.memories.setdefault(storage, Memory())
 
-    def line(self, node) -> Line | None:
-        """Return the innermost line of the user's that made a node of a graph, if that was seen."""
-        return self.lines.get(node._sequence_nr(), (None,))[0]
+    def line(self, node, packages: Set[str] = frozenset([""])) -> Line | None:
+        """Return the innermost line of the user's, or of these packages, that made a node, if that was seen."""
+        return next(iter(from_own(self.lines.get(node._sequence_nr(), ()), packages)), None)
 
-    def place_of(self, node, code: object = None) -> Place | None:
-        """Return where a node of a graph was made, if that was seen; where `code` called for it, if it did."""
-        if (inner := self.line(node)) is None:
+    def place_of(self, node, caller: Lines = ()) -> Place | None:
+        """Return where a node of a graph was made, if that was seen.
+
+        caller: the lines that called for a pass. Then it is the line of a function of theirs that led to the node, if
+        there is one, by way of the user's line that made it.
+        """
+        lines = self.lines.get(node._sequence_nr(), ())
+        if not lines:
             return None
-        caller = next((line for line in self.lines[node._sequence_nr()] if line[0] is code), inner)
-        via = "" if caller == inner else expression_place(*inner).where
-        return expression_place(*caller)._replace(via=via)
+        lines = from_own(lines, packages_of(caller)) if caller else lines
+        codes = {id(code): index for index, (code, *_) in reversed([*enumerate(lines)])}
+        depth = next((codes[id(code)] for code, *_ in caller if id(code) in codes), 0)
+        users = [line for line in lines[: depth + 1] if is_users(line)]
+        if len(users) < 2:
+            return place_at(lines)
+        return expression_place(*users[-1])._replace(via=expression_place(*users[0]))
 
     def reach(self, roots: list) -> frozenset[int]:
         """Return the parameters that the graph leads to, and OTHER for other leaves."""

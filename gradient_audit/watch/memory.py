@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from gradient_audit.places import Place
-from gradient_audit.watch.frames import Line
+from gradient_audit.watch.frames import Lines
 from gradient_audit.watch.sources import NOTHING, Sources
 from gradient_audit.watch.tensors import tensors_in
 
@@ -19,7 +19,7 @@ class Memory:
     """What is known of a storage, whose address may be used again."""
 
     sources: Sources = NOTHING
-    line: Line | None = None  # of a constant: where it was computed
+    lines: Lines = ()  # of a constant: where it was computed
     origins: set["Memory"] = field(default_factory=set)  # likewise: from what
     total: "Constant | None" = None  # likewise: that, if it is a sum
     reader: weakref.ref | None = None  # the tensor that a graph has read, a leaf if there is one

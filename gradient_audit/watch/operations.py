@@ -13,7 +13,7 @@ from torch.utils import _python_dispatch as dispatch
 from gradient_audit.places import Place
 from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep, ZeroGrad
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.frames import current_frames, current_place, expression_place, line_of, runs_inside
+from gradient_audit.watch.frames import current_place, inner_lines, place_at, runs_inside
 from gradient_audit.watch.guard import guarded, watch_calls
 from gradient_audit.watch.lineage import REPLACING, Lineage
 from gradient_audit.watch.memory import Memory
@@ -120,12 +120,12 @@ class Details(dispatch.TorchDispatchMode):
         """Note an operation of a forward pass, or what the script does with gradients."""
         if self.activity.steps or not self.activity.is_watched():  # what a step does is no computation of a loss
             return
-        here = line_of(current_frames()[0])
+        here = inner_lines()
         has_numbers = (
             not self.forwards.found_nan and tensors_in(args) and "empty" not in function.overloadpacket.__name__
         )
         if has_numbers and has_nan(result):
-            self.forwards.note_nan(expression_place(*here), result, args)
+            self.forwards.note_nan(place_at(here), result, args)
         if not self.lineage.knows(function, args):
             return
         written, read = self.lineage.note(function, args, result, here)

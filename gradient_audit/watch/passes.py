@@ -12,7 +12,7 @@ from gradient_audit.places import Place
 from gradient_audit.trace import MOST_PASSES, HandStep, Pass, PassBegan, Term, TermCrossed
 from gradient_audit.watch.errors import Errors
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.frames import callers_at, current_frames, current_lines, current_place, user_frames
+from gradient_audit.watch.frames import callers_at, current_lines, current_place, written_frames
 from gradient_audit.watch.gradients import Gradients
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
@@ -90,7 +90,8 @@ class Passes:
         inputs: object,
     ) -> None:
         named = self.parameters.numbers_of(tensors_in(inputs))
-        summands = summands_of(self.lineage, losses, current_frames()[0].f_code)
+        call.lines = current_lines()
+        summands = summands_of(self.lineage, losses, call.lines)
         accounts = self.parameters.accounts_of(leaf for leaf in leaves if leaf.requires_grad)
         to_move = {account.number: leaf for account, leaf in accounts if inputs is None or account.number in named}
         given = grad_tensors if isinstance(grad_tensors, list | tuple) else [grad_tensors] * len(losses)
@@ -137,7 +138,6 @@ class Passes:
     def _note_graph(self, call: Running, nodes: Iterable, retain_graph: bool | None) -> None:
         call.keeps_graph = call.create_graph if retain_graph is None else bool(retain_graph)
         call.nodes = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
-        call.lines = current_lines()
         self.errors.watch_hidden_writes(nodes)
 
     def _note_crossings(self, call: Running, summands: list[Summand]) -> None:
@@ -208,8 +208,9 @@ class Passes:
         call.crossed = frozenset(self.parameters.numbers_of(child.variable for child in uses))
         if detailed:
             self._note_graph(call, nodes, retain_graph)
+            call.lines = current_lines()
             self.session.calls[call.number] = call
-        arguments = (next(iter(frame.f_locals.values()), None) for frame in user_frames())
+        arguments = (next(iter(frame.f_locals.values()), None) for frame in written_frames())
         self.session.add(
             PassBegan(
                 call.place,

@@ -4,13 +4,12 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import NamedTuple
 
 from torch import Tensor
 
 from gradient_audit.trace import Term
-from gradient_audit.watch.frames import expression_place
+from gradient_audit.watch.frames import Lines, from_own, packages_of, place_at
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Constant, Memory
 from gradient_audit.watch.sources import CALL, NUMBER, PARAMETER, WITHOUT_GRAD
@@ -49,8 +48,9 @@ class Summand:
     origins: set[Memory] = field(default_factory=set)  # of a constant: what it was computed from
 
 
-def summands_of(lineage: Lineage, losses: list[Tensor], code: CodeType) -> list[Summand]:
-    """Split a loss at sums and scalings; return its terms, or none. code: whose lines are to be named."""
+def summands_of(lineage: Lineage, losses: list[Tensor], caller: Lines) -> list[Summand]:
+    """Split a loss at sums and scalings; return its terms, or none. caller: the lines that call for the pass."""
+    packages = packages_of(caller)
     found: list[Summand] = []
     memory: set[Memory] = set()  # of all summands
     roots = [(index, loss) for index, loss in enumerate(losses) if loss.grad_fn is not None]
@@ -60,28 +60,30 @@ def summands_of(lineage: Lineage, losses: list[Tensor], code: CodeType) -> list[
         way, summand = stack.pop()
         node, below = way.node, way.below()
         constants, with_graph = lineage.sums.get(node._sequence_nr(), ((), set()))
-        lines = [lineage.line(w.node) for w in below if w.node.name() not in SUMS]
-        lines += [constant.memory.line for constant in constants if not constant.memory.total]
+        lines = [lineage.line(w.node, packages) for w in below if w.node.name() not in SUMS]
+        lines += [line for c in constants if not c.memory.total for line in from_own(c.memory.lines, packages)[:1]]
         # What one call of the user's computes, as a loss of PyTorch's or a library's, is one term.
-        if node.name() in SUMS and (lineage.line(node) is None or lineage.line(node) not in lines):
+        line = lineage.line(node, packages)
+        if node.name() in SUMS and (line is None or line not in lines):
             stack += [(further, further.node) for further in below[::-1]]
             memory |= with_graph
-            found += [_of_constant(lineage, constant, node) for constant in constants]
+            found += [_of_constant(lineage, constant, node, packages) for constant in constants]
         elif node.name() in SCALES and len(below) == 1:
             stack.append((below[0], summand))
         else:
             name = "a leaf" if hasattr(summand, "variable") else re.sub(r"Backward\d*$", "", summand.name())
             at_zero = summand._sequence_nr() in lineage.at_zero
-            term = Term(lineage.place_of(summand, code), name, reached=lineage.reach([node]), at_zero=at_zero)
+            term = Term(lineage.place_of(summand, caller), name, reached=lineage.reach([node]), at_zero=at_zero)
             found.append(Summand(term, way, node._sequence_nr()))
     # A constant that was computed from another summand, as in the straight-through estimator, is on purpose.
     meant = [summand for summand in found if not summand.origins & memory]
     return meant if len(meant) > 1 and not stack else []
 
 
-def _of_constant(lineage: Lineage, constant: Constant, node: Callable) -> Summand:
+def _of_constant(lineage: Lineage, constant: Constant, node: Callable, packages: frozenset[str]) -> Summand:
     memory, sources = constant.memory, constant.sources
-    computed = expression_place(*memory.line) if memory.line else lineage.place_of(node)
+    lines = from_own(memory.lines, packages)
+    computed = place_at(lines) if lines else lineage.place_of(node)
     place = next((m.rebuilt for m in (memory, *memory.origins) if m.rebuilt), computed)
     term = Term(
         place,

@@ -13,7 +13,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 
 from gradient_audit.watch.ending import Ending
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.frames import current_lines, current_place
+from gradient_audit.watch.frames import current_lines, current_place, is_users
 from gradient_audit.watch.gradients import Gradients
 from gradient_audit.watch.guard import bind, guarded, watch_calls
 from gradient_audit.watch.lineage import Lineage
@@ -109,7 +109,7 @@ class Watcher:
     @guarded
     def note_call(self, name: str) -> None:
         """Note the lines that call autograd. The first thread to go backward is the one that is watched."""
-        self.ending.lines.update((code.co_filename, number) for code, _, number in current_lines())
+        self.ending.lines.update((line[0].co_filename, line[2]) for line in current_lines() if is_users(line))
         with self.activity.choice:
             if name == "backward" and self.activity.thread is None and not self.activity.call:
                 self.activity.thread = threading.get_ident()
