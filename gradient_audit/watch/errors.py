@@ -112,7 +112,7 @@ class Errors:
             if freed := {number for number, error in errors if SECOND_TIME in str(error)}:
                 new = [nodes[number] for number in sorted(nodes.keys() - frees)]
                 used = [node for node in new if any(n and n._sequence_nr() in frees for n, _ in node.next_functions)]
-                seen = (nodes[number] for number in sorted(freed, reverse=True) if self.lineage.line(nodes[number]))
+                seen = (nodes[number] for number in sorted(freed, reverse=True) if number in self.lineage.lines)
                 node = next(seen, nodes[max(freed)])
                 cuts = self.lineage.cuts_behind(losses)
                 yield Freed(
@@ -122,17 +122,17 @@ class Errors:
                     built=(self.lineage.place_of(node, call.lines),),
                     used=tuple(self.lineage.place_of(node, call.lines) for node in used),
                     cuts=tuple(place for mistake, place in cuts if mistake == "detached-fakes"),
-                    earlier=self._is_earlier(call, by, node, max(freed), before)
+                    earlier=self._is_earlier(call, by, node._sequence_nr(), max(freed), before)
                     and not all(root._sequence_nr() in frees for root in roots),  # else it is this very loss
                     behind=self.lineage.reach([nodes[number] for number in freed]),
                     ahead=self.lineage.reach(roots) | by.reached,
                 )
                 return
 
-    def _is_earlier(self, call: Running, by: Running, node: object, newest: int, before: list[Running]) -> bool:
+    def _is_earlier(self, call: Running, by: Running, node: int, newest: int, before: list[Running]) -> bool:
         """Whether the freed part is older than an earlier pass of this line, and its own line has run again since."""
-        line = self.lineage.line(node)
-        again = any(lines[0] == line and number > max(by.nodes) for number, lines in self.lineage.lines.items())
+        line = self.lineage.lines.get(node, ())[:1]
+        again = any(lines[:1] == line and number > max(by.nodes) for number, lines in self.lineage.lines.items())
         return again and any(newest <= max(old.nodes) for old in before if old.lines == call.lines)
 
     def _graph_missing(self, call: Running, losses: list[Tensor]) -> GraphMissing:

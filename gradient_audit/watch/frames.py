@@ -102,6 +102,20 @@ def place_at(lines: Sequence[Line]) -> Place:
     return _joined([expression_place(*line) for line in up_to_user(lines)])
 
 
+def meeting(lines: Lines, caller: Lines) -> Place:
+    """Return the innermost line of the user's; of a function that `caller` is in, too, the line that led there.
+
+    That is by way of the innermost one then. Lines of libraries count that the caller goes through, if there is one.
+    """
+    lines = from_own(lines, packages_of(caller)) if caller else lines
+    depths = {id(code): depth for depth, (code, *_) in reversed([*enumerate(lines)])}
+    depth = next((depths[id(code)] for code, *_ in caller if id(code) in depths), 0)
+    users = [line for line in lines[: depth + 1] if is_users(line)]
+    if len(users) < 2:
+        return place_at(lines)
+    return expression_place(*users[-1])._replace(via=expression_place(*users[0]))
+
+
 def callers_at(lines: Lines) -> tuple[Caller, ...]:
     """Return the frames as plain data: of a library's, the line that it has and that of the user that led there."""
     callers, outer = [], None

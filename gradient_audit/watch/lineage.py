@@ -10,18 +10,7 @@ from torch.autograd.graph import increment_version
 
 from gradient_audit.places import Place
 from gradient_audit.trace import OTHER, GraphExtended
-from gradient_audit.watch.frames import (
-    Line,
-    Lines,
-    current_lines,
-    current_place,
-    expression_place,
-    from_own,
-    is_users,
-    packages_of,
-    place_at,
-    runs_inside,
-)
+from gradient_audit.watch.frames import Lines, current_lines, current_place, from_own, meeting, place_at, runs_inside
 from gradient_audit.watch.memory import PLAIN, Constant, Memory, Write, plain_tensors
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Running, Session
@@ -190,26 +179,14 @@ class Lineage:
         storage = storage_of(tensor)
         return Memory() if storage is None else self.memories.setdefault(storage, Memory())
 
-    def line(self, node, packages: Set[str] = frozenset([""])) -> Line | None:
-        """Return the innermost line of the user's, or of these packages, that made a node, if that was seen."""
-        return next(iter(from_own(self.lines.get(node._sequence_nr(), ()), packages)), None)
+    def line(self, node, packages: Set[str]) -> Lines:
+        """Return the innermost line of these packages that made a node of a graph; nothing, if that was not seen."""
+        return from_own(self.lines.get(node._sequence_nr(), ()), packages)[:1]
 
     def place_of(self, node, caller: Lines = ()) -> Place | None:
-        """Return where a node of a graph was made, if that was seen.
-
-        caller: the lines that called for a pass. Then it is the line of a function of theirs that led to the node, if
-        there is one, by way of the user's line that made it.
-        """
+        """Return where a node of a graph was made, if that was seen. caller: the lines that called for a pass."""
         lines = self.lines.get(node._sequence_nr(), ())
-        if not lines:
-            return None
-        lines = from_own(lines, packages_of(caller)) if caller else lines
-        codes = {id(code): index for index, (code, *_) in reversed([*enumerate(lines)])}
-        depth = next((codes[id(code)] for code, *_ in caller if id(code) in codes), 0)
-        users = [line for line in lines[: depth + 1] if is_users(line)]
-        if len(users) < 2:
-            return place_at(lines)
-        return expression_place(*users[-1])._replace(via=expression_place(*users[0]))
+        return meeting(lines, caller) if lines else None
 
     def reach(self, roots: list) -> frozenset[int]:
         """Return the parameters that the graph leads to, and OTHER for other leaves."""

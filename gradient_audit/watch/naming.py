@@ -1,6 +1,7 @@
 """Which of a library's lines is named beside the user's, where several lead from there to what happened."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import takewhile
@@ -53,7 +54,7 @@ def _chain(place: Place) -> Chain:
     return (place.via, *_chain(place.via)) if place.via else ()
 
 
-def _renamed(value: object, name) -> object:
+def _renamed(value: object, name: Callable[[Place], Place]) -> object:
     kind = type(value)
     if kind is Place:
         return name(value)

@@ -12,7 +12,7 @@ from gradient_audit.places import Place
 from gradient_audit.trace import MOST_PASSES, HandStep, Pass, PassBegan, Term, TermCrossed
 from gradient_audit.watch.errors import Errors
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.frames import callers_at, current_lines, current_place, written_frames
+from gradient_audit.watch.frames import callers_at, current_place, written_frames
 from gradient_audit.watch.gradients import Gradients
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
@@ -90,7 +90,6 @@ class Passes:
         inputs: object,
     ) -> None:
         named = self.parameters.numbers_of(tensors_in(inputs))
-        call.lines = current_lines()
         summands = summands_of(self.lineage, losses, call.lines)
         accounts = self.parameters.accounts_of(leaf for leaf in leaves if leaf.requires_grad)
         to_move = {account.number: leaf for account, leaf in accounts if inputs is None or account.number in named}
@@ -208,7 +207,6 @@ class Passes:
         call.crossed = frozenset(self.parameters.numbers_of(child.variable for child in uses))
         if detailed:
             self._note_graph(call, nodes, retain_graph)
-            call.lines = current_lines()
             self.session.calls[call.number] = call
         arguments = (next(iter(frame.f_locals.values()), None) for frame in written_frames())
         self.session.add(

@@ -14,7 +14,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from gradient_audit.ledger import Ledger
 from gradient_audit.places import Place
 from gradient_audit.trace import Event, Trace
-from gradient_audit.watch.frames import Line
+from gradient_audit.watch.frames import Lines, current_lines
 from gradient_audit.watch.guard import Guard
 
 DETAILED = 12  # backward passes with forward passes, terms and lines of operations: two rounds of WGAN's five and one
@@ -33,13 +33,13 @@ class Running:
     detailed: bool = False
     is_pass: bool = False
     keeps_graph: bool = False
-    lines: tuple[Line, ...] = ()  # the user's frames that called for it
+    lines: Lines = field(default_factory=current_lines)  # that called for it
     nodes: set[int] = field(default_factory=set)  # that it goes through, by sequence number
     reached: set[int] = field(default_factory=set)  # parameters whose gradients it has added to
     crossed: frozenset[int] = frozenset()  # of "grad": the parameters of the operations on its way
     leaves: list[weakref.ref] = field(default_factory=list)  # others
     read: set[str] = field(default_factory=set)  # how the script has computed from its gradients
-    keeper: Line | None = None  # the last line that computed on from its graph
+    keeper: Lines = ()  # the last line that computed on from its graph
     raised: bool = False
 
     @property

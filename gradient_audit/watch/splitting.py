@@ -61,10 +61,10 @@ def summands_of(lineage: Lineage, losses: list[Tensor], caller: Lines) -> list[S
         node, below = way.node, way.below()
         constants, with_graph = lineage.sums.get(node._sequence_nr(), ((), set()))
         lines = [lineage.line(w.node, packages) for w in below if w.node.name() not in SUMS]
-        lines += [line for c in constants if not c.memory.total for line in from_own(c.memory.lines, packages)[:1]]
+        lines += [from_own(c.memory.lines, packages)[:1] for c in constants if not c.memory.total]
         # What one call of the user's computes, as a loss of PyTorch's or a library's, is one term.
         line = lineage.line(node, packages)
-        if node.name() in SUMS and (line is None or line not in lines):
+        if node.name() in SUMS and (not line or line not in lines):
             stack += [(further, further.node) for further in below[::-1]]
             memory |= with_graph
             found += [_of_constant(lineage, constant, node, packages) for constant in constants]
