@@ -31,6 +31,8 @@ MOST_STOPS = 5  # that a script may catch before the process is ended
 PYTHON = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebooks have it
 # `%time`, `!ls`, `?net`, `net??`, `files = !ls`, and from `%%time` on the whole cell; first, what stays of the line.
 MAGIC = re.compile(r"^([ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)(?:%%(?s:.*)|[%!?].*|[\w.*]+\?\??[ \t]*$)", re.MULTILINE)
+LAUNCHER = re.compile(r"torchrun|torch\.distributed\.\w+|(accelerate|deepspeed)(\.[\w.]+)?")  # a script or module
+LAUNCHED = " It starts other processes, which are not audited. Audit the script itself: python -m gradient_audit "
 NOTHING_RAN = " Processes that it starts are not audited; options that it needs in order to train come after its name."
 
 
@@ -90,7 +92,9 @@ def audit_script(options: Namespace) -> int:
 
     def finish(ending: str, trace: str = "") -> int:
         nothing_ran = audit.saw_nothing
-        report = f"{audit}\n\n{ending}{NOTHING_RAN if nothing_ran and not audit.failure else ''}"
+        launches = LAUNCHER.fullmatch(getattr(options.script, "stem", options.script))
+        hint = LAUNCHED + next((x for x in options.arguments if x.endswith(".py")), "") if launches else NOTHING_RAN
+        report = f"{audit}\n\n{ending}{hint if nothing_ran and not audit.failure else ''}"
         if trace:
             happened = ["What had happened until then:", details] if (details := audit.details) else []
             report = "\n\n".join([*explain(trace, audit.findings, audit.verdict), ending, *happened])

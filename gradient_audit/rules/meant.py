@@ -8,6 +8,7 @@ from gradient_audit.facts import Facts
 from gradient_audit.findings import LIMIT, Sentence
 from gradient_audit.places import Place
 from gradient_audit.players import Group, crossed_groups, mixed_lines
+from gradient_audit.trace import LineNotRun
 
 KIND = "meant?"
 RANK = 130
@@ -29,8 +30,14 @@ def find(facts: Facts) -> Iterator[Sentence]:
             if not (has_table or _is_one_model(facts, group)):
                 places[tuple(group)].append(p.place)
     text = "one `backward()` wrote gradients into {}, which have different optimizers, and both stepped on them."
-    for networks, lines in places.items():
+    for networks, lines in () if _is_only_loss(facts) else places.items():
         yield Sentence(text, networks, lines)
+
+
+def _is_only_loss(facts: Facts) -> bool:
+    """Whether a script, and no block of one, has one loss in all: it is for whom it moves."""
+    losses = {(p.place, p.callers) for p in facts.passes if p.split}
+    return len(losses) < 2 and (facts.whole or not facts.ended) and not facts.of(LineNotRun)
 
 
 def _is_one_model(facts: Facts, group: Group) -> bool:

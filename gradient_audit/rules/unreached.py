@@ -39,11 +39,11 @@ def find(facts: Facts) -> Iterator[Sentence]:
         missing = (ids.keys() & facts.stepped) - facts.moved_parameters
         of_it = [steps for key, steps in facts.steps.items() if missing & {*facts.held_by(key)}]
         if missing and not (raised and all(steps.places.total() == 1 for steps in of_it)):
-            yield _without_gradient(facts, network, missing, of_it)
+            yield from _without_gradient(facts, network, missing, of_it)
     yield from _layers_at_zero(facts)
 
 
-def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list[Steps]) -> Sentence:
+def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list[Steps]) -> Iterator[Sentence]:
     grads = (call for call in facts.history.calls.values() if call.kind == "grad" and call.began.detailed)
     sloped = set().union(*(call.reached if call.is_pass else call.began.crossed for call in grads))  # maybe slope 0
     text = f"{facts.count_of(missing, network)} of {network} had no gradient whenever their optimizer stepped"
@@ -54,18 +54,26 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
     unused = [row for row in facts.forwards if row.has_scalar and not (row.in_loss or row.needed)]
     cut = bool(cut_off) or any(missing & row.event.sources for row in unused)
     written = set().union(*(event.parameters for event in facts.of(ParametersWritten)))
+    cleared = any(missing & p.reached for p in facts.passes)
     if inside:
-        return Sentence(f"{text}.", (network,), places, CHECKPOINT)
-    if missing <= written:
+        yield Sentence(f"{text}.", (network,), places, CHECKPOINT)
+    elif missing <= written:
         cure = "Then leave them out of the optimizer, which does not move them: this is right."
         text += ": the script writes others to them, as an average or a target."
-        return Sentence(text, (network,), places, cure, question=True)
-    if cut or missing == facts.parameters[network].keys() & facts.stepped:
-        return Sentence(f"{text}.", (network,), places)
-    cleared = any(missing & p.reached for p in facts.passes)
-    text += ": it was cleared between `backward()` and `step()`." if cleared else ": no loss leads to them."
-    cure = "If they are held still, or not in use, on purpose, this is right."
-    return Sentence(text, (network,), places, cure, question=True)
+        yield Sentence(text, (network,), places, cure, question=True)
+    elif cut or missing == facts.parameters[network].keys() & facts.stepped:
+        yield Sentence(f"{text}.", (network,), places)
+    elif cleared or not missing <= _behind_features(facts):
+        text += ": it was cleared between `backward()` and `step()`." if cleared else ": no loss leads to them."
+        cure = "If they are held still, or not in use, on purpose, this is right."
+        yield Sentence(text, (network,), places, cure, question=True)
+
+
+def _behind_features(facts: Facts) -> set[int]:
+    """Return the parameters of networks of which no output is used, but features that a hook takes from inside."""
+    used = {row.event.module for row in facts.forwards if row.needed or row.in_loss or row.has_scalar}
+    dropped = (facts.modules.get(row.event.module, set()) for row in facts.forwards if row.event.module not in used)
+    return set().union(*(numbers for numbers in dropped if numbers & facts.moved_parameters))
 
 
 def _layers_at_zero(facts: Facts) -> Iterator[Sentence]:

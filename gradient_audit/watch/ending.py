@@ -121,7 +121,7 @@ class Ending:
         """Yield the leaves in a network that are no parameters of it."""
         seen: set[int] = set()
         for network, part in networks.items() if leaves else ():
-            top = self.wholes.get(id(part), part)
+            part, top = getattr(part, "of", part), self.wholes.get(id(part), part)
             inside = next(path for path, module in top.named_modules() if module is part)
             for path, module in top.named_modules(prefix=network.removesuffix(f".{inside}")):
                 things = vars(module) | module._buffers | {"_buffers": ()}

@@ -1,5 +1,6 @@
 """Where the watched networks come from: named by the caller, or found while a script makes them."""
 
+import re
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Set
@@ -21,6 +22,8 @@ from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Session
 from gradient_audit.watch.tensors import ids_of, parameters_of
 
+# Names that come last: of an average or a loss that holds a network, and of where it is only inside.
+POOR = re.compile(r"^self\b|(?:^|[._'])ema(?:$|[._'])|average|loss|criterion", re.IGNORECASE)
 OF_EACH = frozenset(vars(nn.Module()))  # attributes of each module, as `_parameters`
 
 
@@ -127,7 +130,17 @@ class Networks:
                 reused += [pair for pair in level if self._is_reused(*pair)]
                 level = [inside for name, value in level for inside in _contents(name, value)]
             for name, value in reused:
-                self.names.setdefault(value, name)
+                self._name(value, name)
+
+    def _name(self, thing: Tensor | nn.Module, name: str) -> None:
+        """Name a module or leaf, unless it has a name that is as good."""
+        if thing not in self.names or (POOR.search(self.names[thing]) and not POOR.search(name)):
+            self.names[thing] = name
+
+    def is_only_around(self, module: nn.Module, part: nn.Module) -> bool:
+        """Whether the part has the better name, as a network in a loss that is a module, or in an average of it."""
+        names = [self.names.get(one, "").removeprefix("self.") for one in (module, part)]
+        return bool(POOR.search(names[0])) and not POOR.search(names[1] or names[0])
 
     def _is_reused(self, name: str, value: object) -> bool:
         """Name a module or leaf by a variable; return whether the name is another one's."""
@@ -135,10 +148,10 @@ class Networks:
             first = self.first.setdefault(name, weakref.ref(value))()
             if first is not None and first is not value:
                 return True
-            self.names.setdefault(value, name)
-            self.names.setdefault(getattr(value, "_orig_mod", value), name)
+            self._name(value, name)
+            self._name(getattr(value, "_orig_mod", value), name)
         elif type(value) in (Tensor, nn.Parameter) and value.requires_grad and value.is_leaf:
-            self.names.setdefault(value, name)
+            self._name(value, name)
         return False
 
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -23,6 +24,7 @@ from gradient_audit.watch.sources import CALL
 from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, storage_of, tensors_in, written_arguments
 
 COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
+SCIPY = str(Path("scipy", "optimize"))
 
 
 class Details(dispatch.TorchDispatchMode):
@@ -50,7 +52,7 @@ class Details(dispatch.TorchDispatchMode):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
         for name in ("tolist", "numpy"):
             watch_calls(self.hooks, torch.Tensor, name, self.note_reading)
-        for name in ("tolist", "__repr__", "__format__", "__reduce_ex__"):  # printed or saved: no operation
+        for name in ("tolist", "numpy", "__repr__", "__format__", "__reduce_ex__"):  # printed or saved: no operation
             watch_calls(self.hooks, torch.Tensor, name, self.note_use)
         begin, end = self.forwards.begin_forward, self.forwards.end_forward
         self.hooks.callback(registration.register_module_forward_pre_hook(begin).remove)
@@ -109,6 +111,9 @@ class Details(dispatch.TorchDispatchMode):
         if self.activity.is_watched():
             for call in map(self.session.calls.__getitem__, self.lineage.sources_of(tensor).numbers(CALL)):
                 self._note_reading_of(call, torch.ops.aten.detach.default, (tensor,))
+                if runs_inside(SCIPY) and call.is_pass:  # it steps on the numbers
+                    self.session.add(GradientRead(call.number, "copied"))
+                    self.session.add(HandStep(current_place(), frozenset(call.reached), frozenset([call.number])))
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))

@@ -17,6 +17,14 @@ from gradient_audit.watch.tensors import ids_of, parameters_of
 HEADS = 6  # more children than that are layers
 
 
+class Own(nn.Module):
+    """Stands for the parameters that a module has beside its parts."""
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        self.__dict__["of"], self._parameters = module, module._parameters
+
+
 @dataclass
 class Touched:
     """The parameters that events name, by number."""
@@ -71,16 +79,27 @@ def settle(
             holders[id(parameter)].add(id(optimizer))
     touched = touched_in(session.trace.events)
     concerned = holders.keys() | parameters.keys_of(touched.all)
+    tops = [_trained_in(top, networks, concerned) for top in networks.top_modules()]
     # A network outside of the training, as an average of weights is, whose forward passes build graphs.
     modules = [module for seen in forwards if (module := seen.module()) is not None]
     concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
     losses, terms = ([*map(parameters.keys_of, numbers)] for numbers in (touched.losses, touched.terms))
-    split = [(top, part) for top in networks.top_modules() for part in _split(top, holders, losses, terms)]
+    split = [(top, part) for top in tops for part in _split(top, holders, losses, terms)]
     parts = {id(part): part for _, part in split}  # by id: a user's own `==` may compare them
     chosen = _chosen(parts, concerned)
     return _named(networks, parameters, [parts[key] for key in parts if key in chosen], holders), {
         id(part): top for top, part in split
     }
+
+
+def _trained_in(module: nn.Module, networks: Networks, concerned: set[int]) -> nn.Module:
+    """Return the model that an average holds beside its copy, or the network in a loss; of another module, itself."""
+    used = [child for child in module.children() if ids_of(child) & concerned]
+    if len(used) == 1 and concerned & ids_of(module) <= ids_of(used[0]):
+        model, *copies = ([(n, p.shape) for n, p in part.named_parameters()] for part in (*used, *module.children()))
+        if copies.count(model) > 1 or networks.is_only_around(module, used[0]):
+            return used[0]
+    return module
 
 
 def _chosen(parts: dict[int, nn.Module], concerned: set[int]) -> set[int]:
@@ -99,6 +118,8 @@ def _named(
     networks: Networks, parameters: Parameters, parts: list[nn.Module], holders: dict[int, set[int]]
 ) -> dict[str, nn.Module]:
     named: dict[str, nn.Module] = {}
+    for part in (part for part in parts if isinstance(part, Own)):
+        networks.names[part] = f"{networks.names.get(part.of, type(part.of).__name__)} (itself)"
     seen: set[tuple[str, object]] = set()
     for part in parts:
         name = networks.names.get(part._parameters["itself"] if is_leaf(part) else part, type(part).__name__)
@@ -116,7 +137,8 @@ def _named(
 
 def _split(module: nn.Module, holders: dict[int, set[int]], *losses: list[set[int]]) -> list[nn.Module]:
     """Split a module whose parts have different optimizers, or of which losses, or terms of them, reach only some."""
-    children = [ids_of(child) for child in module.children()]
+    own = [Own(module)] if any(True for _ in nn.Module.parameters(module, recurse=False)) else []
+    children = [ids_of(child) for child in (*module.children(), *own)]
     owners = {frozenset(holders[key]) for key in ids_of(module)} - {frozenset()}
     whole, terms = ({frozenset(i for i, ids in enumerate(children) if ids & x) for x in each} for each in losses)
     # A term that compares features of the first layers, as a vocoder's, makes no heads: each of these has its own term.
@@ -126,6 +148,6 @@ def _split(module: nn.Module, holders: dict[int, set[int]], *losses: list[set[in
     # Without an optimizer, only a judge is a head: a loss, or a term, reaches it and nothing else here.
     others = (ids for i, ids in enumerate(children) if {i} not in (*whole, *terms))
     heads &= all(holders[key] for ids in others for loss in losses[0] for key in ids & loss)
-    if list(nn.Module.parameters(module, recurse=False)) or not (heads or len(owners) > 1):
+    if not (heads or len(owners) > 1) or not any(True for _ in module.children()):
         return [module]
-    return [part for child in module.children() for part in _split(child, holders, *losses)]
+    return [part for child in module.children() for part in _split(child, holders, *losses)] + own

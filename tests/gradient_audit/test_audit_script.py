@@ -316,6 +316,14 @@ for step in range(5):
 """
 
 
+@pytest.mark.parametrize("launcher", ["torchrun", "accelerate"])
+def test_of_a_launcher_nothing_is_seen_and_the_script_itself_is_to_be_audited(tmp_path, run, launcher):
+    (tmp_path / launcher).write_text("")  # what it starts are other processes
+    done = run(tmp_path / launcher, "--nproc-per-node", "2", "train.py")
+    assert done.stdout.endswith("Audit the script itself: python -m gradient_audit train.py\n")
+    assert done.returncode == 1
+
+
 def test_forked_processes_train_on_without_the_audit_and_the_parents_report_is_about_the_parent(write):
     script = f"""{NETWORK}
 import multiprocessing, os, sys
@@ -387,9 +395,12 @@ import torch
 G, D = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
 G_optimizer, D_optimizer = (torch.optim.SGD(net.parameters(), 0.1) for net in (G, D))
 for _ in range(5):
+    D_optimizer.zero_grad()
+    D(torch.ones(1, 2)).sum().backward()
+    D_optimizer.step()
     G_optimizer.zero_grad(), D_optimizer.zero_grad()
     D(G(torch.ones(1, 2))).sum().backward()  # an autoencoder, {say}
-    G_optimizer.step(), D_optimizer.step()
+    D_optimizer.step(), G_optimizer.step()
 """
 
 

@@ -104,3 +104,52 @@ score.mean().backward()
     assert re.search(
         r"^- read by +`train.py:14 D\(G\(.*\)` via train.py:9 `self.main\(x\)`$", done.stdout, re.MULTILINE
     )
+
+
+NAMES = """
+import copy
+class Ema(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.online_model, self.ema_model = model, copy.deepcopy(model).requires_grad_(False)
+class Loss(torch.nn.Module):
+    def __init__(self, critic):
+        super().__init__()
+        self.critic = critic
+    def forward(self, x):
+        return self.critic(x).mean()
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.first, self.second = torch.nn.Parameter(torch.ones(())), torch.nn.Linear(4, 8), D
+    def forward(self, x):
+        return self.second(self.first(x) * self.scale)
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "loss", "columns"),
+    [
+        ("[[(ema := Ema(G)).online_model]]", "G(torch.ones(2, 4)).mean()", ["G"]),
+        ("[[(loss_func := Loss(D)).critic]]", "loss_func(torch.ones(2, 8))", ["D"]),
+        (
+            "[[(model := Model()).first, D], []]",
+            "model(torch.ones(2, 4)).mean()",
+            ["model.first", "D", "model (itself)"],
+        ),
+    ],
+)
+def test_an_average_and_a_loss_do_not_name_a_network_and_own_parameters_are_a_network(tmp_path, parts, loss, columns):
+    loop = f"""
+parts = {parts}
+optimizers = [torch.optim.SGD([p for part in one for p in part.parameters()] or [model.scale], 0.01) for one in parts]
+for _ in range(5):
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    {loss}.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+"""
+    done, _ = audit(tmp_path, NAMES + loop)
+    header = re.search(r"^\| backward pass +\| times \| (.*) \|$", done.stdout, re.MULTILINE)[1]
+    assert re.split(r" +\| ", header.strip()) == columns, done.stdout

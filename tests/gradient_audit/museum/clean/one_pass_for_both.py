@@ -1,5 +1,5 @@
 """The published one-stage update: D's loss alone goes backward, and the gradient at the fakes is turned for G."""
-# expects: question meant? at "d_loss.backward()"
+# expects: nothing
 
 import torch
 from torch import nn

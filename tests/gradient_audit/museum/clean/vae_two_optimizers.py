@@ -1,5 +1,5 @@
-"""One loss, and an optimizer each for encoder and decoder: meant, and asked about."""
-# expects: question meant? at "loss.backward()"
+"""One loss, and an optimizer each for encoder and decoder: meant, and the only loss, which nobody asks about."""
+# expects: nothing
 
 import torch
 from torch import nn
