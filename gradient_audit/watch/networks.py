@@ -130,7 +130,7 @@ class Networks:
                 reused += [pair for pair in level if self._is_reused(*pair)]
                 level = [inside for name, value in level for inside in _contents(name, value)]
             for name, value in reused:
-                self._name(value, name)
+                self.names.setdefault(value, name)
 
     def _name(self, thing: Tensor | nn.Module, name: str) -> None:
         """Name a module or leaf, unless it has a name that is as good."""
