@@ -66,25 +66,50 @@ def mixtures(facts: Facts) -> dict[tuple[str, ...], Mixture]:
     found: dict[tuple[str, ...], Mixture] = defaultdict(Mixture)
     for key, steps in facts.steps.items():
         for summed, (numbers, place) in steps.sums.items():
-            if all(crossed[number] for number in summed):  # one loss in several batches
-                continue
+            alike = [*map(calls.get, summed)]
+            common = set.intersection(*({*facts.networks_of(q.used & q.reached)} for q in alike))
             for p, group in ((calls[number], group) for number in sorted(summed) for group in crossed[number]):
                 mine = {name for name in group if key in group[name] and numbers & facts.parameters[name].keys()}
-                others = [name for name in group if key not in group[name]]
-                if mine and others:
+                others = [name for name in group if key not in group[name] and name not in common]
+                proved = [_is_stranger(facts, p, alike, mine, other, group) for other in others if mine]
+                if {*proved} - {None}:
                     mixture = found[tuple(group)]
                     mixture.places += [p.place, place]
                     mixture.added_to |= mine
-                    mixture.proved |= not _may_be_meant(facts, p, summed, mine, others)
+                    mixture.proved |= True in proved
     return dict(found)
 
 
-def _may_be_meant(facts: Facts, p: Call, summed: frozenset, mine: set[str], others: list[str]) -> bool:
-    """Whether the sum of a loss that comes to the others through this player, and another one, is as in BicycleGAN."""
-    alike = [facts.in_detail(facts.history.calls[number]) for number in summed]
-    through = any(facts.leads_through(p, name, other) for name in mine for other in others)
-    is_fed = any(facts.is_fed_by(q, other) for q in alike for other in others)
-    return all(q.split for q in alike) and through and not is_fed
+def summed_lines(facts: Facts) -> dict[tuple[int, Place], set[Place]]:
+    """Return, by optimizer and line of a pass, the lines of those whose sum with it a step used."""
+    lines: dict[tuple[int, Place], set[Place]] = defaultdict(set)
+    for key, steps in facts.steps.items():
+        for summed in {frozenset(facts.history.calls[number].place for number in sums) for sums in steps.sums}:
+            for place in summed:
+                lines[key, place] |= summed
+    return lines
+
+
+def _is_stranger(facts: Facts, p: Call, alike: list[Call], mine: set[str], other: str, group: Group) -> bool | None:
+    """Whether a pass was for the other network, and not for this player, whose step used it in a sum.
+
+    None: it may be for both. False: likewise, but one asks. alike: the passes of the sum.
+    """
+    if any(facts.leads_through(p, name, other) for name in mine):  # BicycleGAN: to the other through this player
+        detailed = [facts.in_detail(q) for q in alike]
+        return any(facts.is_fed_by(q, other) or not q.split for q in detailed)
+    behind = [name for name in mine if facts.leads_through(p, other, name)]  # as the encoder behind its decoder
+    # D is run on real images, too, or a loss of this player's own goes through it and does not move it.
+    together = set().union({p.place}, *(facts.once(summed_lines)[key, p.place] for key in group[other]))
+    beside = set().union(*(facts.parameters[name].keys() for name in group if name != other))
+    apart = any(
+        module == facts.networks[other].module and not reached & beside
+        for q in map(facts.last_split.get, together & facts.last_split.keys())
+        for _, module, reached in q.began.outputs
+    )
+    spared = (q for q in alike if not q.used & facts.parameters[other].keys())
+    apart |= any(facts.leads_through(q, other, name) for q in spared for name in behind)
+    return True if apart or not behind else None
 
 
 def oppositions(facts: Facts) -> list[Opposition]:

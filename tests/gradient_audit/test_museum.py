@@ -211,6 +211,21 @@ def test_the_terms_show_whether_a_head_gives_the_features_a_gradient(tmp_path, h
     assert cells == (features, "-", "used")
 
 
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("apart", [False, True])
+def test_fakes_that_are_not_detached_get_one_answer_in_one_module_or_several_with_one_optimizer_or_two(
+    tmp_path, joined, apart
+):
+    text = (MUSEUM / "bugs" / "fakes_move_parts_of_one_model.py").read_text()
+    if joined:
+        text = text.replace("encoder.parameters()), torch.optim.Adam(decoder", "[*encoder.parameters(), *decoder")
+        text = text.replace("*decoder.parameters())]", "*decoder.parameters()])]")
+    script = tmp_path / "fakes.py"
+    script.write_text(text.replace("nn.ModuleDict(", "dict(") if apart else text)
+    wanted = {("error", "mixed", "d_loss.backward()"), ("waste", "wasted", "g_loss.backward(retain")}
+    assert found(forked(RUN_AUDIT, script)) == {(*first, place(script, code)) for *first, code in wanted}
+
+
 @pytest.mark.parametrize(("heads", "count"), [(6, 6), (7, 1)])
 def test_a_module_of_many_children_is_one_column_though_losses_reach_only_some(tmp_path, heads, count):
     script = tmp_path / "heads.py"

@@ -1,4 +1,4 @@
-"""One loss, and an optimizer each for encoder and decoder: meant, and the only loss, which nobody asks about."""
+"""One loss, and an optimizer each for encoder and decoder: there is nothing else that it could be for."""
 # expects: nothing
 
 import torch
