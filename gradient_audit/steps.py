@@ -17,7 +17,7 @@ class Steps:
     places: Counter = field(default_factory=Counter)
     moved_parameters: set[int] = field(default_factory=set)  # that had a gradient at least once
     sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (parameters, step)
-    faults: dict[tuple[str, Place, Place], set[int]] = field(default_factory=lambda: defaultdict(set))  # kind, where
+    faults: dict[tuple, set[int]] = field(default_factory=lambda: defaultdict(set))  # by kind and places
     bare: int = 0  # steps that found no gradient, since the last one that did
     repeated: set[Place] = field(default_factory=set)  # steps whose gradients had all been used
 
@@ -61,11 +61,14 @@ def _note_step(steps: Steps, row: StepRow, first: dict[tuple[int, int], StepRow]
         for call in map(calls.get, passes):
             handed = not numbers <= call.reached  # of which, is not known
             call.users[row.optimizer] |= call.reached | numbers if handed else numbers
+            climbed = call.users.get(CLIMB, set()) if len(passes) > 1 else set()  # `reused` tells
             for number in numbers:
                 before = first.setdefault((call.number, number), row)
+                if before is row or number in climbed:
+                    continue
                 if before.optimizer != row.optimizer:
                     steps.faults["twice", row.place, before.place].add(number)
-                elif before is not row:
+                else:
                     steps.faults["stale", call.place, row.place].add(number)
         if len(passes) > 1:
             steps.sums.setdefault(passes, (set(), row.place))[0].update(numbers)
@@ -77,4 +80,4 @@ def _note_reuse(steps: Steps, row: StepRow, summed: list[Call], numbers: Set[int
     lines = {call.place for call in summed if "for inputs" in call.read}
     by_hand = climbed or [call for call in summed if call.place in lines]
     if by_hand and len(by_hand) < len(summed):
-        steps.faults["reused", row.place, by_hand[0].place] |= numbers
+        steps.faults["reused", summed[-1].place, by_hand[0].place, row.place] |= numbers

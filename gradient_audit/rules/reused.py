@@ -8,8 +8,8 @@ from gradient_audit.findings import Sentence
 RANK = 160
 SEVERITY = "question"
 MEANING = """A gradient was used by hand, and then added to the gradient of another pass, and a step used the sum."""
-CURE = "If the first gradient was only for that use, call `zero_grad()` after it."
-EXHIBITS = ("bugs/sharpness_not_cleared.py", "clean/sharpness_aware.py")
+CURE = "If that gradient was only for that use, call `zero_grad()` after it, before the next pass."
+EXHIBITS = ("bugs/sharpness_inside_step.py", "clean/sharpness_aware_optimizer.py")
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
@@ -17,5 +17,5 @@ def find(facts: Facts) -> Iterator[Sentence]:
     for steps in facts.steps.values():
         for (kind, *places), numbers in steps.faults.items():
             if kind == "reused":
-                text = "a gradient of {} was used by hand, and a step added it to another one."
+                text = "a gradient of {} was used by hand, this pass added its own, and a step used the sum."
                 yield Sentence(text, facts.networks_of(numbers), places)

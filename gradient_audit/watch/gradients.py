@@ -2,6 +2,7 @@
 
 import math
 import weakref
+from collections import defaultdict
 
 import torch
 from torch import Tensor, nn
@@ -124,8 +125,24 @@ class Gradients:
         self.optimizers.active[number] = optimizer
         for account, parameter in accounts:
             self.look(account, parameter, stepping=True)
-            account.version_before = -1 if parameter.grad is None else parameter._version
+        self.note_versions(optimizer)
         self._note_scaled_step(optimizer, self._add_step(number, {a.number: p for a, p in accounts}))
+
+    @guarded
+    def note_versions(self, optimizer: Optimizer) -> None:
+        for account, parameter in self.parameters.accounts_of(parameters_of(optimizer)):
+            account.version_before = -1 if parameter.grad is None else parameter._version
+
+    @guarded
+    def note_climb(self) -> None:
+        """Note what a step has written before a pass runs inside of it: it has used the gradients by hand, as SAM."""
+        climbs: dict[frozenset[int], set[int]] = defaultdict(set)
+        for account, parameter in self.parameters.living():
+            if account.version_before not in (-1, parameter._version):
+                account.version_before = parameter._version
+                climbs[frozenset(self.session.ledger.balances[account.number].passes)].add(account.number)
+        for passes, numbers in climbs.items():
+            self.session.add(trace.HandStep(current_place(), frozenset(numbers), passes, alone=True))
 
     def _add_step(self, number: int, parameters: dict[int, Tensor]) -> dict[frozenset, set[int]]:
         """Add the event; return the parameters by the passes whose sum the step uses."""

@@ -176,8 +176,12 @@ class Watcher:
             self.note_step(optimizer)
             return None
         self.activity.spent += 1
+        self.gradients.note_versions(optimizer)
+        first = iter([self.gradients.note_climb])
 
         def watched_closure():
+            for note_climb in first:
+                note_climb()
             steps, self.activity.steps = self.activity.steps, 0
             self.activity.closures += 1
             self.pauses.close()

@@ -1,5 +1,5 @@
 """Langevin steps call backward(), which also fills the gradients of the energy, and its own step adds them."""
-# expects: question reused at "optimizer.step()"
+# expects: question reused at "    loss.backward()"
 # cure: "    loss = " -> "    optimizer.zero_grad()\n    loss = "
 
 import torch

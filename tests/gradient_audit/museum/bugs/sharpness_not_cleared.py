@@ -1,5 +1,5 @@
 """SAM whose first gradient is not cleared: the step is on the sum of both."""
-# expects: question reused at "optimizer.step()"
+# expects: question reused at "backward()  # of the climbed weights"
 # cure: "            parameter.add_(climb)\n" -> "            parameter.add_(climb)\n    optimizer.zero_grad()\n"
 
 import torch
@@ -16,7 +16,7 @@ for _ in range(5):
     with torch.no_grad():
         for parameter, climb in zip(model.parameters(), climbs, strict=True):
             parameter.add_(climb)
-    nn.functional.mse_loss(model(features), labels).backward()
+    nn.functional.mse_loss(model(features), labels).backward()  # of the climbed weights
     with torch.no_grad():
         for parameter, climb in zip(model.parameters(), climbs, strict=True):
             parameter.sub_(climb)

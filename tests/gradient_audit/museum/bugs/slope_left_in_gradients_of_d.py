@@ -1,5 +1,5 @@
 """backward(create_graph=True) is for the slope at the images, and D steps on what it added to D's gradients."""
-# expects: question reused at "optimizer_d.step()"
+# expects: question reused at "d_loss.backward()"
 # cure: "    d_loss =" -> "    optimizer_d.zero_grad()\n    d_loss ="
 
 import warnings
