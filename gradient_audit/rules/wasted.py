@@ -34,15 +34,22 @@ def find(facts: Facts) -> Iterator[Sentence]:
 
 
 def _clearing_line(facts: Facts, passes: list[Call], numbers: set[int]) -> Place | None:
-    """Return the line that clears what passes of a line gave, all of it, and more often than a step uses it."""
-    place = passes[0].place
+    """Return the line that clears all that these passes of a line gave, where its others add up, or are few."""
+    place, unused, following = passes[0].place, {*passes}, None
     others = [p for p in facts.passes if p.place == place and p.used & numbers]
-    often = len(passes) > max(1, len(others)) and numbers & facts.moved_parameters and place not in facts.read_lines
-    lines = set()
-    for p in passes if often and not any(p.users for p in passes) else ():
-        later = facts.events[facts.events.index(p) + 1 :] if p in facts.events else []
-        row = next((row for row in later if row.kind in ("zero_grad", "step", "backward")), None)
-        lines.add(row.place if row and row.kind == "zero_grad" and row.parameters & numbers else None)
+    sums = [{p.number for p in others} & summed for steps in facts.steps.values() for summed in steps.sums]
+    often = len(passes) > max(1, len(others)) and bool(numbers & facts.moved_parameters)
+    often |= any(len(summed) > 1 for summed in sums)
+    lines = {None} if not often or place in facts.read_lines or any(p.users for p in passes) else set()
+    for row in reversed(facts.events):
+        is_pass = row.kind == "backward"
+        if is_pass and not row.began.detailed:  # calls of zero_grad() before it were not seen
+            following = row
+        elif row in unused and not (following and following.kind == "backward" and following.place == place):
+            clears = following and following.kind == "zero_grad" and following.parameters & numbers
+            lines.add(following.place if clears else None)
+        elif row.kind in ("zero_grad", "step") or (is_pass and row.place != place):
+            following = row
     return lines.pop() if len(lines) == 1 else None
 
 

@@ -1,7 +1,4 @@
-"""D's loss on fakes that are not detached also moves encoder and decoder, which have an optimizer each, in one model.
-
-No public report of it was found.
-"""
+"""D's loss on fakes that are not detached also moves encoder and decoder, with an optimizer each, in one model."""
 # expects: error mixed at "d_loss.backward()"
 # expects: waste wasted at "g_loss.backward("
 # networks: encoder, decoder, disc

@@ -1,7 +1,4 @@
-"""SAM in an optimizer: its step climbs, then calls a closure that adds to the gradient that the climb has used.
-
-No public report of it was found.
-"""
+"""SAM in an optimizer: its step climbs, then calls a closure that adds to the gradient that the climb has used."""
 # expects: question reused at "optimizer.step(lambda"
 # cure: "            closure()" -> "            self.zero_grad()\n            closure()"
 
