@@ -60,7 +60,10 @@ def _dead_terms(facts: Facts) -> Iterator[DeadTerm]:
     used = set().union(*(p.used for p in facts.passes))
     for pairs in facts.rows.values():
         constants = {row.term.value for _, row in pairs}
-        if None not in constants:  # one that changes, and comes from what is trained, was cut off
+        if constants == {0}:
+            if len(pairs) > 1 and all(row.term.sources for _, row in pairs):
+                yield DeadTerm(pairs, False)
+        elif None not in constants:  # one that changes, and comes from what is trained, was cut off
             changes = len(constants) > 1
             calls = [facts.history.calls[number].began for _, row in pairs for number in row.term.calls]
             # A loss is proved to be cut off by a penalty without `create_graph`, or by no_grad().

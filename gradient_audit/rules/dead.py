@@ -13,16 +13,18 @@ from gradient_audit.trace import GraphMissing, RequiresGradSet
 RANK = 60
 SEVERITY = "error"
 MEANING = """A loss, or a term of one, gives no gradient to any parameter that is updated. As a question: a term gave
-one of exactly zero, each time that it was measured."""
+one of exactly zero, each time that it was measured; or it was computed from networks, and was always 0."""
 CURE = """See whether `detach()`, `no_grad()`, `.item()`, `sample()` where `rsample()` is meant, or a penalty without
 `create_graph=True` cuts it off, and whether the network that it should move is frozen, held by no optimizer or missing
 from `inputs=`."""
 MISTAKES = ("penalty-without-graph", "penalty-on-frozen", "loss-made-leaf")
-EXHIBITS = ("bugs/penalty_per_sample_without_graph.py", "bugs/g_loss_under_no_grad.py", "clean/constant_terms.py")
+EXHIBITS = ("bugs/penalty_per_sample_without_graph.py", "bugs/g_loss_under_no_grad.py", "clean/kl_of_distributions.py")
 CONSTANT = """If it is a target, a baseline or a number to print, this is right; if not, see whether `detach()`,
 `no_grad()` or `.item()` cuts it off."""
 ZERO = """If a ReLU or a mask holds it back, or it is constant, this is right; if not, see whether a value is taken from
 itself: a straight-through estimator is `x - q.detach()`."""
+
+AT_ZERO = "has been exactly 0 in every pass, and is computed from networks."
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
@@ -36,8 +38,9 @@ def find(facts: Facts) -> Iterator[Sentence]:
         p, row = dead.pairs[0]
         if not {*facts.networks_of(row.term.reached)} & left_out:
             networks = tuple(name for name in facts.parameters if p.cells[name] == "used")
-            cure = "" if dead.proved else ZERO if row.term.measured else CONSTANT
-            yield _of_term(p, row, networks, text, cure)
+            is_zero = row.term.value == 0
+            cure = "" if dead.proved else ZERO if is_zero or row.term.measured else CONSTANT
+            yield _of_term(p, row, networks, AT_ZERO if is_zero else text, cure)
     for p, row, numbers in facts.once(zero_terms):
         text = "gives {} a gradient of exactly zero, each time that it was measured."
         yield _of_term(p, row, facts.networks_of(numbers), text, ZERO)

@@ -18,6 +18,7 @@ from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITH
 from gradient_audit.watch.tensors import is_zero, nodes_of, storage_of, tensors_in, written_arguments
 
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
+DIFFERENCES = (torch.ops.aten.sub, torch.ops.aten.rsub, torch.ops.aten.mse_loss, torch.ops.aten.smooth_l1_loss)
 REPLACING = (torch.ops.aten.copy_.default, torch.ops.aten.zero_.default)
 MOST_NUMBERS = 64  # in a tensor that is made of numbers, or read as such, to be a term of a loss
 
@@ -33,6 +34,7 @@ class Lineage:
         # Likewise, of a sum: the summands without a graph, and the memory of those that have one.
         self.sums: dict[int, tuple[list[Constant], set[Memory]]] = {}
         self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
+        self.of_itself: set[int] = set()  # likewise, of differences of equal values that both have a graph
         self.passed: dict[int, Running] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
         self.number_sources, self.number_place, self.numbers = NOTHING, None, set()
@@ -116,6 +118,9 @@ class Lineage:
         if node not in self.lines:
             flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
             self.lines[node] = current_lines() if flat else here + self.outer
+        equal = function.overloadpacket in DIFFERENCES and len(with_graph) == 2 and type(result) is Tensor
+        if equal and is_zero(result) and not is_zero(with_graph[0]):
+            self.of_itself.add(node)
         # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
         if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
             constants = [constant for x in inputs if (constant := self.constant(x))]
@@ -193,6 +198,12 @@ class Lineage:
         leaves = [node.variable for node in nodes_of(roots) if hasattr(node, "variable")]
         return frozenset(self.accounts[id(x)].number if id(x) in self.accounts else OTHER for x in leaves)
 
+    def is_at_zero(self, node) -> bool:
+        """Whether a term is zero, and its gradient may be because of that; not if it is something less itself."""
+        differences = [n.next_functions for n in nodes_of([node]) if n._sequence_nr() in self.of_itself]
+        alike = (self.reach([a]) == self.reach([b]) for (a, _), (b, _), *_ in differences)
+        return node._sequence_nr() in self.at_zero and not any(alike)
+
     def sources_of(self, value: object) -> Sources:
         """Return what tensors were computed from, with a graph or without."""
         sources = NOTHING
@@ -216,7 +227,7 @@ class Lineage:
             memory.cuts |= dict.fromkeys(cuts)
 
     def constant(self, summand: object) -> Constant | None:
-        """Return a summand without a graph; None for others and for 0."""
+        """Return a summand without a graph; None for others, and for a number that is 0."""
         if isinstance(summand, float | int):
             memory = Memory(rebuilt=self.number_place)
             return Constant(float(summand), self.number_sources, memory) if summand else None
@@ -224,7 +235,8 @@ class Lineage:
             return None
         sources = self.sources_of(summand)
         value = float(summand.detach().double().sum()) if sources or summand.numel() == 1 else 0.0
-        return Constant(value, sources, self.memory_of(summand)) if value else None
+        computed = value or (sources and is_zero(summand))  # a zero that no network has computed is a start
+        return Constant(value, sources, self.memory_of(summand)) if computed else None
 
 
 def _numbers_in(tensor: Tensor) -> set:

@@ -72,8 +72,8 @@ def summands_of(lineage: Lineage, losses: list[Tensor], caller: Lines) -> list[S
             stack.append((below[0], summand))
         else:
             name = "a leaf" if hasattr(summand, "variable") else re.sub(r"Backward\d*$", "", summand.name())
-            at_zero = summand._sequence_nr() in lineage.at_zero
-            term = Term(lineage.place_of(summand, caller), name, reached=lineage.reach([node]), at_zero=at_zero)
+            reached, at_zero = lineage.reach([node]), lineage.is_at_zero(summand)
+            term = Term(lineage.place_of(summand, caller), name, reached=reached, at_zero=at_zero)
             found.append(Summand(term, way, node._sequence_nr()))
     # A constant that was computed from another summand, as in the straight-through estimator, is on purpose.
     meant = [summand for summand in found if not summand.origins & memory]
