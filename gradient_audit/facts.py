@@ -104,6 +104,12 @@ class Facts:
         return set().union(*(steps.moved_parameters for steps in self.steps.values()))
 
     @cached_property
+    def without_gradient(self) -> dict[str, set[int]]:
+        """By network: the parameters that had no gradient in any step of their optimizer."""
+        still = self.stepped - self.moved_parameters
+        return {network: missing for network, ids in self.parameters.items() if (missing := ids.keys() & still)}
+
+    @cached_property
     def most_steps(self) -> int:
         """The steps of the optimizer with the most."""
         return max((steps.places.total() for steps in self.steps.values()), default=0)

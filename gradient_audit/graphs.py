@@ -7,6 +7,8 @@ from gradient_audit.facts import Facts
 from gradient_audit.findings import joined
 from gradient_audit.history import BuiltRow, Call, ForwardRow
 from gradient_audit.places import Place
+from gradient_audit.terms import dead_terms, rebuilt_losses
+from gradient_audit.trace import GraphMissing
 
 
 @dataclass
@@ -19,8 +21,24 @@ class Dropped:
     looks_like_loss: bool
 
 
+def passes_cut_off(facts: Facts) -> dict[str, tuple[list[Call], list[Place]]]:
+    """Return, by network, the passes whose loss comes from it without a graph, and where the last one was cut off."""
+    grads = (call for call in facts.history.calls.values() if call.kind == "grad" and call.began.detailed)
+    sloped = set().union(*(call.reached if call.is_pass else call.began.crossed for call in grads))  # maybe slope 0
+    found = {}
+    for network, missing in facts.without_gradient.items():
+        passes = [p for p in facts.passes if missing & p.began.sources - p.reached - sloped]
+        # One that moves another network is for that.
+        last = [*sorted(passes, key=lambda p: not p.used)][-1:]
+        cuts = [place for p in last for mistake, place in p.began.cuts if mistake == "detached-fakes"]
+        found[network] = passes, cuts
+    return found
+
+
 def dropped_graphs(facts: Facts) -> list[Dropped]:
     """Return the lines whose graphs were dropped; of a function that is needed elsewhere, its caller."""
+    if facts.of(GraphMissing) or facts.once(rebuilt_losses):  # which is the cause
+        return []
     built = [(_networks_in(row), row) for row in facts.events if isinstance(row, BuiltRow)]
     built = [(names, row) for names, row in built if names]
     needed = {(names, caller) for names, row in built if row.needed or _is_adjoint(row) for caller in row.callers}
@@ -28,7 +46,7 @@ def dropped_graphs(facts: Facts) -> list[Dropped]:
     for names, row in built:
         useless = [caller for caller in row.callers if (names, caller) not in needed]
         tried = any(caller.place.inner.function == "__init__" for caller in row.callers)  # to see the shapes
-        if row.gone and useless and not (tried or _is_needed_in_part(facts, row)):
+        if row.gone and useless and not (tried or _is_needed_in_part(facts, row) or _is_cut_off(facts, row, names)):
             place = row.place if useless[0] == row.callers[0] else useless[0].place
             lines[place, row.kind].append((names, row))
     found = []
@@ -50,6 +68,14 @@ def _networks_in(row: BuiltRow) -> tuple[str, ...]:
 
 def _is_adjoint(row: BuiltRow) -> bool:
     return isinstance(row, Call) and row.began.for_adjoint
+
+
+def _is_cut_off(facts: Facts, row: BuiltRow, names: tuple[str, ...]) -> bool:
+    """Whether another finding names the line that cut its output off, or the term that was read from it as a number."""
+    lost = all(name in facts.without_gradient and facts.once(passes_cut_off)[name][1] for name in names)
+    terms = [pair[1].term for dead in facts.once(dead_terms) for pair in dead.pairs[:1] if pair[1].term.sources]
+    read = getattr(row, "has_scalar", False) and any(term.sources & row.event.sources for term in terms)
+    return lost or read or any(row.place in (term.place, *(term.cut or ())) for term in terms)
 
 
 def _is_needed_in_part(facts: Facts, row: BuiltRow) -> bool:

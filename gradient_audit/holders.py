@@ -4,6 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from gradient_audit.facts import Facts
+from gradient_audit.graphs import passes_cut_off
 from gradient_audit.history import Call
 from gradient_audit.places import Place
 from gradient_audit.terms import idle_parameters, left_out_networks
@@ -63,11 +64,12 @@ def _add_wasted(facts: Facts, unused: Unused) -> None:
     replaced, excused = facts.once(replaced_gradients), facts.once(idle_parameters)
     handed = facts.handed_lines | {p.place for p in facts.passes if replaced and not p.split}
     skipped = facts.history.ledger.skipped
+    cut_off = {p for passes, cuts in facts.once(passes_cut_off).values() if cuts for p in passes if not p.used}
     for p in facts.passes:
         # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.
         own = replaced if p.began.hooked else ()
         numbers = (p.reached & facts.parameters[unused.network].keys()).difference(excused, p.used, own)
-        if numbers and not (p.raised or p.place in handed or p.number in skipped):
+        if numbers and not (p.raised or p in cut_off or p.place in handed or p.number in skipped):
             unused.wasted[p.place].append((p, numbers))
 
 

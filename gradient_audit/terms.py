@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gradient_audit.facts import Facts
 from gradient_audit.history import HAND, Call, TermRow
+from gradient_audit.places import Place
 from gradient_audit.trace import OTHER
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
@@ -91,6 +92,17 @@ def _moves_nothing(facts: Facts, pairs: list[tuple[Call, TermRow]]) -> bool:
 
 def _outline(p: Call) -> list[tuple]:
     return [(row.term.name, row.term.reached) for row in p.terms]
+
+
+def rebuilt_losses(facts: Facts) -> dict[Call, Place]:
+    """Return the passes that reached nothing, as their loss was made anew from numbers, with the line that made it."""
+    return {
+        p: place
+        for p in facts.passes
+        if p.leaves and not p.reached
+        for mistake, place in p.began.cuts
+        if mistake == "loss-rebuilt"
+    }
 
 
 def left_out_networks(facts: Facts) -> set[str]:

@@ -7,7 +7,7 @@ from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence, joined
 from gradient_audit.history import Call, TermRow
 from gradient_audit.places import Place
-from gradient_audit.terms import dead_terms, left_out_networks, zero_terms
+from gradient_audit.terms import dead_terms, left_out_networks, rebuilt_losses, zero_terms
 from gradient_audit.trace import GraphMissing, RequiresGradSet
 
 RANK = 60
@@ -24,6 +24,11 @@ CONSTANT = """If it is a target, a baseline or a number to print, this is right;
 ZERO = """If a ReLU or a mask holds it back, or it is constant, this is right; if not, see whether a value is taken from
 itself: a straight-through estimator is `x - q.detach()`."""
 
+CURES = {
+    "penalty-without-graph": "Call this `autograd.grad()` with `create_graph=True`.",
+    "detached-fakes": "In the loss that is for it, leave out this `detach()`.",
+    "no-graph": "Compute this outside of `no_grad()`.",
+}
 AT_ZERO = "has been exactly 0 in every pass, and is computed from networks."
 
 
@@ -49,7 +54,10 @@ def find(facts: Facts) -> Iterator[Sentence]:
 def _of_term(p: Call, row: TermRow, networks: tuple[str, ...], text: str, cure: str) -> Sentence:
     name = "a term of the sum" if row.term.value is not None else f"`{row.term.name}`"
     at = f" from {row.place.where}" if row.place else ""
-    places = [p.place, row.place] if row.place else [p.place]
+    mistake, cut = row.term.cut if row.term.cut and cure != ZERO else ("", None)
+    places = [place for place in (cut, row.place, p.place) if place]
+    if mistake in CURES and not cure:
+        return Sentence(f"{name}{at} {text}", networks, places, CURES[mistake], mistake=mistake)
     return Sentence(f"{name}{at} {text}", networks, places, cure, question=bool(cure))
 
 
@@ -60,10 +68,9 @@ def _dead_passes(facts: Facts) -> Iterator[Sentence]:
         serves = p.reached or p.leaves & facts.owned_leaves or (p.leaves and p.place in facts.read_lines)
         if p.split and not (p.raised or serves):
             text = "a backward pass reached no parameter of any network."
-            cut = [place for mistake, place in p.began.cuts if mistake == "loss-rebuilt" and p.leaves][-1:]
-            if cut:
+            if cut := facts.once(rebuilt_losses).get(p):
                 cure = "Join losses with `torch.stack()`, without `.item()` and `requires_grad=True`."
-                yield Sentence(text, (), [*cut, p.place], cure, mistake="loss-made-leaf")
+                yield Sentence(text, (), [cut, p.place], cure, mistake="loss-made-leaf")
             else:
                 yield Sentence(text, (), [p.place])
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
+from gradient_audit.graphs import passes_cut_off
 from gradient_audit.steps import Steps
-from gradient_audit.terms import zero_terms
+from gradient_audit.terms import rebuilt_losses, zero_terms
 from gradient_audit.trace import ParametersWritten
 
 RANK = 90
@@ -17,6 +18,8 @@ CURE = """See whether `detach()` or `no_grad()` cuts them off, whether `zero_gra
 `step()`, and whether the forward pass uses them at all."""
 MISTAKES = ("detached-fakes", "optimizer-old-weights")
 EXHIBITS = ("bugs/deepfill_optimizer_of_d.py", "bugs/encoder_under_no_grad.py", "clean/branch_not_taken.py")
+CUT = """This line cuts them off. In the loss that is for them, leave out `detach()` or `no_grad()`; where another loss
+needs it, `detach()` there alone."""
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
 FLAT = """If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope, as
 `round()` and `sign()` have none: a straight-through estimator is `x + (x.round() - x).detach()`."""
@@ -35,8 +38,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
             text = f"a tensor of shape {[*shape]} had no gradient whenever its optimizer stepped."
             yield Sentence(text, (), steps.places)
     raised = any(p.raised for p in facts.passes)
-    for network, ids in facts.parameters.items():
-        missing = (ids.keys() & facts.stepped) - facts.moved_parameters
+    for network, missing in facts.without_gradient.items() if not facts.once(rebuilt_losses) else ():
         of_it = [steps for key, steps in facts.steps.items() if missing & {*facts.held_by(key)}]
         if missing and not (raised and all(steps.places.total() == 1 for steps in of_it)):
             yield from _without_gradient(facts, network, missing, of_it)
@@ -44,13 +46,10 @@ def find(facts: Facts) -> Iterator[Sentence]:
 
 
 def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list[Steps]) -> Iterator[Sentence]:
-    grads = (call for call in facts.history.calls.values() if call.kind == "grad" and call.began.detailed)
-    sloped = set().union(*(call.reached if call.is_pass else call.began.crossed for call in grads))  # maybe slope 0
     text = f"{facts.count_of(missing, network)} of {network} had no gradient whenever their optimizer stepped"
     inside = [row.place for row in facts.forwards if row.event.checkpointed and row.event.sources & missing]
-    cut_off = [p for p in facts.passes if missing & p.began.sources - p.reached - sloped]
-    places = [*inside, *(place for steps in of_it for place in steps.places)]
-    places += [place for p in cut_off[-1:] for mistake, place in p.began.cuts if mistake == "detached-fakes"]
+    cut_off, cuts = facts.once(passes_cut_off)[network]
+    places = [*inside, *cuts, *(place for steps in of_it for place in steps.places)]
     unused = [row for row in facts.forwards if row.has_scalar and not (row.in_loss or row.needed)]
     cut = bool(cut_off) or any(missing & row.event.sources for row in unused)
     written = set().union(*(event.parameters for event in facts.of(ParametersWritten)))
@@ -62,7 +61,7 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
         text += ": the script writes others to them, as an average or a target."
         yield Sentence(text, (network,), places, cure, question=True)
     elif cut or missing == facts.parameters[network].keys() & facts.stepped:
-        yield Sentence(f"{text}.", (network,), places)
+        yield Sentence(f"{text}.", (network,), places, CUT if cuts else "")
     elif cleared or not missing <= _behind_features(facts):
         text += ": it was cleared between `backward()` and `step()`." if cleared else ": no loss leads to them."
         cure = "If they are held still, or not in use, on purpose, this is right."

@@ -75,6 +75,7 @@ class Term:
     sources: Numbers = NONE  # of a constant: the parameters that it was computed from
     calls: Numbers = NONE  # likewise: the calls of autograd
     without_grad: Numbers = NONE  # likewise: the parameters that were read under no_grad()
+    cut: tuple[str, Place] | None = None  # likewise: what cut it off, nearest to the loss: a mistake, the line
     reached: Numbers = NONE  # the parameters that its graph leads to
     at_zero: bool = False  # its value is zero, and its gradient may be because of that
     weightless: bool = False  # the loss multiplies it by zero

@@ -94,7 +94,9 @@ class Lineage:
                 self.memory_of(result).rebuilt = self.number_place
                 self.derive(result, Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER)))
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
-            memory.lines, memory.origins = here, origins.union(*(origin.origins for origin in origins))
+            lines = {origin.lines for origin in origins if summed} - {()}  # of one summand that starts a sum: its own
+            memory.lines = lines.pop() if len(lines) == 1 else here
+            memory.origins = origins.union(*(origin.origins for origin in origins))
             memory.total = self.constant(result) if summed and result.numel() == 1 else None
         self._note_cuts(function, tensors, result, here)
         return self._note_writes(function, targets, here), read
@@ -235,7 +237,7 @@ class Lineage:
             return None
         sources = self.sources_of(summand)
         value = float(summand.detach().double().sum()) if sources or summand.numel() == 1 else 0.0
-        computed = value or (sources and is_zero(summand))  # a zero that no network has computed is a start
+        computed = value or (sources.has(PARAMETER) and is_zero(summand))  # else it is a zero that a sum starts from
         return Constant(value, sources, self.memory_of(summand)) if computed else None
 
 

@@ -92,6 +92,7 @@ def _of_constant(lineage: Lineage, constant: Constant, node: Callable, packages:
         sources=frozenset([*sources.numbers(PARAMETER), *sources.numbers(NUMBER)]),
         calls=frozenset(sources.numbers(CALL)),
         without_grad=frozenset(sources.numbers(WITHOUT_GRAD)),
+        cut=next(reversed(memory.cuts), None),
     )
     return Summand(term, origins=memory.origins | {memory})
 

@@ -155,7 +155,12 @@ def test_any_order_of_calls_against_an_account_by_hand(owners, fused, calls):
     ]
     assert cells(audit) == expected
     told = {(f.kind, f.networks) for f in audit.findings if f.kind in ("stale", "twice", "unreached", "graph")}
-    assert told == set(by_hand.findings())
+    unused = [
+        {name for kind, names in pairs if kind == "graph" for name in names} for pairs in (told, by_hand.findings())
+    ]
+    cut_off = {name for kind, names in told if kind == "unreached" for name in names}
+    assert unused[1] - cut_off <= unused[0] <= unused[1]  # one that `unreached` says to be cut off has one finding
+    assert {pair for pair in told if pair[0] != "graph"} == {pair for pair in by_hand.findings() if pair[0] != "graph"}
     assert not any(p.raised for p in audit.passes)
 
 

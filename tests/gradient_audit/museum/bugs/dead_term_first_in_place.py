@@ -2,8 +2,7 @@
 
 No public report of it was found.
 """
-# expects: question dead at "loss.backward()"
-# expects: question unused at "return network(x).abs()"
+# expects: question dead at "return network(x).abs().mean"
 # says: a term of the sum from "return network(x).abs()"
 # cure: ".abs().mean().item()" -> ".abs().mean()"
 # trains: network

@@ -1,5 +1,5 @@
 """Inside a closure, a term of the loss is cut off by detach()."""
-# expects: question dead at "loss.backward()"
+# expects: question dead at "loss = nn.functional.mse_los"
 # cure: "output.detach().square()" -> "output.square()"
 
 import torch

@@ -2,7 +2,7 @@
 
 https://github.com/facebookresearch/DomainBed/issues/50
 """
-# expects: error dead at "objective.backward()"
+# expects: error dead at "mean = torch.autograd.grad(s"
 # cure: "(loss, weights, retain_graph=True)" -> "(loss, weights, create_graph=True)"
 # cure: "/ 2, weights, retain_graph=True" -> "/ 2, weights, create_graph=True"
 # mistake: penalty-without-graph

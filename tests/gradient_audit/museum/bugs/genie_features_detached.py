@@ -2,7 +2,7 @@
 
 https://github.com/myscience/open-genie/issues/6
 """
-# expects: question dead at "loss.backward()"
+# expects: question dead at "vgg[1].register_forward_hook"
 # cure: "recorded.append(output.detach())" -> "recorded.append(output)"
 
 import torch

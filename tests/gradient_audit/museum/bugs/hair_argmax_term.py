@@ -2,7 +2,7 @@
 
 https://github.com/wonbeomjang/mobile-hair-segmentation-pytorch/issues/3
 """
-# expects: question dead at "loss.backward()"
+# expects: question dead at "mask = predicted.argmax(1, k"
 # cure: "predicted.argmax(1, keepdim=True).float()" -> "predicted.softmax(1)[:, 1:]"
 
 import torch

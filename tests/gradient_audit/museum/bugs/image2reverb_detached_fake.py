@@ -2,7 +2,7 @@
 
 https://github.com/nikhilsinghmus/image2reverb/issues/37
 """
-# expects: error dead at "g_loss.backward()"
+# expects: error dead at "adversarial = mse(discrimina"
 # expects: waste wasted at "g_loss.backward()"
 # cure: "adversarial = mse(discriminator(fake.detach())" -> "adversarial = mse(discriminator(fake)"
 # cure: "g_loss.backward()" -> "g_loss.backward(inputs=list(generator.parameters()))"

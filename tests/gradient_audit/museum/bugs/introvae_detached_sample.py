@@ -2,7 +2,7 @@
 
 https://github.com/dragen1860/IntroVAE-Pytorch/issues/3
 """
-# expects: error dead at "loss_decoder.backward()"
+# expects: error dead at "regularizer = encoder(xp.det"
 # expects: waste wasted at "loss_decoder.backward()"
 # expects: waste graph at "decoder(noise)"
 # cure: "regularizer = encoder(xp.detach())" -> "regularizer = encoder(xp)"

@@ -1,5 +1,5 @@
 """The R1 penalty of every fourth step lacks create_graph; three steps show it once."""
-# expects: error dead at "    d_loss.backward()"
+# expects: error dead at "(slope,) = torch.autograd.gr"
 # cure: "discriminator(real).sum(), real)" -> "discriminator(real).sum(), real, create_graph=True)"
 # mistake: penalty-without-graph
 

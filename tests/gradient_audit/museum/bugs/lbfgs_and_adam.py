@@ -1,5 +1,5 @@
 """G by LBFGS, D by Adam: a term of D's loss is cut off. LBFGS alone makes more passes a step than are watched."""
-# expects: question dead at "d_loss.backward()"
+# expects: question dead at "d_loss = scores.mean() + dis"
 # expects: waste wasted at "loss.backward()  # to both"
 # expects: waste graph at "scores.mean() + disc"
 # cure: "scores.detach().square()" -> "scores.square()"

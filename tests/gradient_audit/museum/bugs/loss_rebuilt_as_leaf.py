@@ -3,8 +3,6 @@
 No public report of it was found.
 """
 # expects: error dead at "loss = torch.tensor("
-# expects: error unreached at "optimizer.step()"
-# expects: question unused at "y = net("
 # mistake: loss-made-leaf
 # cure: "torch.tensor([mean_square(row).item() for" -> "torch.stack([mean_square(row) for"
 # cure: "], requires_grad=True)" -> "])"

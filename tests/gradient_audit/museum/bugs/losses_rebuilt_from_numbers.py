@@ -2,7 +2,6 @@
 
 No public report of it was found."""
 # expects: error dead at "d_loss = torch.tensor("
-# expects: question unused at "losses = ["
 # expects: mistake loss-rebuilt at "d_loss.backward()"
 # cure: "ones).item(), bce(D(fake), zeros).item()" -> "ones), bce(D(fake), zeros)"
 # cure: "torch.tensor(losses)" -> "torch.stack(losses)"

@@ -2,7 +2,7 @@
 
 https://github.com/showlab/Olaf-World/issues/8
 """
-# expects: error unreached at "optimizer.step()"
+# expects: error unreached at "return x + (code - x).detach"
 # cure: "        return x + (" -> "        self.loss = (code - x.detach()).square().mean()\n        return x + ("
 # cure: "(z_q - z_e.detach()).square().mean()" -> "vq.loss"
 # trains: vq

@@ -1,5 +1,5 @@
 """Inside a network, the features are detached before the head: the layers before them never get a gradient."""
-# expects: error unreached at "optimizer.step()"
+# expects: error unreached at "return self.head(features.de"
 # mistake: detached-fakes
 # cure: "features.detach()" -> "features"
 # trains: model

@@ -1,5 +1,5 @@
 """The critic's penalty of every thirteenth step lacks create_graph, and comes after many passes for the first time."""
-# expects: error dead at "d_loss.backward()"
+# expects: error dead at "(slope,) = torch.autograd.gr"
 # mistake: penalty-without-graph
 # cure: ".sum(), real)" -> ".sum(), real, create_graph=True)"
 

@@ -1,5 +1,5 @@
 """Two critics; after a warm-up of four iterations the second one gets a penalty, and it lacks create_graph."""
-# expects: error dead at "loss_2.backward()"
+# expects: error dead at "(slope,) = torch.autograd.gr"
 # cure: ".sum(), real)" -> ".sum(), real, create_graph=True)"
 
 import torch

@@ -1,5 +1,5 @@
 """A gradient penalty for each sample, without create_graph: it is added to D's loss, and is a constant."""
-# expects: error dead at "d_loss.mean().backward()"
+# expects: error dead at "(slope,) = torch.autograd.gr"
 # cure: "discriminator(mixed).sum(), mixed)" -> "discriminator(mixed).sum(), mixed, create_graph=True)"
 
 import torch

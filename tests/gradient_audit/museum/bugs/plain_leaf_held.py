@@ -1,5 +1,5 @@
 """A plain tensor under the optimizer that the loss does not use."""
-# expects: error unreached at "optimizer.step()"
+# expects: error unreached at "loss = (model(torch.randn(4,"
 # cure: "temperature.detach()" -> "temperature"
 # trains: temperature
 

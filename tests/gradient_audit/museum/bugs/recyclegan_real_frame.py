@@ -2,7 +2,7 @@
 
 https://github.com/SunnerLi/RecycleGAN/issues/2
 """
-# expects: error dead at "loss_g.backward()"
+# expects: error dead at "loss_g = (fake_frame - true_"
 # expects: waste wasted at "loss_g.backward()"
 # cure: "mean() + (net_d(true_frame)" -> "mean() + (net_d(fake_frame)"
 # cure: "loss_g.backward()" -> "loss_g.backward(inputs=list(net_g.parameters()))"

@@ -3,7 +3,7 @@
 `quantized` is `x + (code - x).detach()`: its gradient is that of `x`, so in `x - quantized` both cancel each other.
 The commitment moves nothing; the first term alone trains the encoder.
 """
-# expects: question dead at "loss.backward()"
+# expects: question dead at "loss = (quantized - torch.ra"
 # says: `Mul` from "missed.square().mean()" gives encoder a gradient of exactly zero
 # cure: "missed = x - quantized" -> "missed = x - quantized.detach()"
 # trains: encoder

@@ -1,5 +1,5 @@
 """Dataset condensation that matches the gradient of detached images: their optimizer steps, and they never move."""
-# expects: error unreached at "optimizer_img.step()"
+# expects: error unreached at "loss_syn = criterion(net(ima"
 # networks: net, image_syn
 # cure: "image_syn.detach()" -> "image_syn"
 # trains: image_syn

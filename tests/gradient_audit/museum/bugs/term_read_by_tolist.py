@@ -2,7 +2,7 @@
 
 No public report of it was found.
 """
-# expects: question dead at "loss.backward()"
+# expects: question dead at "extra = parts[0].tolist()"
 # says: a term of the sum from "extra = "
 # cure: "parts[0].tolist()" -> "torch.stack(parts).mean()"
 # trains: net

@@ -2,7 +2,7 @@
 
 No public report of it was found.
 """
-# expects: question dead at "loss.backward()"
+# expects: question dead at "extra = torch.FloatTensor([p"
 # says: a term of the sum from "extra = "
 # cure: "torch.FloatTensor([parts[0].item()]).squeeze()" -> "torch.stack(parts).mean()"
 # trains: net

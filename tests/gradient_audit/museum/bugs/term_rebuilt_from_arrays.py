@@ -2,7 +2,7 @@
 
 No public report of it was found.
 """
-# expects: question dead at "loss.backward()"
+# expects: question dead at "extra = torch.from_numpy(np."
 # says: a term of the sum from "extra = "
 # cure: "torch.from_numpy(np.stack([part.detach().numpy() for part in parts])).mean()" -> "torch.stack(parts).mean()"
 # trains: net

@@ -1,5 +1,5 @@
 """The critic's value is taken off the actor's return: a baseline, detached, which the critic's own loss trains."""
-# expects: question dead at "actor_loss.backward()"
+# expects: question dead at "actor_loss = -(gain - value."
 
 import torch
 from torch import nn

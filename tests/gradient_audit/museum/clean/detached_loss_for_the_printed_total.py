@@ -1,5 +1,5 @@
 """D's loss has had its own step; detached, it is added to G's for the total that is printed."""
-# expects: question dead at "total.backward("
+# expects: question dead at "total = g_loss + d_loss.deta"
 
 import torch
 from torch import nn

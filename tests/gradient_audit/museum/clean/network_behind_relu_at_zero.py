@@ -1,5 +1,5 @@
 """A ReLU holds one of two networks back in the first steps: one question about it, not one for each rule."""
-# expects: question dead at "loss.backward()"
+# expects: question dead at "loss = (coarse(x) - 1).squar"
 
 import torch
 from torch import nn

@@ -1,5 +1,5 @@
 """Soft actor-critic: the temperature has a loss and an optimizer of its own; a fixed scale has a constant entropy."""
-# expects: question dead at "actor_loss.backward("
+# expects: question dead at "actor_loss = (log_alpha.exp("
 # networks: actor, critic, log_alpha
 
 import torch
