@@ -31,7 +31,8 @@ def passes_cut_off(facts: Facts) -> dict[str, tuple[list[Call], list[Place]]]:
         # One that moves another network is for that.
         last = [*sorted(passes, key=lambda p: not p.used)][-1:]
         cuts = [place for p in last for mistake, place in p.began.cuts if mistake == "detached-fakes"]
-        found[network] = passes, cuts
+        meant = {place for p in facts.passes if p.used for _, place in p.began.cuts}  # for another loss
+        found[network] = passes, [place for place in cuts if place not in meant] or cuts
     return found
 
 

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
 from gradient_audit.graphs import dropped_graphs
+from gradient_audit.trace import SumUnused
 
 RANK = 150
 SEVERITY = "question"
-MEANING = """A number that looks like a loss got no backward pass, or `autograd.grad(create_graph=True)` led to none."""
+MEANING = """A number that looks like a loss got no backward pass, or `autograd.grad(create_graph=True)` led to none; or
+a sum got none, of which one term did and another did not."""
 CURE = "If it is a loss, call `backward()` on it; if not, compute it under `torch.no_grad()`."
-EXHIBITS = ("bugs/dragan_loss_unused.py", "bugs/helper_loss_unused.py", "clean/mean_score.py")
+EXHIBITS = ("bugs/dragan_loss_unused.py", "bugs/helper_loss_unused.py", "bugs/sum_for_print_alone.py", "clean/dcgan.py")
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
@@ -18,3 +20,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
     for dropped in facts.once(dropped_graphs):
         if dropped.looks_like_loss:
             yield Sentence(dropped.text, dropped.networks, [dropped.place])
+    for event in facts.of(SumUnused):
+        text = "this sum of losses got no backward pass, though one of its terms did, and another did not."
+        cure = "If the sum is the loss that was meant, call `backward()` on it; if it is only printed, this is right."
+        yield Sentence(text, (), [event.place], cure)

@@ -15,6 +15,7 @@ from gradient_audit.trace.ends import (
     Network,
     Optimizer,
     ParametersWritten,
+    SumUnused,
     TensorNamed,
 )
 from gradient_audit.trace.event import NONE, OTHER, Event, Numbers

@@ -61,6 +61,13 @@ class LeafNamed(Event):
 
 
 @dataclass(frozen=True)
+class SumUnused(Event):
+    """No pass came through the sums of this line, but through one of their summands, and never through another."""
+
+    place: Place
+
+
+@dataclass(frozen=True)
 class ParametersWritten(Event):
     """The script wrote to these parameters what it computed from others, as an average."""
 

@@ -26,6 +26,7 @@ from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Session
 from gradient_audit.watch.settling import settle
 from gradient_audit.watch.sources import PARAMETER
+from gradient_audit.watch.splitting import unused_totals
 from gradient_audit.watch.tensors import parameters_of, tensors_in
 
 CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
@@ -68,6 +69,8 @@ class Ending:
         if self.forwards.living_graphs():
             gc.collect()  # the first is kept, or in a cycle
         self.forwards.note_gone()
+        for place in unused_totals(self.lineage, set().union(*(call.nodes for call in self.session.calls.values()))):
+            add(trace.SumUnused(place))
         modules = {seen.module_number: seen.module() for seen in self.forwards.seen.values()}
         for number, module in modules.items():
             if module is not None:

@@ -133,6 +133,12 @@ class Gradients:
         for account, parameter in self.parameters.accounts_of(parameters_of(optimizer)):
             account.version_before = -1 if parameter.grad is None else parameter._version
 
+    def leave_step(self) -> None:
+        """Note that a pass begins, maybe inside of a step, or after one that raised."""
+        if self.activity.steps:
+            self.note_climb()
+        self.activity.steps = 0
+
     @guarded
     def note_climb(self) -> None:
         """Note what a step has written before a pass runs inside of it: it has used the gradients by hand, as SAM."""

@@ -21,6 +21,7 @@ from gradient_audit.watch.memory import Memory
 from gradient_audit.watch.parameters import Account, Parameters
 from gradient_audit.watch.session import AGAIN, DETAILED, Running, Session
 from gradient_audit.watch.sources import CALL
+from gradient_audit.watch.splitting import note_total
 from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, storage_of, tensors_in, written_arguments
 
 COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
@@ -139,6 +140,7 @@ class Details(dispatch.TorchDispatchMode):
             self._note_reading_of(call, function, args)
         if not self.forwards.running:  # a number inside of a network, as a norm of its features, is no loss
             self.forwards.note_scalar(result, read)
+            note_total(self.lineage, function, args, result, here)
         if function not in REPLACING and any(memory.sources.has(CALL) for memory in written):
             self._note_edit(written)
         if written and calls and not self.forwards.running:

@@ -57,9 +57,7 @@ class Passes:
         inputs: object = None,
     ) -> Running | None:
         """Note that `backward` begins. The arguments are those of `torch.autograd.backward`."""
-        if self.activity.steps:
-            self.gradients.note_climb()
-        self.activity.steps = 0
+        self.gradients.leave_step()
         if self.session.passes.total() == MOST_PASSES:
             self.guard.closed = True
             return None

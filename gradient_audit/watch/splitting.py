@@ -2,12 +2,15 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
+from gradient_audit.places import Place
 from gradient_audit.trace import Term
 from gradient_audit.watch.frames import Lines, from_own, packages_of, place_at
 from gradient_audit.watch.lineage import Lineage
@@ -18,6 +21,7 @@ from gradient_audit.watch.tensors import is_zero, nodes_of
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanBackward0", "RsubBackward1")
 SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
+SUMS_OF_TWO = (torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor)
 MOST_TERMS = 31  # of a loss, that are told apart: a longer sum is a loop over a batch
 
 
@@ -97,6 +101,34 @@ def _of_constant(lineage: Lineage, constant: Constant, node: Callable, packages:
     return Summand(term, origins=memory.origins | {memory})
 
 
+def note_total(lineage: Lineage, function: Callable, args: tuple, result: object, here: Lines) -> None:
+    """Note a sum that is one number with a graph; see `Lineage.totals`."""
+    if function in SUMS_OF_TWO and torch.is_grad_enabled() and result.numel() == 1:
+        summands = [x.grad_fn for x in args[:2] if isinstance(x, Tensor) and x.grad_fn is not None]
+        numbers = [{node._sequence_nr() for node in nodes_of([summand], _scaled)} for summand in summands]
+        if summands:
+            line = here if function is torch.ops.aten.add.Tensor else None  # a difference may be no loss, as TD's
+            lineage.totals[torch.autograd._get_sequence_nr() - 1] = line, numbers  # no node is newer
+
+
+def unused_totals(lineage: Lineage, crossed: set[int]) -> list[Place]:
+    """Return the lines whose sums no pass came through, but one through a summand, and never through another.
+
+    crossed: the nodes that passes came through.
+    """
+
+    def is_used(numbers: set[int]) -> bool:
+        inner = (lineage.totals[number][1] for number in numbers & lineage.totals.keys())
+        return bool(numbers & crossed) or any(all(map(is_used, summands)) for summands in inner)
+
+    lines: dict[tuple[Lines, int], list[list[bool]]] = defaultdict(list)
+    for node, (line, summands) in lineage.totals.items():
+        if line:
+            lines[line, len(summands)].append([node in crossed or is_used(numbers) for numbers in summands])
+    columns = {line: [*map(any, zip(*rows, strict=True))] for (line, _), rows in lines.items() if len(rows) > 1}
+    return [place_at(line) for line, used in columns.items() if any(used) and not all(used)]
+
+
 def is_start_of_sum(leaf: Tensor, losses: list[Tensor]) -> bool:
     """Whether a leaf is a zero that losses are added to, so that their sum has a graph; they do not change with it."""
     if leaf.numel() != 1 or not is_zero(leaf):  # before the graph is walked, once for each leaf
@@ -106,8 +138,13 @@ def is_start_of_sum(leaf: Tensor, losses: list[Tensor]) -> bool:
     return bool(users) and users <= {n for n in nodes_of(roots, _summed) if _summed(n)}
 
 
+def _scaled(node) -> list:
+    """Return the node that a node scales."""
+    below = [child for child, _ in node.next_functions if child is not None]
+    return below if node.name() in SCALES and len(below) == 1 else []
+
+
 def _summed(node) -> list:
     """Return the nodes of which a node is a weighted sum, if that is one number."""
-    below = [child for child, _ in node.next_functions if child is not None]
-    is_sum = node.name() in SUMS or (node.name() in SCALES and len(below) == 1)
-    return below if is_sum and math.prod(node._input_metadata[0].shape) == 1 else []
+    below = [child for child, _ in node.next_functions if child is not None and node.name() in SUMS]
+    return below or _scaled(node) if math.prod(node._input_metadata[0].shape) == 1 else []

@@ -19,11 +19,13 @@ for _ in range(5):
     fake = netG(torch.randn(5, 3))
     errD_fake = criterion(netD(fake.detach()), torch.zeros(5, 1))
     errD_fake.backward()
+    errD = errD_real + errD_fake
     optimizerD.step()
 
     netG.zero_grad()
     netD.requires_grad_(False)
     errG = criterion(netD(fake), torch.ones(5, 1))
     errG.backward()
+    print(f"{errD.item():.3f} {errG.item():.3f}")
     optimizerG.step()
     netD.requires_grad_(True)
