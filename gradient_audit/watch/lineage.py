@@ -33,7 +33,7 @@ class Lineage:
         self.outer: Lines = ()  # that called the forward pass that runs
         # Likewise, of a sum: the summands without a graph, and the memory of those that have one.
         self.sums: dict[int, tuple[list[Constant], set[Memory]]] = {}
-        # Likewise, of a sum that is one number: its lines, None of a difference, and the nodes that each summand scales.
+        # Likewise, of a sum that is one number: its lines, None of a difference, and nodes that each summand scales.
         self.totals: dict[int, tuple[Lines | None, list[set[int]]]] = {}
         self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
         self.of_itself: set[int] = set()  # likewise, of differences of equal values that both have a graph

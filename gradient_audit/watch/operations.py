@@ -59,13 +59,17 @@ class Details(dispatch.TorchDispatchMode):
         self.hooks.callback(registration.register_module_forward_pre_hook(begin).remove)
         self.hooks.callback(registration.register_module_forward_hook(end, always_call=True).remove)
         self.activity.detailed = self.entered = True
-        self.session.add(DetailSet(on=True))
+        self.note_detail(on=True)
         self.__enter__()
+
+    @guarded
+    def note_detail(self, *, on: bool) -> None:
+        self.session.add(DetailSet(on))
 
     def stop(self, *, for_good: bool = False) -> None:
         self.ended |= for_good
         if self.activity.detailed:
-            self.session.add(DetailSet(on=False))
+            self.note_detail(on=False)
         with self.paused():
             self.activity.detailed = False
         self.hooks.close()
