@@ -115,7 +115,7 @@ def test_the_commands_of_a_question_print_the_figures_of_its_answer(text, comman
     monkeypatch.chdir(ROOT)
     assert KINDS.sub("", commands) == ""
     for code, arguments in KINDS.findall(commands):
-        exec(code, {})
+        exec(code, {"__name__": "__main__"})
         options = parse(shlex.split(arguments or "--list"))
         assert options.script or options.list or explain(options.mistake, options.error, {})
     if "gradient_walkthrough" in commands:

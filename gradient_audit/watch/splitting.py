@@ -101,7 +101,7 @@ def _of_constant(lineage: Lineage, constant: Constant, node: Callable, packages:
     return Summand(term, origins=memory.origins | {memory})
 
 
-def note_total(lineage: Lineage, function: Callable, args: tuple, result: object, here: Lines) -> None:
+def note_total(lineage: Lineage, function: Callable, args: tuple, result: Tensor, here: Lines) -> None:
     """Note a sum that is one number with a graph; see `Lineage.totals`."""
     if function in SUMS_OF_TWO and torch.is_grad_enabled() and result.numel() == 1:
         summands = [x.grad_fn for x in args[:2] if isinstance(x, Tensor) and x.grad_fn is not None]
