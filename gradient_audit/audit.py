@@ -27,7 +27,8 @@ class GradientAudit(Report):
 
     After the block, also if the code inside raised, `events` are what happened in order, `passes` the backward passes
     among them, `findings` what is wrong, doubtful or wasteful, and `trace` what these were found from. Raises TypeError
-    if a network is no `nn.Module`.
+    if a network is no `nn.Module`. Without names, it finds the networks that the block makes; a pass through others
+    raises TypeError.
 
     The first 12 backward passes, and four after a line's first pass or step, are watched in detail, up to the next
     step, which takes time, unless a network is compiled. The audit changes no number, no version and no
@@ -39,13 +40,13 @@ class GradientAudit(Report):
             if not issubclass(type(network), nn.Module):  # `isinstance` takes a weakref.proxy of a module for one
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
         super().__init__(Judgement())
-        self._named, self._limit, self.networks, self.trace = networks, None, networks, Trace()
+        self._named, self._limit, self.networks, self.trace = networks or None, None, networks, Trace()
 
     @classmethod
     def of_script(cls, limit: Limit | None = None) -> "GradientAudit":
         """Return an audit of the networks that a script makes; `limit` may end it by raising."""
         audit = cls()
-        audit._named, audit._limit = None, limit
+        audit._limit = limit
         return audit
 
     def __enter__(self) -> "GradientAudit":

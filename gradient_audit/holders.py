@@ -32,6 +32,16 @@ class Unused:
         return [p for pairs in self.wasted.values() for p, _ in pairs]
 
 
+def unjudged_passes(facts: Facts) -> list[Call]:
+    """Return the passes whose gradients nothing read, on parameters that no optimizer holds, without a step.
+
+    What steps on these is of no kind that the audit sees, or there is nothing.
+    """
+    read, known = facts.read_lines, facts.owned | facts.moved_parameters | facts.owned_in_steps
+    passes = [p for p in facts.passes if p.reached and not (p.raised or p.read or p.users or p.place in read)]
+    return [p for p in passes if not (p.reached & known or p.place in facts.handed_lines)]
+
+
 def replaced_gradients(facts: Facts) -> set[int]:
     """Return the parameters that had a gradient of no known pass in a step."""
     steps = (row for row in facts.history.rows if row.kind == "step")
@@ -63,13 +73,14 @@ def unused_gradients(facts: Facts) -> list[Unused]:
 def _add_wasted(facts: Facts, unused: Unused) -> None:
     replaced, excused = facts.once(replaced_gradients), facts.once(idle_parameters)
     handed = facts.handed_lines | {p.place for p in facts.passes if replaced and not p.split}
-    skipped = facts.history.ledger.skipped
+    skipped, unjudged = facts.history.ledger.skipped, facts.once(unjudged_passes)
     cut_off = {p for passes, cuts in facts.once(passes_cut_off).values() if cuts for p in passes if not p.used}
     for p in facts.passes:
         # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.
         own = replaced if p.began.hooked else ()
         numbers = (p.reached & facts.parameters[unused.network].keys()).difference(excused, p.used, own)
-        if numbers and not (p.raised or p in cut_off or p.place in handed or p.number in skipped):
+        explained = p.raised or p in cut_off or p in unjudged or p.number in skipped
+        if numbers and not (explained or p.place in handed):
             unused.wasted[p.place].append((p, numbers))
 
 

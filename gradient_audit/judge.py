@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from gradient_audit.facts import Facts
 from gradient_audit.findings import SEVERITIES, Finding, joined
 from gradient_audit.history import Call, Row, TermRow
+from gradient_audit.holders import unjudged_passes, unused_gradients
 from gradient_audit.rules import rules
-from gradient_audit.terms import dead_terms
+from gradient_audit.terms import dead_terms, idle_parameters
 from gradient_audit.trace import Ended, Excerpt, LineNotRun, Network, Trace
 
 
@@ -21,6 +22,7 @@ class Judgement:
     events: list[Row] = field(default_factory=list)  # in their order
     passes: list[Call] = field(default_factory=list)  # among the events
     networks: dict[str, Network] = field(default_factory=dict)
+    unjudged: str = ""  # the first line whose gradients were used, if they were, by what was not seen
     excerpts: dict[str, Mapping[int, str]] = field(default_factory=dict)  # by file: the lines around what is named
     version: str = ""  # of PyTorch
 
@@ -38,11 +40,26 @@ def judge(trace: Trace) -> Judgement:
     for dead in facts.once(dead_terms):
         for _, row in dead.pairs:
             row.dead = True
+    unjudged = facts.once(unjudged_passes)
     for call in facts.history.calls.values():
+        if call not in unjudged:
+            _tell_of_excused(facts, call)
         call.terms = _telling_terms(call.terms)
     excerpts = {excerpt.file: excerpt.lines for excerpt in facts.of(Excerpt)}
     version = "".join(end.version for end in facts.of(Ended))
-    return Judgement(found, _not_run(facts), facts.events, facts.passes, facts.networks, excerpts, version)
+    wrong = any(finding.severity == "error" for finding in found)
+    first = "".join(p.place.where for p in unjudged[:1] if not wrong)
+    return Judgement(found, _not_run(facts), facts.events, facts.passes, facts.networks, first, excerpts, version)
+
+
+def _tell_of_excused(facts: Facts, call: Call) -> None:
+    """Put "read" in place of "wasted" where no finding says that gradients of a pass were wasted."""
+    idle = facts.once(idle_parameters)
+    for unused in facts.once(unused_gradients):
+        name, ids = unused.network, facts.parameters[unused.network].keys()
+        told = call.raised or any(p is call for p in unused.passes) or call.reached & ids & idle
+        for row in () if told else (call, *call.terms):
+            row.cells |= {name: "read"} if row.cells[name] == "wasted" else {}
 
 
 def _telling_terms(rows: list[TermRow]) -> list[TermRow]:

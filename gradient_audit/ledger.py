@@ -20,6 +20,7 @@ class Balance:
     fresh: bool = False  # a pass has added to it since the last step
     borrowed: bool = False  # it is another parameter's, as that of a replica
     stepped: bool = False  # an optimizer stepped while the parameter required a gradient
+    by_hand: bool = False  # the script wrote what it computed from gradients to the parameter
     clip: Hashable = None  # the line that changed it last
     clipped: Set[int] = frozenset()  # the passes whose gradient that was
 
@@ -47,6 +48,7 @@ class Ledger:
                 return self.step(event.parameters, event.trained, zeros, event.inside)
             case trace.HandStep():
                 for number in event.parameters:
+                    self.balances[number].by_hand = True
                     self._use_clip(self.balances[number], event.calls)
             case trace.Clipped():
                 self.clip(event.place, event.parameters, event.fate)

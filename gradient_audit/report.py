@@ -10,10 +10,14 @@ from gradient_audit.trace import MOST_PASSES
 LEGEND = {
     "used": "an optimizer stepped on the gradient",
     "wasted": "the gradient was cleared, or left over without a step",
-    "read": "autograd.grad() went through the network; nothing is added to .grad",
+    "read": "autograd.grad() went through the network, or the script read its gradient, and no step used it",
     "-": "no gradient",
 }
 SHARES = "97%: a term's part in the sum of the gradients' norms, in that network; against: against the other terms."
+
+NO_STEP = "Not judged: no optimizer was seen to step"
+UNJUDGED = """The audit sees optimizers of `torch.optim`, and PyTorch's operations that write to parameters what was
+computed from gradients.""".replace("\n", " ")
 
 
 class Report:
@@ -46,6 +50,11 @@ class Report:
         return all(call.began.functional and not call.is_pass for call in calls)
 
     @property
+    def unjudged(self) -> bool:
+        """Whether passes gave gradients that nothing read, and no step on them was seen."""
+        return bool(self.judgement.unjudged) and not self.failure
+
+    @property
     def severity(self) -> str:
         """That of the worst finding, or ""; "error" if the audit gave up."""
         if self.failure:
@@ -60,11 +69,15 @@ class Report:
         if self.saw_nothing:
             return self.unwatched or "No backward pass ran."
         not_run = self.judgement.not_run
+        if self.unjudged:
+            not_run = f"{UNJUDGED} {not_run}".rstrip()
         if not self.findings:
-            return f"Nothing wrong, nothing wasted. {not_run}".rstrip()
+            answer = f"{NO_STEP} ({self.judgement.unjudged})" if self.unjudged else "Nothing wrong, nothing wasted"
+            return f"{answer}. {not_run}".rstrip()
         counts = Counter(finding.severity for finding in self.findings)
         amounts = [f"{n} {SEVERITIES[severity]}{'s' if n > 1 else ''}" for severity, n in counts.items()]
-        opening = f"{'Wrong' if counts['error'] else 'Nothing wrong'}. {', '.join(amounts)}:"
+        answer = "Wrong" if counts["error"] else NO_STEP if self.unjudged else "Nothing wrong"
+        opening = f"{answer}. {', '.join(amounts)}:"
         first = self.findings[0]
         if first.facts:
             width = max(len(label) for label, _ in first.facts)

@@ -62,6 +62,7 @@ class StepLimit:
             self.passes += 1  # by itself: an audit that has given up records none
             lines = watcher.session.passes.values()
             enough = lines and min(lines) >= self.iterations and not (self.steps or watcher.optimizers.find())
+            enough = enough and watcher.kinds.gone_round(self.iterations) and not watcher.kinds.any_waits(by_hand=True)
             return enough or (not self.steps and self.passes > self.limit)
         number = watcher.optimizers.number_of(optimizer)
         self.steps[number] += 1
@@ -71,7 +72,8 @@ class StepLimit:
             stepped = set().union(*(ids for other, ids in held.items() if other in self.steps))
             self.steps.update(dict.fromkeys((other for other, ids in held.items() if ids - stepped), 0))
         most = max(self.steps[number], self.steps.total() // MANY)
-        return min(self.steps.values()) >= self.iterations or most >= self.limit
+        enough = min(self.steps.values()) >= self.iterations and not watcher.kinds.any_waits(by_hand=True)
+        return enough or most >= self.limit
 
     @property
     def ending(self) -> str:
@@ -113,7 +115,7 @@ def audit_script(options: Namespace) -> int:
                 stream.flush()
         print(f"\n{report}", file=out)
         wrong = ("error", "question") if options.strict else ("error",)
-        return int(bool(trace) or lost or nothing_ran or audit.severity in wrong)
+        return int(bool(trace) or lost or nothing_ran or audit.unjudged or audit.severity in wrong)
 
     def end() -> None:
         status = int(os.getpid() == process)  # 1 if what follows raises, as where the reader of stdout has left

@@ -38,6 +38,7 @@ def steps_of(history: History, stepped: Set[int]) -> dict[int, Steps]:
             if not (row.event.inner and repeated):  # as the optimizer inside of another one, SAM's
                 _note_step(steps[row.optimizer], row, first, history.calls)
                 steps[row.optimizer].repeated |= {row.place} if repeated else set()
+    _note_unseen_steps(history.passes)
     for call in history.calls.values():
         call.users = {user: numbers for user, numbers in call.users.items() if numbers}
     return {key: one for key, one in steps.items() if one.places}
@@ -51,6 +52,16 @@ def _note_hand_step(steps: Steps, row: StepRow, history: History, stepped: Set[i
     if moved := row.parameters - stepped:
         steps.places[row.place] += 1
         steps.moved_parameters |= moved
+
+
+def _note_unseen_steps(passes: list[Call]) -> None:
+    """Take passes after which operations were not watched for used by hand, as others like them are."""
+    used: dict[tuple, set[int]] = defaultdict(set)
+    for p in passes:
+        used[p.place, frozenset(p.reached)] |= p.users.get(HAND, set())
+    for p, later in zip(passes, [*passes[1:], None], strict=False):
+        if not p.began.detailed or (later and not later.began.detailed):
+            p.users[HAND] |= used[p.place, frozenset(p.reached)]
 
 
 def _note_step(steps: Steps, row: StepRow, first: dict[tuple[int, int], StepRow], calls: dict[int, Call]) -> None:

@@ -63,8 +63,10 @@ class Ending:
         self.optimizers.find()
         return chosen
 
-    def add_events(self, networks: dict[str, nn.Module], changed: dict[Memory, int], *, by_itself: bool) -> None:
-        """Add what is known now. changed: the numbers of tensors that were changed in place."""
+    def add_events(
+        self, networks: dict[str, nn.Module], changed: dict[Memory, int], *, by_itself: bool, whole: bool
+    ) -> None:
+        """Add what is known now. changed: numbers of tensors that were changed in place; else see `Ended`."""
         add = self.session.add
         if self.forwards.living_graphs():
             gc.collect()  # the first is kept, or in a cycle
@@ -86,7 +88,6 @@ class Ending:
         for event in self._named_leaves(networks, leaves):
             add(event)
         add(trace.ParametersWritten(frozenset(self._written())))
-        whole = by_itself and self.networks.named is None
         stepped = any(isinstance(event, trace.Step | trace.HandStep) for event in self.session.trace.events)
         for where in _lines_not_run(self.lines, steps=whole and not stepped):
             add(trace.LineNotRun(where))

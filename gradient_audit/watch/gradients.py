@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit import trace
-from gradient_audit.watch.frames import current_place
+from gradient_audit.watch.frames import current_place, expression_place
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
+from gradient_audit.watch.memory import Memory
 from gradient_audit.watch.optimizers import Optimizers
 from gradient_audit.watch.parameters import Account, Parameters
 from gradient_audit.watch.session import Session
@@ -31,11 +32,29 @@ class Gradients:
     def look_at_all(self) -> None:
         """Look at the gradients that are the sum of known passes."""
         self.parameters.open_all()
+        if self.activity.detailed:
+            self.note_hand_steps()
         for account, parameter in self.parameters.living():
             if not account.hooked:
                 self.parameters.open(parameter)
             if self.session.ledger.balances[account.number].passes:
                 self.look(account, parameter)
+
+    def note_hand_steps(self, written: set[Memory] | None = None) -> None:
+        """Note which parameters have become what comes from gradients. written: of which memory; None: of any.
+
+        From then on, they do not count as gradients.
+        """
+        pairs = [(account, self.lineage.memory_of(parameter)) for account, parameter in self.parameters.living()]
+        pairs = [(account, memory) for account, memory in pairs if written is None or memory in written]
+        for account, memory in pairs:
+            if calls := [self.session.calls[number] for number in memory.sources.numbers(CALL)]:
+                numbers = frozenset(call.number for call in calls if call.is_pass and account.number in call.reached)
+                # `.data =` is no operation: the line that computed the value.
+                place = current_place() if written or not memory.line else expression_place(*memory.line)
+                self.session.add(trace.HandStep(place, frozenset([account.number]), numbers))
+        for _, memory in pairs:
+            memory.sources = memory.sources.without(CALL)
 
     def look(self, account: Account, parameter: Tensor, *, stepping: bool = False) -> None:
         """Compare a gradient with what it was at the last look."""

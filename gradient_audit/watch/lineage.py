@@ -20,6 +20,7 @@ from gradient_audit.watch.tensors import is_zero, nodes_of, storage_of, tensors_
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
 DIFFERENCES = (torch.ops.aten.sub, torch.ops.aten.rsub, torch.ops.aten.mse_loss, torch.ops.aten.smooth_l1_loss)
 REPLACING = (torch.ops.aten.copy_.default, torch.ops.aten.zero_.default)
+REPLACING += (torch.ops.aten._foreach_copy_.default, torch.ops.aten._foreach_zero_.default)
 MOST_NUMBERS = 64  # in a tensor that is made of numbers, or read as such, to be a term of a loss
 
 
@@ -68,7 +69,7 @@ class Lineage:
     def note(self, function: Callable, args: tuple, result: object, here: Lines) -> tuple[set[Memory], Sources]:
         """Note an operation; return the memory that it wrote to, and the sources of what it only read."""
         indices = written_arguments(function)
-        inputs = [x for index, x in enumerate(args) if index not in indices]
+        inputs = [x for index, x in enumerate(args) if index not in indices or len(indices) > 1]  # as a fused step's
         summed = function.overloadpacket in SUM_OPERATIONS
         number = self.number_sources and summed and any(isinstance(x, float | int) and x for x in inputs[:2])
         for tensor in plain_tensors(args) if self.number_sources and not number else ():
@@ -80,7 +81,7 @@ class Lineage:
         if function in REPLACING and (old := storage_of(args[0])) and old.nbytes() == args[0].nbytes:
             self.memory_of(args[0]).sources, sources = NOTHING, read
             self.memory_of(args[0]).total = None
-        self.derive(result, sources)
+        self.derive([result, targets], sources)  # those on lists return nothing
         if function is torch.ops.aten._local_scalar_dense.default:  # item()
             self.note_numbers(args[0])
         elif function is torch.ops.aten.lift_fresh.default:  # torch.tensor()

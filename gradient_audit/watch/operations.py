@@ -12,17 +12,26 @@ from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.places import Place
-from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep, ZeroGrad
+from gradient_audit.trace import Clipped, DetailSet, GradientRead, ZeroGrad
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.frames import current_place, inner_lines, place_at, runs_inside
+from gradient_audit.watch.frames import Lines, current_place, inner_lines, place_at, runs_inside
+from gradient_audit.watch.gradients import Gradients
 from gradient_audit.watch.guard import guarded, watch_calls
-from gradient_audit.watch.lineage import REPLACING, Lineage
+from gradient_audit.watch.lineage import REPLACING
 from gradient_audit.watch.memory import Memory
 from gradient_audit.watch.parameters import Account, Parameters
 from gradient_audit.watch.session import AGAIN, DETAILED, Running, Session
 from gradient_audit.watch.sources import CALL
 from gradient_audit.watch.splitting import note_total
-from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, storage_of, tensors_in, written_arguments
+from gradient_audit.watch.tensors import (
+    has_nan,
+    is_zero,
+    parameters_of,
+    single_operations,
+    storage_of,
+    tensors_in,
+    written_arguments,
+)
 
 COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
 SCIPY = str(Path("scipy", "optimize"))
@@ -31,10 +40,11 @@ SCIPY = str(Path("scipy", "optimize"))
 class Details(dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`."""
 
-    def __init__(self, session: Session, parameters: Parameters, lineage: Lineage, forwards: Forwards):
+    def __init__(self, session: Session, parameters: Parameters, gradients: Gradients, forwards: Forwards):
         super().__init__()
         self.session, self.guard, self.activity = session, session.guard, session.activity
-        self.parameters, self.lineage, self.forwards = parameters, lineage, forwards
+        self.parameters, self.gradients, self.forwards = parameters, gradients, forwards
+        self.lineage = gradients.lineage
         self.ended = self.entered = False  # entered: the mode, at least once
         self.home = threading.get_ident()  # `stop` could not leave the mode in another thread
         self.hooks = ExitStack()  # removes those that `start` adds
@@ -74,9 +84,9 @@ class Details(dispatch.TorchDispatchMode):
             self.activity.detailed = False
         self.hooks.close()
 
-    def watch_again(self, place: Place) -> None:
-        """Watch in detail what follows, if the line has run no pass and no step before."""
-        if place not in self.activity.lines:
+    def watch_again(self, place: Place, *, new: bool = False) -> None:
+        """Watch in detail what follows, if the line has run no pass and no step before, or for another `new` reason."""
+        if new or place not in self.activity.lines:
             self.activity.lines.add(place)
             self.activity.spent = min(self.activity.spent, DETAILED - AGAIN)
             self.start()
@@ -122,11 +132,11 @@ class Details(dispatch.TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
-        self.note_operation(function, args, result)
+        self.note_operation(function, args, kwargs or {}, result)
         return result
 
     @guarded
-    def note_operation(self, function: Callable, args: tuple, result: object) -> None:
+    def note_operation(self, function: Callable, args: tuple, kwargs: dict, result: object) -> None:
         """Note an operation of a forward pass, or what the script does with gradients."""
         if self.activity.steps or not self.activity.is_watched():  # what a step does is no computation of a loss
             return
@@ -136,22 +146,28 @@ class Details(dispatch.TorchDispatchMode):
         )
         if has_numbers and has_nan(result):
             self.forwards.note_nan(place_at(here), result, args)
-        if not self.lineage.knows(function, args):
-            return
+        written = set()
+        for given, one in single_operations(function, args, kwargs, result):
+            written |= self._note_single(function, given, one, here) if self.lineage.knows(function, given) else set()
+        if function not in REPLACING and written:
+            self._note_edit(written)
+        if written and not self.forwards.running:
+            self.gradients.note_hand_steps(written)
+
+    def _note_single(self, function: Callable, args: tuple, result: object, here: Lines) -> set[Memory]:
+        """Note an operation on single tensors; return the memory to which it wrote what comes from gradients."""
         written, read = self.lineage.note(function, args, result, here)
-        calls = [self.session.calls[number] for number in read.numbers(CALL)]
-        for call in calls:
+        for call in map(self.session.calls.__getitem__, read.numbers(CALL)):
             self._note_reading_of(call, function, args)
         if not self.forwards.running:  # a number inside of a network, as a norm of its features, is no loss
             self.forwards.note_scalar(result, read)
             note_total(self.lineage, function, args, result, here)
-        if function not in REPLACING and any(memory.sources.has(CALL) for memory in written):
-            self._note_edit(written)
-        if written and calls and not self.forwards.running:
-            self._note_hand_step(written, calls)
+        return {memory for memory in written if memory.sources.has(CALL)}
 
     def _note_reading_of(self, call: Running, function: Callable, args: tuple) -> None:
         """Note how an operation reads the gradients of a call."""
+        if len(call.read) == 3:
+            return
         inputs = [leaf().grad for leaf in call.leaves if getattr(leaf(), "grad", None) is not None]
         ways = {
             "read": "read" not in call.read and not runs_inside("clip_grad"),
@@ -161,13 +177,6 @@ class Details(dispatch.TorchDispatchMode):
         for how in (how for how, holds in ways.items() if holds and how not in call.read):
             call.read.add(how)
             self.session.add(GradientRead(call.number, how))
-
-    def _note_hand_step(self, written: set[Memory], calls: list[Running]) -> None:
-        """Note a write to a parameter, outside of a forward pass, of what comes from gradients: it may be a step."""
-        for account, parameter in self.parameters.living():
-            if self.lineage.memory_of(parameter) in written:
-                passes = frozenset(call.number for call in calls if call.is_pass and account.number in call.reached)
-                self.session.add(HandStep(current_place(), frozenset([account.number]), passes))
 
     def _gradients(self) -> dict[object, tuple[Account, torch.Tensor]]:
         """Return, by storage, the gradients of the watched parameters, each with its account."""
@@ -186,4 +195,5 @@ class Details(dispatch.TorchDispatchMode):
         into = tensors_in([args[index] for index in written_arguments(function) if index < len(args)])
         floats = [tensor for tensor in into if tensor.is_floating_point() and tensor.numel() > 1]
         gradients = self._gradients()
-        return function.overloadpacket in COPIES or any(storage_of(tensor) not in gradients for tensor in floats)
+        copies = function.overloadpacket in COPIES and any(tensor.numel() > 1 for tensor in tensors_in(args))
+        return copies or any(storage_of(tensor) not in gradients for tensor in floats)

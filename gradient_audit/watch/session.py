@@ -18,6 +18,7 @@ from gradient_audit.watch.frames import Lines, current_lines
 from gradient_audit.watch.guard import Guard
 
 DETAILED = 12  # backward passes with forward passes, terms and lines of operations: two rounds of WGAN's five and one
+MOST_DETAILED = 100  # likewise, while gradients wait for a step or a reading: small layers take thirty times as long
 AGAIN = 4  # likewise, after a line has run a pass or a step for the first time
 WITHOUT_STEP = 2 * DETAILED  # likewise, if no step comes: else the detail ends with one, and no step is seen by half
 

@@ -72,6 +72,21 @@ def written_arguments(function: Callable) -> tuple[int, ...]:
     return tuple(i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
 
 
+@cache
+def _names_of(function: Callable) -> tuple[str, ...]:
+    return tuple(argument.name for argument in function._schema.arguments)
+
+
+def single_operations(function: Callable, args: tuple, kwargs: dict, result: object) -> list[tuple[tuple, object]]:
+    """Return arguments, by position, and result; of one on lists, as `_foreach_add_`, those of each element."""
+    args = (*args, *(kwargs.get(name) for name in _names_of(function)[len(args) :])) if kwargs else args
+    if not (function.overloadpacket.__name__.startswith(("_foreach_", "_fused_")) and isinstance(args[0], list)):
+        return [(args, result)]
+    results = result if isinstance(result, list | tuple) else [result] * len(args[0])
+    each = (tuple(x[i] if isinstance(x, list) and x else x for x in args) for i in range(len(args[0])))
+    return [*zip(each, results, strict=False)]
+
+
 def nodes_of(roots: Iterable, follow: Callable | None = None) -> Iterator:
     """Yield the nodes of a graph. follow: returns those to which one leads, if not to its inputs."""
     seen, stack = set(), list(roots)

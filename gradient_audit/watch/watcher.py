@@ -16,6 +16,7 @@ from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import current_lines, current_place, is_users
 from gradient_audit.watch.gradients import Gradients
 from gradient_audit.watch.guard import bind, guarded, watch_calls
+from gradient_audit.watch.kinds import Kinds
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Write
 from gradient_audit.watch.networks import Networks
@@ -23,8 +24,8 @@ from gradient_audit.watch.operations import Details
 from gradient_audit.watch.optimizers import Optimizers
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.passes import Passes
-from gradient_audit.watch.session import WITHOUT_STEP, Running, Session
-from gradient_audit.watch.tensors import parameters_of, tensors_in
+from gradient_audit.watch.session import DETAILED, MOST_DETAILED, WITHOUT_STEP, Running, Session
+from gradient_audit.watch.tensors import nodes_of, parameters_of, tensors_in
 
 Limit = Callable[["Watcher", Optimizer | None], None]  # called before each pass, with None, and after each step
 
@@ -44,11 +45,11 @@ class Watcher:
         self.lineage = Lineage(self.session, self.parameters)
         self.forwards = Forwards(self.session, self.parameters, self.lineage)
         self.gradients = Gradients(self.session, self.parameters, self.optimizers, self.lineage)
-        self.details = Details(self.session, self.parameters, self.lineage, self.forwards)
+        self.details = Details(self.session, self.parameters, self.gradients, self.forwards)
         common = self.session, self.parameters, self.optimizers, self.lineage, self.forwards
         self.passes = Passes(*common, self.gradients, self.details)
         self.ending = Ending(*common, self.networks)
-        self.stepped = False  # any optimizer
+        self.kinds = Kinds(self.session, self.parameters, self.optimizers, self.forwards)
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
 
     def start(self) -> None:
@@ -96,9 +97,11 @@ class Watcher:
         """Add the events of the end; return the networks. trace: of what the script raised. ended: by itself."""
         self.optimizers.search()
         networks = self.ending.settle(trace)
+        self.gradients.note_hand_steps()
         self.details.stop(for_good=True)
         self.gradients.look_at_all()
-        self.ending.add_events(networks, self.passes.errors.changed, by_itself=ended)
+        whole = ended and self.limit is not None
+        self.ending.add_events(networks, self.passes.errors.changed, by_itself=ended, whole=whole)
         return networks
 
     @guarded
@@ -126,6 +129,7 @@ class Watcher:
                 return original(*args, **kwargs)
             if self.limit and name == "backward":
                 self.limit(self, None)
+            self.refuse_older(bound.args)
             self.pauses.close()  # a step that raised has left them open
             given = {k: tuple(x) if isinstance(x, Iterator) else x for k, x in bound.arguments.items()}
             with self.details.paused():
@@ -145,6 +149,15 @@ class Watcher:
         # A compiled function may call it; `disable` keeps it out of its graph.
         self.hooks.enter_context(mock.patch.object(torch.autograd, name, torch.compiler.disable(watched)))
 
+    def refuse_older(self, given: tuple) -> None:
+        """Raise TypeError where nobody has named the networks, and a pass is to go through older ones."""
+        if self.limit or self.networks.named is not None or not self.activity.detailed:
+            return
+        leaves = [getattr(node, "variable", None) for node in nodes_of(t.grad_fn for t in tensors_in(given))]
+        for leaf in (leaf for leaf in leaves if type(leaf) is nn.Parameter):
+            if leaf not in self.parameters.made and id(leaf) not in self.parameters.accounts:
+                raise TypeError("this network is older than the audit; name it: `GradientAudit(network=network)`")
+
     @guarded
     def note_error(self, call: Running | None, losses: list, error: BaseException) -> None:
         if call:
@@ -159,8 +172,14 @@ class Watcher:
         if call and call.kind == "backward":
             if self.networks.named is None:
                 self.networks.hold(self.parameters.keys_of(call.reached))
-            if self.stepped or not self.limit or not self.optimizers.known:  # else a reading tells why none stepped
-                self.details.stop_if_spent(WITHOUT_STEP)
+            if self.kinds.note(call):
+                self.details.watch_again(call.place, new=True)
+            self.stop_if_spent(WITHOUT_STEP)
+
+    def stop_if_spent(self, passes: int = DETAILED) -> None:
+        """Watch in detail no longer after enough passes, or after more if gradients wait: for a step, or a reading."""
+        if self.activity.detailed and self.activity.spent >= passes:
+            self.details.stop_if_spent(MOST_DETAILED if self.kinds.any_waits(by_hand=False) else passes)
 
     @guarded
     def begin_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
@@ -213,7 +232,7 @@ class Watcher:
     @guarded
     def end_step(self, optimizer: Optimizer) -> None:
         """Note what the step has written to."""
-        self.activity.steps, self.stepped = max(self.activity.steps - 1, 0), True
+        self.activity.steps = max(self.activity.steps - 1, 0)
         place = current_place()
         for account, parameter in self.parameters.accounts_of(parameters_of(optimizer)):
             if account.version_before >= 0:
@@ -225,7 +244,7 @@ class Watcher:
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.activity.steps:
             self.pauses.close()
-            self.details.stop_if_spent()
+            self.stop_if_spent()
 
 
 def _end_in_child() -> None:

@@ -64,7 +64,7 @@ def test_a_fused_step_that_grad_scaler_skips_uses_nothing(network):
             scaler.scale(network(torch.ones(1, 2)).mul(factor).sum()).backward()
             scaler.step(optimizer)
             scaler.update()
-    assert cells(audit) == [("wasted",), ("used",)]
+    assert cells(audit) == [("read",), ("used",)]
     assert not audit.findings
 
 
@@ -101,3 +101,41 @@ def test_an_uninitialised_lazy_network_is_no_obstacle():
         eager(torch.ones(1, 2)).sum().backward()
         lazy(eager(torch.ones(1, 2))).sum().backward()
     assert cells(audit) == [("-", "wasted"), ("wasted", "wasted")]
+
+
+STEPS_BY_HAND = {
+    "assigned": "p.data = p.data - 0.1 * p.grad",
+    "copied": "p.data.copy_(p.data - 0.1 * p.grad)",
+    "out": "torch.sub(p.data, p.grad, alpha=0.1, out=p.data)",
+    "lists": "torch._foreach_add_([p.data], [p.grad], alpha=-0.1)",
+}
+
+
+@pytest.mark.parametrize("step", STEPS_BY_HAND.values(), ids=STEPS_BY_HAND)
+def test_a_write_of_what_comes_from_gradients_is_a_step_also_after_the_passes_in_detail(network, step):
+    with GradientAudit(network=network) as audit:
+        for _ in range(DETAILED + 3):
+            network.zero_grad()
+            network(torch.ones(1, 2)).sum().backward()
+            for p in network.parameters():
+                exec(step, {"p": p, "torch": torch})
+    assert cells(audit) == [("used",)] * (DETAILED + 3) and not audit.unjudged
+
+
+def test_gradients_that_nothing_is_seen_to_use_are_not_judged(network):
+    with GradientAudit(network=network) as audit:
+        network(torch.ones(1, 2)).sum().backward()
+    assert cells(audit) == [("wasted",)] and audit.verdict.startswith("Not judged: no optimizer was seen to step")
+    with GradientAudit(network=network) as audit:
+        network(torch.ones(1, 2)).sum().backward()
+        print(network.weight.grad)
+    assert audit.verdict.startswith("Nothing wrong")
+
+
+def test_an_audit_without_names_finds_the_networks_of_its_block_and_refuses_older_ones(network):
+    with GradientAudit() as audit:
+        other = nn.Linear(2, 1)
+        other(torch.ones(1, 2)).sum().backward()
+    assert [*audit.networks] == ["other"]
+    with pytest.raises(TypeError, match="name it"), GradientAudit():
+        network(torch.ones(1, 2)).sum().backward()
