@@ -12,8 +12,8 @@ findings: what is wrong, in doubt or wasted. If the script raises, the line that
     python -m gradient_audit --mistake step-between-backwards
 
 Exit status: 0 if nothing is wrong (waste and questions are not), 1 if something is, the script raised, no gradient was
-computed, the audit gave up, the report cannot be written or no mistake fits, 2 for bad arguments. With --strict, a
-question is wrong, too.
+computed, no optimizer was seen to step, the audit gave up, the report cannot be written or no mistake fits, 2 for bad
+arguments. With --strict, a question is wrong, too.
 """
 
 import argparse

@@ -32,6 +32,7 @@ class Ledger:
     balances: dict[int, Balance] = field(default_factory=lambda: defaultdict(Balance))
     clips: dict[Hashable, str] = field(default_factory=dict)  # see `clip`, and "scaled" if it was unscaled after
     skipped: set[int] = field(default_factory=set)  # passes whose step GradScaler skips
+    lent: set[int] = field(default_factory=set)  # passes whose gradients a step on other parameters used
 
     def fold(self, event: Event) -> dict[frozenset, set[int]]:
         """Take in an event; return, of a step, what `step` does."""
@@ -104,6 +105,7 @@ class Ledger:
                 self._use_clip(balance, passes)
                 if passes or not zeros[account]:
                     sums[passes].add(account)
+        self.lent |= borrowed
         for balance in self.balances.values() if borrowed else ():  # whose gradients the step got from others
             self._use_clip(balance, borrowed)
         return sums

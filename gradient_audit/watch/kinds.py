@@ -32,7 +32,8 @@ class Kinds:
         if by_hand and kind & self._owned():
             return False
         stepped = any(balances[number].stepped or balances[number].by_hand for number in own)
-        return bool(own) and not stepped and not any(call.read for call in self.calls[kind])
+        lent = self.session.ledger.lent
+        return bool(own) and not stepped and not any(call.read or call.number in lent for call in self.calls[kind])
 
     def any_waits(self, *, by_hand: bool) -> bool:
         """Return whether any kind waits."""
@@ -43,9 +44,7 @@ class Kinds:
         if not any(balance.by_hand for balance in self.session.ledger.balances.values()):
             return True
         reached = self.parameters.keys_of(frozenset().union(*self.calls))
-        inner = set().union(*(seen.inside for seen in self.forwards.seen.values()))
-        outer = (seen.module() for number, seen in self.forwards.seen.items() if number not in inner)
-        ran = [ids_of(module) for module in outer if module is not None]
+        ran = [ids_of(module) for seen in self.forwards.seen.values() if (module := seen.module()) is not None]
         kinds = [kind for kind in self.calls if self._own(kind)]
         return all(ids & reached for ids in ran if ids) and all(len(self.calls[kind]) >= times for kind in kinds)
 

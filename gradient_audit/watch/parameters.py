@@ -12,6 +12,7 @@ from gradient_audit.trace import ParameterFound
 from gradient_audit.watch.frames import current_place
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.session import Session
+from gradient_audit.watch.tensors import nodes_of, tensors_in
 
 
 @dataclass(eq=False)
@@ -71,6 +72,13 @@ class Parameters:
         given = parameter.grad is not None or len(parameter._post_accumulate_grad_hooks) > 1  # another has used it
         if given and parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
             self.activity.call.reached.add(self.accounts[id(parameter)].number)
+
+    def refuse_older(self, losses: tuple) -> None:
+        """Raise TypeError if a pass is to go through networks that are older than the audit, and that nobody named."""
+        leaves = [getattr(node, "variable", None) for node in nodes_of(loss.grad_fn for loss in tensors_in(losses))]
+        for leaf in (leaf for leaf in leaves if type(leaf) is nn.Parameter):
+            if leaf not in self.made and id(leaf) not in self.accounts:
+                raise TypeError("this network is older than the audit; name it: `GradientAudit(network=network)`")
 
     def keys_of(self, numbers: Set[int]) -> set[int]:
         return {key for key, account in self.accounts.items() if account.number in numbers}

@@ -25,7 +25,7 @@ from gradient_audit.watch.optimizers import Optimizers
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.passes import Passes
 from gradient_audit.watch.session import DETAILED, MOST_DETAILED, WITHOUT_STEP, Running, Session
-from gradient_audit.watch.tensors import nodes_of, parameters_of, tensors_in
+from gradient_audit.watch.tensors import parameters_of, tensors_in
 
 Limit = Callable[["Watcher", Optimizer | None], None]  # called before each pass, with None, and after each step
 
@@ -129,7 +129,8 @@ class Watcher:
                 return original(*args, **kwargs)
             if self.limit and name == "backward":
                 self.limit(self, None)
-            self.refuse_older(bound.args)
+            if self.networks.named is None and not self.limit and self.activity.detailed:
+                self.parameters.refuse_older(bound.args)
             self.pauses.close()  # a step that raised has left them open
             given = {k: tuple(x) if isinstance(x, Iterator) else x for k, x in bound.arguments.items()}
             with self.details.paused():
@@ -148,15 +149,6 @@ class Watcher:
 
         # A compiled function may call it; `disable` keeps it out of its graph.
         self.hooks.enter_context(mock.patch.object(torch.autograd, name, torch.compiler.disable(watched)))
-
-    def refuse_older(self, given: tuple) -> None:
-        """Raise TypeError where nobody has named the networks, and a pass is to go through older ones."""
-        if self.limit or self.networks.named is not None or not self.activity.detailed:
-            return
-        leaves = [getattr(node, "variable", None) for node in nodes_of(t.grad_fn for t in tensors_in(given))]
-        for leaf in (leaf for leaf in leaves if type(leaf) is nn.Parameter):
-            if leaf not in self.parameters.made and id(leaf) not in self.parameters.accounts:
-                raise TypeError("this network is older than the audit; name it: `GradientAudit(network=network)`")
 
     @guarded
     def note_error(self, call: Running | None, losses: list, error: BaseException) -> None:
