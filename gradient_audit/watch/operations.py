@@ -12,7 +12,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.places import Place
-from gradient_audit.trace import Clipped, DetailSet, GradientRead, ZeroGrad
+from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep, ZeroGrad
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import Lines, current_place, inner_lines, place_at, runs_inside
 from gradient_audit.watch.gradients import Gradients
