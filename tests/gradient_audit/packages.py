@@ -1,0 +1,96 @@
+"""The audit on published packages, which train as their own pages say: `python tests/gradient_audit/packages.py`.
+
+It runs the scripts of `museum/packages`, or those that are named, and writes docs/packages.md. `--venv FOLDER` makes an
+environment with the packages first, by pip, and runs them in it; without it they must be there. A script says which
+package and version it is for, and, as the others of the museum, what is expected, written before it ran: `# expects:
+error mixed at "loss.backward()"`, where the line may be of the package; a line `# bug:` says what is wrong in the
+package.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "packages.md"
+SCRIPTS = ROOT / "tests" / "gradient_audit" / "museum" / "packages"
+ALONE = {"stylegan2-pytorch", "vegans", "vector-quantize-pytorch"}  # what they ask for excludes the others
+ROW = re.compile(r"^\| \[(\w+)\].*$", re.MULTILINE)
+FINDING = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):.*(?:\n(?:  .*)?)*", re.MULTILINE)
+EXPECTED = re.compile(r'^# expects: (\w+) (\S+) at "(.+)"$', re.MULTILINE)
+
+
+def header(text, name):
+    """What the line `# name:` of a script says, or nothing."""
+    return "".join(re.findall(f"^# {name}: (.+)$", text, re.MULTILINE))
+
+
+def install(folder):
+    """Make an environment with all packages, and return its Python."""
+    python = folder / "bin" / "python"
+    names = sorted({header(script.read_text(), "package") for script in SCRIPTS.glob("*.py")})
+    alone = [name for name in names if name.split("==")[0] in ALONE]
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    pip = [python, "-m", "pip", "install", "--quiet", "torchvision", "tensorboard", "setuptools<81", "wheel"]
+    subprocess.run([*pip, *sorted({*names} - {*alone})], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", *alone], check=True)
+    return python
+
+
+def audited(script, python):
+    """Audit a script in an empty folder."""
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TQDM_DISABLE": "1"}
+    command = [python, ROOT / "tests" / "run_audit.py", script]
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=900)
+
+
+def differences(text, report):
+    """What was expected and is not in the report, and what is and was not: a kind, and a line of code."""
+    seen = [(found[2], found[1], found[0]) for found in FINDING.finditer(report)]
+    for severity, kind, code in EXPECTED.findall(text):
+        told = next((one for one in seen if one[:2] == (severity, kind) and code in one[2]), None)
+        if told is None:
+            yield f"not said: {kind} ({severity}) at `{code}`"
+        else:
+            seen.remove(told)
+    for severity, kind, finding in seen:
+        yield f"said: {kind} ({severity}) at {''.join(re.findall('`.+?`', finding)[:1])}"
+
+
+def row(script, done):
+    """The row of the table for a script."""
+    text = script.read_text()
+    package, version = header(text, "package").split("==")
+    answer = re.search(r"^(?:Wrong|Nothing|No |Not |In doubt|The script raised).*", done.stdout, re.MULTILINE)
+    other = "; ".join(differences(text, done.stdout)) or "yes"
+    docstring = text.split('"""')[1].splitlines()[0]
+    link = f"[{script.stem}](../tests/gradient_audit/museum/packages/{script.name})"
+    cells = link, package, version, docstring, answer[0].split(".")[0] if answer else done.stderr[-100:], other
+    return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="of scripts, without .py (default: all)")
+    parser.add_argument("--venv", type=Path, help="make an environment here, and run the scripts in it")
+    parser.add_argument("--python", default=sys.executable, help="run the scripts with this one")
+    parser.add_argument("--reports", type=Path, help="leave the reports in this folder")
+    options = parser.parse_args()
+    python = install(options.venv.resolve()) if options.venv else options.python
+    rows = {found[1]: found[0] for found in ROW.finditer(PAGE.read_text())}
+    for script in sorted(SCRIPTS.glob("*.py")):
+        if script.stem in (options.names or [script.stem]):
+            done = audited(script, python)
+            rows[script.stem] = row(script, done)
+            print(rows[script.stem], flush=True)
+            if options.reports:
+                (options.reports / f"{script.stem}.txt").write_text(done.stdout + done.stderr)
+    page = PAGE.read_text()
+    start = page.index("| --- |")
+    start = page.index("\n", start) + 1
+    PAGE.write_text(page[:start] + "".join(f"{rows[name]}\n" for name in sorted(rows)))
