@@ -46,28 +46,41 @@ def audited(script, python):
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TQDM_DISABLE": "1"}
     command = [python, ROOT / "tests" / "run_audit.py", script]
     with tempfile.TemporaryDirectory() as folder:
-        return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=900)
+        return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=300)
 
 
-def differences(text, report):
+def code_of(place, script, libraries):
+    """The code of a place, `file.py:12`, in the script or in any library that has such a file."""
+    file, number = place.split(":")
+    for path in [script] if script.name == file else libraries.rglob(file):
+        if len(lines := path.read_text(errors="replace").splitlines()) >= int(number):
+            yield lines[int(number) - 1].strip()
+
+
+def differences(script, report, libraries):
     """What was expected and is not in the report, and what is and was not: a kind, and a line of code."""
-    seen = [(found[2], found[1], found[0]) for found in FINDING.finditer(report)]
+    text, seen = script.read_text(), []
+    for found in FINDING.finditer(report):
+        places = re.findall(r"\w+\.py:\d+", found[0])
+        seen.append(
+            (found[2], found[1], {code: place for place in places for code in code_of(place, script, libraries)})
+        )
     for severity, kind, code in EXPECTED.findall(text):
-        told = next((one for one in seen if one[:2] == (severity, kind) and code in one[2]), None)
+        told = next((one for one in seen if one[:2] == (severity, kind) and any(code in line for line in one[2])), None)
         if told is None:
             yield f"not said: {kind} ({severity}) at `{code}`"
         else:
             seen.remove(told)
-    for severity, kind, finding in seen:
-        yield f"said: {kind} ({severity}) at {''.join(re.findall('`.+?`', finding)[:1])}"
+    for severity, kind, lines in seen:
+        yield f"said: {kind} ({severity}) at {', '.join(sorted({*lines.values()}))}"
 
 
-def row(script, done):
+def row(script, done, libraries):
     """The row of the table for a script."""
     text = script.read_text()
     package, version = header(text, "package").split("==")
     answer = re.search(r"^(?:Wrong|Nothing|No |Not |In doubt|The script raised).*", done.stdout, re.MULTILINE)
-    other = "; ".join(differences(text, done.stdout)) or "yes"
+    other = "; ".join(differences(script, done.stdout, libraries)) or "yes"
     docstring = text.split('"""')[1].splitlines()[0]
     link = f"[{script.stem}](../tests/gradient_audit/museum/packages/{script.name})"
     cells = link, package, version, docstring, answer[0].split(".")[0] if answer else done.stderr[-100:], other
@@ -82,11 +95,13 @@ if __name__ == "__main__":
     parser.add_argument("--reports", type=Path, help="leave the reports in this folder")
     options = parser.parse_args()
     python = install(options.venv.resolve()) if options.venv else options.python
+    ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    libraries = Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
     rows = {found[1]: found[0] for found in ROW.finditer(PAGE.read_text())}
     for script in sorted(SCRIPTS.glob("*.py")):
         if script.stem in (options.names or [script.stem]):
             done = audited(script, python)
-            rows[script.stem] = row(script, done)
+            rows[script.stem] = row(script, done, libraries)
             print(rows[script.stem], flush=True)
             if options.reports:
                 (options.reports / f"{script.stem}.txt").write_text(done.stdout + done.stderr)

@@ -1,6 +1,6 @@
 """Two heads are in a plain dict: `parameters()` does not find them, and no optimizer gets them.
 
-No public report of it was found.
+https://github.com/xiaxin1998/COTREC/issues/15
 """
 # expects: error ownerless at "nn.Linear(8, 1) for name"
 # networks: model, model.heads['left'], model.heads['right']

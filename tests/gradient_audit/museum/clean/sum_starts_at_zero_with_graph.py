@@ -1,6 +1,6 @@
 """A buffer of zero requires a gradient, and losses are added to it, so that their sum always has a graph.
 
-https://github.com/lucidrains/vector-quantize-pytorch (1.32)
+https://github.com/lucidrains/vector-quantize-pytorch/blob/master/vector_quantize_pytorch/vector_quantize_pytorch.py
 """
 # expects: nothing
 # networks: net

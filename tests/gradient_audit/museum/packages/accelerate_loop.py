@@ -1,4 +1,4 @@
-"""The README's loop, with accumulation and clipping."""
+"""The loop of its page on accumulation, with clipping."""
 # package: accelerate==1.15.0
 # expects: nothing
 
@@ -18,9 +18,9 @@ model.train()
 for _ in range(4):
     for source, targets in data:
         with accelerator.accumulate(model):
-            optimizer.zero_grad()
             loss = F.cross_entropy(model(source), targets)
             accelerator.backward(loss)
             if accelerator.sync_gradients:
                 accelerator.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
+            optimizer.zero_grad()

@@ -1,6 +1,7 @@
 """GANLearner.wgan, as its page uses it: G and D are frozen in turn, and one optimizer holds both."""
 # package: fastai==2.8.12
 # expects: nothing
+# trains: 2
 
 import torch
 from fastai.data.core import DataLoaders

@@ -1,7 +1,7 @@
 """A Learner with GradientClip; fastai's optimizers are not PyTorch's."""
 # package: fastai==2.8.12
 # expects: nothing
-# uses: Sequential
+# trains: 1
 
 import torch
 from fastai.callback.schedule import Learner

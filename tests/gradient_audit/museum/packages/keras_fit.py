@@ -1,6 +1,7 @@
 """Keras on PyTorch: compile() and fit(), with Keras's own Adam."""
 # package: keras==3.15.1
 # expects: nothing
+# trains: 1
 
 import os
 

@@ -1,6 +1,7 @@
 """A VAE as in Pyro's tutorial: SVI makes an optimizer for each parameter, and clears by new tensors of zeros."""
 # package: pyro-ppl==1.9.2
 # expects: nothing
+# trains: 2
 
 import pyro
 import pyro.distributions as dist

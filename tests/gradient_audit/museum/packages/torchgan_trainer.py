@@ -1,4 +1,4 @@
-"""The introduction's DCGAN and Trainer. Fakes for D are detached after G built a graph; G's pass fills D's gradients."""
+"""DCGAN by its Trainer. Fakes for D are detached after G built a graph; G's pass fills D's gradients."""
 # package: torchgan==0.1.0
 # expects: waste graph at "fake = generator(noise)"
 # expects: waste wasted at "loss.backward()"
