@@ -58,32 +58,44 @@ def code_of(place, script, libraries):
 
 
 def differences(script, report, libraries):
-    """What was expected and is not in the report, and what is and was not: a kind, and a line of code."""
+    """What was expected and is not in the report, and what is and was not, each with its severity."""
     text, seen = script.read_text(), []
     for found in FINDING.finditer(report):
         places = re.findall(r"\w+\.py:\d+", found[0])
-        seen.append(
-            (found[2], found[1], {code: place for place in places for code in code_of(place, script, libraries)})
-        )
+        seen.append((found[2], found[1], {code: at for at in places for code in code_of(at, script, libraries)}))
     for severity, kind, code in EXPECTED.findall(text):
-        told = next((one for one in seen if one[:2] == (severity, kind) and any(code in line for line in one[2])), None)
-        if told is None:
-            yield f"not said: {kind} ({severity}) at `{code}`"
-        else:
-            seen.remove(told)
+        alike = [one for one in seen if one[:2] == (severity, kind)]
+        told = [one for one in alike if any(code in line for line in one[2])]
+        for one in (told or alike)[:1]:
+            seen.remove(one)
+        if not told:
+            yield severity, f"`{kind}` does not name `{code}`" if alike else f"no `{kind}` at `{code}`"
     for severity, kind, lines in seen:
-        yield f"said: {kind} ({severity}) at {', '.join(sorted({*lines.values()}))}"
+        yield severity, f"also `{kind}` at {', '.join(sorted({*lines.values()}))}"
+    if header(text, "trains") and (count := len(trained(report))) < int(header(text, "trains")):
+        yield "error", f"{count} networks are `used` in the table"
+
+
+def trained(report):
+    """The columns of the table in which a network is used."""
+    rows = re.findall(r"^\| `.+\|$", report, re.MULTILINE)
+    return {column for row in rows for column, cell in enumerate(row.split("|")) if cell.strip().startswith("used")}
 
 
 def row(script, done, libraries):
     """The row of the table for a script."""
     text = script.read_text()
     package, version = header(text, "package").split("==")
-    answer = re.search(r"^(?:Wrong|Nothing|No |Not |In doubt|The script raised).*", done.stdout, re.MULTILINE)
-    other = "; ".join(differences(script, done.stdout, libraries)) or "yes"
-    docstring = text.split('"""')[1].splitlines()[0]
-    link = f"[{script.stem}](../tests/gradient_audit/museum/packages/{script.name})"
-    cells = link, package, version, docstring, answer[0].split(".")[0] if answer else done.stderr[-100:], other
+    answer = re.search(
+        r"^(?:Wrong|Nothing wrong|No |Not |In doubt|The script raised)[^:\n]*", done.stdout, re.MULTILINE
+    )
+    differ = [*differences(script, done.stdout, libraries)]
+    right = "; ".join(dict.fromkeys(words for severity, words in differ if severity != "waste")) or "yes"
+    waste = "; ".join(dict.fromkeys(words for severity, words in differ if severity == "waste")) or "as expected"
+    docstring = text.split('"""')[1].split("\n\n")[0]
+    name = f"[{script.stem}](../tests/gradient_audit/museum/packages/{script.name})"
+    verdict = answer[0].strip(".") if answer else f"none: {done.stderr[-100:]}"
+    cells = name, f"{package} {version}", docstring, verdict, right, waste
     return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
 
 

@@ -1,6 +1,7 @@
 """VAEGAN: the layers for mean and variance are made after the optimizers, and none holds them."""
 # package: vegans==0.4.0
 # expects: error ownerless at "self._losses[who].backward(retain_graph=True)"
+# expects: error ownerless at "self._losses[who].backward(retain_graph=True)"
 # expects: waste wasted at "self._losses[who].backward(retain_graph=True)"
 # expects: waste graph at "self.encode(x=X_batch)"
 # bug: mean and variance are never trained
