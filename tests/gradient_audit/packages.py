@@ -1,10 +1,9 @@
 """The audit on published packages, which train as their own pages say: `python tests/gradient_audit/packages.py`.
 
-It runs the scripts of `museum/packages`, or those that are named, and writes docs/packages.md. `--venv FOLDER` makes an
-environment with the packages first, by pip, and runs them in it; without it they must be there. A script says which
-package and version it is for, and, as the others of the museum, what is expected, written before it ran: `# expects:
-error mixed at "loss.backward()"`, where the line may be of the package; a line `# bug:` says what is wrong in the
-package.
+It runs the scripts of `museum/packages`, or those that are named, and writes docs/packages.md, which says how the
+packages are installed; nothing is installed here. A script says which package and version it is for, and, as the others
+of the museum, what is expected: `# expects: error mixed at "loss.backward()"`, where the line may be of the package. A
+line `# bug:` says what is wrong in the package, `# trains:` how many networks the table must show as used.
 """
 
 import argparse
@@ -18,7 +17,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "packages.md"
 SCRIPTS = ROOT / "tests" / "gradient_audit" / "museum" / "packages"
-ALONE = {"stylegan2-pytorch", "vegans", "vector-quantize-pytorch"}  # what they ask for excludes the others
 ROW = re.compile(r"^\| \[(\w+)\].*$", re.MULTILINE)
 FINDING = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):.*(?:\n(?:  .*)?)*", re.MULTILINE)
 EXPECTED = re.compile(r'^# expects: (\w+) (\S+) at "(.+)"$', re.MULTILINE)
@@ -27,18 +25,6 @@ EXPECTED = re.compile(r'^# expects: (\w+) (\S+) at "(.+)"$', re.MULTILINE)
 def header(text, name):
     """What the line `# name:` of a script says, or nothing."""
     return "".join(re.findall(f"^# {name}: (.+)$", text, re.MULTILINE))
-
-
-def install(folder):
-    """Make an environment with all packages, and return its Python."""
-    python = folder / "bin" / "python"
-    names = sorted({header(script.read_text(), "package") for script in SCRIPTS.glob("*.py")})
-    alone = [name for name in names if name.split("==")[0] in ALONE]
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [python, "-m", "pip", "install", "--quiet", "torchvision", "tensorboard", "setuptools<81", "wheel"]
-    subprocess.run([*pip, *sorted({*names} - {*alone})], check=True)
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", *alone], check=True)
-    return python
 
 
 def audited(script, python):
@@ -102,11 +88,12 @@ def row(script, done, libraries):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="of scripts, without .py (default: all)")
-    parser.add_argument("--venv", type=Path, help="make an environment here, and run the scripts in it")
-    parser.add_argument("--python", default=sys.executable, help="run the scripts with this one")
+    parser.add_argument(
+        "--python", default=sys.executable, help="that of the environment with the packages (default: this one)"
+    )
     parser.add_argument("--reports", type=Path, help="leave the reports in this folder")
     options = parser.parse_args()
-    python = install(options.venv.resolve()) if options.venv else options.python
+    python = options.python
     ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     libraries = Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
     rows = {found[1]: found[0] for found in ROW.finditer(PAGE.read_text())}
