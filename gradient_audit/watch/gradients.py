@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit import trace
-from gradient_audit.watch.frames import current_place, expression_place
+from gradient_audit.watch.frames import current_place, place_at
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Memory
@@ -51,7 +51,7 @@ class Gradients:
             if calls := [self.session.calls[number] for number in memory.sources.numbers(CALL)]:
                 numbers = frozenset(call.number for call in calls if call.is_pass and account.number in call.reached)
                 # `.data =` is no operation: the line that computed the value.
-                place = current_place() if written or not memory.line else expression_place(*memory.line)
+                place = current_place() if written or not memory.lines else place_at(memory.lines)
                 self.session.add(trace.HandStep(place, frozenset([account.number]), numbers))
         for _, memory in pairs:
             memory.sources = memory.sources.without(CALL)
