@@ -68,8 +68,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         print(f"note: {', '.join(sorted(own))} goes to the script; the audit's options come before it", file=sys.stderr)
     if options.module:
         package = options.script.partition(".")[0]
-        if importlib.machinery.PathFinder.find_spec(package, [str(Path.cwd()), *sys.path]) is None:
-            refuse(f"-m: there is no module {package} here; run this in the folder that holds it")
+        if not package or importlib.machinery.PathFinder.find_spec(package, [str(Path.cwd()), *sys.path]) is None:
+            refuse(f"-m: there is no module {options.script!r} here; run this in the folder that holds it")
     else:
         if not options.script.is_file() and not (options.script / "__main__.py").is_file():
             refuse(f"SCRIPT: there is no file {options.script}, and no folder with a __main__.py; give one of them")

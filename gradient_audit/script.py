@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TextIO
+from unittest import mock
 
 from torch.optim.optimizer import Optimizer
 
@@ -124,14 +125,15 @@ def audit_script(options: Namespace) -> int:
                 audit.__exit__(None, None, None)
                 status = finish(limit.ending)
         finally:  # the script would catch that, too
-            os._exit(status)
+            leave(status)
 
+    leave = os._exit  # without a report, where the script calls it
     os.environ["GRADIENT_AUDIT"] = str(process)  # tells this process, and no other, that it keeps nothing
     limit = StepLimit(options.iterations, options.limit, end)
     audit = GradientAudit.of_script(limit)
     ending = trace = shown = ""
     try:
-        with audit:
+        with audit, mock.patch.object(os, "_exit", lambda code: end() if os.getpid() == process else leave(code)):
             run_as_main(options.script, options.arguments)
     except BaseException as raised:
         if os.getpid() != process:
@@ -183,7 +185,10 @@ def run_cells(notebook: Path) -> None:
     sys.modules["__main__"] = module = ModuleType("__main__")
     module.display = lambda *things, **_: print(*things, sep="\n")
     loop = asyncio.new_event_loop()
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    except (ValueError, KeyError) as error:  # as one that is saved in another encoding, or of 2014
+        sys.exit(f"error: {notebook}: is no notebook of version 4; save it again in Jupyter ({error!r})")
     sources = ["".join(cell["source"]) + "\n" for cell in cells if cell["cell_type"] == "code"]
     for number, source in enumerate(sources, 1):
         file = f"{notebook}[{number}]"

@@ -547,8 +547,20 @@ def test_a_module_a_folder_and_an_archive_run_as_python_runs_them_and_no_folder_
     for script in (tmp_path / "scripts", tmp_path / "packed.zip"):
         assert "Nothing wrong" in forked(RUN_AUDIT, script, folder=tmp_path).stdout
     done = forked(RUN_AUDIT, "-m", "no_such.train", folder=tmp_path)
-    assert done.stderr == "error: -m: there is no module no_such here; run this in the folder that holds it\n"
+    assert done.stderr == "error: -m: there is no module 'no_such.train' here; run this in the folder that holds it\n"
     assert done.returncode == 2
+
+
+def test_a_script_that_leaves_by_os_exit_and_a_file_that_is_no_notebook_are_no_silent_end(tmp_path):
+    (tmp_path / "leaves.py").write_text(f"{NETWORK}net(torch.ones(1, 2)).sum().backward()\nimport os\nos._exit(0)\n")
+    done = forked(RUN_AUDIT, tmp_path / "leaves.py")
+    assert "| `leaves.py:" in done.stdout and done.stdout.rstrip().endswith("The script ended by itself.")
+    assert done.returncode == 1
+    for text in ("{}", "import torch", '{"worksheets": []}'):
+        (tmp_path / "old.ipynb").write_text(text)
+        done = forked(RUN_AUDIT, tmp_path / "old.ipynb")
+        assert "old.ipynb: is no notebook of version 4; save it again in Jupyter" in done.stdout
+        assert (done.returncode, done.stderr) == (1, "")
 
 
 STEPS = """
