@@ -41,6 +41,13 @@ def test_a_batch_that_cannot_be_cut_into_equal_parts_is_refused():
         rank_of(0, 2, 7)
 
 
+def test_one_of_several_processes_that_torchrun_did_not_start_is_refused(monkeypatch):
+    """Each would train a run of its own, as if it were alone."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(BadInput, match=r"WORLD_SIZE=2: torchrun alone starts several"):
+        Ranks(8)
+
+
 def test_what_a_step_draws_itself_is_a_function_of_seed_step_and_rank_and_noise_is_that_of_one_process(tmp_path):
     for count in (1, 2, 2):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
