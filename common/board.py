@@ -135,7 +135,8 @@ def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) 
     lines = ["Interrupted before the first checkpoint."]
     if step >= steps:
         lines = [f"Done: {counted(step, 'step')}. What the curves show: docs/curves.md"]
-        lines += [f"More images: python scripts/tools/sample.py {folder}; scripts/tools/evaluate.py measures them"]
+        sample = shlex.join(["scripts/tools/sample.py", str(folder)])
+        lines += [f"More images: python {sample}; scripts/tools/evaluate.py measures them"]
     elif step:
         python = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node={processes}"
         command = shlex.join([str(script), "--resume", str(folder)])

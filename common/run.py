@@ -131,7 +131,11 @@ class Run(AbstractContextManager):
         chosen = [typed(name, value) for name, value in self.facts["options"].items() if value != given[name]]
         if chosen:  # by main
             count, *shape = self.facts["data_shapes"][0]
-            show_lines(f"Trains on {counted(count, 'image')} of {'x'.join(map(str, shape))} with {' '.join(chosen)}")
+            classes = [
+                f"in {len(names)} {'classes' if names[1:] else 'class'} " for names in self.facts.get("classes", [])
+            ]
+            kind = f"{'x'.join(map(str, shape))} {''.join(classes)}with {' '.join(chosen)}"
+            show_lines(f"Trains on {counted(count, 'image')} of {kind}")
         self.board = Board(self.folder, self.facts, self.step, pictures, columns)
         self.opened.callback(self.board.close)
         if not self.stored:

@@ -70,6 +70,14 @@ def test_a_class_of_which_all_images_would_be_held_out_is_refused_before_an_imag
     assert "cannot be read as an image" in refusal(*command, "--no-hold-out")
 
 
+def test_the_classes_are_counted_before_the_first_step_and_a_command_holds_for_a_folder_with_a_space(folder, outcome):
+    (folder / "empty").mkdir()  # a class of which no image is there
+    runs = folder.parent / "my runs"
+    _, out, _ = outcome("gan_conditional", *SMALL, "--steps", 1, "--dataset", folder, "--runs-dir", runs)
+    assert out.startswith("Trains on 21 images of 3x8x8 in 3 classes with --lr=")
+    assert f"sample.py '{next(runs.glob('*/*'))}'; scripts" in out
+
+
 def test_a_run_yields_images_and_labels_of_each_data_set(tmp_path):
     step, real, labels, others = next(steps_of(tmp_path, PAIR, PAIR.images, batch_size=3))
     assert (step, real.shape, labels.shape, others.shape) == (1, (3, 1, 8, 8), (3,), (3, 1, 8, 8))
