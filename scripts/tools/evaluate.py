@@ -177,9 +177,10 @@ def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: boo
                 figures[f"recall_of_{name}"] = measures.measure_overlap(part, real_part)["recall"]
         return figures
 
+    trained = "training" if len(data.images) == shape[0] else f"{len(data.images)} (not the {shape[0]} trained on)"
     entry = {
         "features": Path(kind).name,
-        "real": "held-out" if has_unseen else "test" if dataset in HELD_OUT else "any" if unseen.any() else "training",
+        "real": "held-out" if has_unseen else "test" if dataset in HELD_OUT else "any" if unseen.any() else trained,
         "count": count,
         "weights": options.weights if find_average(checkpoint) else "last",
         "checkpoint": "checkpoint.pt" if options.run.is_dir() else options.run.name,

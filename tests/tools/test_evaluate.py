@@ -215,6 +215,9 @@ def test_a_folder_is_judged_by_what_its_run_has_not_seen_or_by_any_images_with_f
     change(run, lambda checkpoint: checkpoint.update(data_shapes=[[500, 3, 8, 8]]))  # as before there was a share
     monkeypatch.setattr(evaluate, "generate", lambda *_: images[:20].permute(0, 3, 1, 2))
     assert evaluated(run, count=20)["real"] == "training"
+    (tmp_path / "images" / "000.png").unlink()
+    evaluate.load_real.cache_clear()
+    assert evaluated(run, count=20)["real"] == "499 (not the 500 trained on)"
 
 
 @pytest.fixture
