@@ -37,7 +37,6 @@ SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     """One update of each network. real: (N, C, S, S) in [-1, 1]. z: (N, z_dim). Returns detached 0-d tensors."""
     fake = generator(z)
-
     # D: max log D(x) + log(1 - D(G(z))). detach() ends this loss's graph at the fakes: G gets no gradient from it.
     real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
     d_loss = -(nn.functional.logsigmoid(real_logits).mean() + nn.functional.logsigmoid(-fake_logits).mean()) / 2
@@ -137,6 +136,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights, the noise, the choice of images")
     parser.add_argument("--sample-every", type=int, default=250, help="steps from one sample grid and checkpoint on")
     options = parser.parse_args(sys.argv[1:] if "__file__" in globals() else [])  # of a notebook: write yours into []
+    if min(options.batch_size, options.steps, options.sample_every) < 1:
+        parser.error("--batch-size, --steps and --sample-every: from 1 on")
     images = load_images(options.dataset, options.image_size).to(DEVICE)
     torch.manual_seed(options.seed)
     generator, discriminator = (n.to(DEVICE, memory_format=torch.channels_last) for n in make_pair(*images.shape[1:3]))
@@ -148,9 +149,8 @@ def main():
     state = {"generator": generator, "discriminator": discriminator, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}
     facts = {"script": "gan_standalone", "data_shapes": [[*images.shape]], "options": vars(options) | {"z_dim": Z_DIM}}
-    folder = Path("runs", "gan_standalone", f"{datetime.now():%Y%m%d-%H%M%S-%f}")
+    folder, interrupts = Path("runs", "gan_standalone", f"{datetime.now():%Y%m%d-%H%M%S-%f}"), []
     (folder / "samples").mkdir(parents=True)
-    interrupts = []
     before = signal.signal(signal.SIGINT, lambda *_: interrupts.append(signal.signal(signal.SIGINT, before)))
     with SummaryWriter(folder) as board:
         for step in tqdm(range(1, options.steps + 1), str(folder), mininterval=0.1 if sys.stderr.isatty() else 10):

@@ -96,6 +96,9 @@ def test_its_help_is_ascii_and_what_cannot_work_is_refused_in_one_line(here, fol
     status, output, _ = here("--help")
     assert (status, output.isascii(), "--dataset" in output) == (0, True, True)
     assert here("--steps many")[::2] == (2, "gan_standalone.py: error: argument --steps: invalid int value: 'many'\n")
+    for option in ("batch-size", "steps", "sample-every"):
+        status, _, error = here(f"--dataset {folder / 'images'} --{option} 0")
+        assert (status, error.partition("error: ")[2]) == (2, "--batch-size, --steps and --sample-every: from 1 on\n")
     for name in ("16", "float", "broken"):
         (folder / name).mkdir()
     Image.new("I;16", (28, 28)).save(folder / "16" / "a.png")
