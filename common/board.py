@@ -116,18 +116,19 @@ def without_options(path: Path) -> bytes:
     return file.getvalue()
 
 
-def show(change: Callable, *arguments: object) -> None:
-    """Print, or change the progress bar; a terminal that is closed is written to no more."""
+def show(change: Callable, *arguments: object, stream: str = "stderr") -> None:
+    """Print, or change the progress bar; a stream that is closed, both of a terminal, is written to no more."""
     try:
         change(*arguments)
     except OSError:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        closed, streams = getattr(sys, stream).fileno(), [each.fileno() for each in (sys.stdout, sys.stderr) if each]
+        for number in [number for number in streams if os.path.sameopenfile(number, closed)]:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def show_lines(*lines: str) -> None:
     """Print lines, at once."""
-    show(partial(print, *lines, sep="\n", flush=True))
+    show(partial(print, *lines, sep="\n", flush=True), stream="stdout")
 
 
 def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) -> None:

@@ -114,7 +114,7 @@ def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
     if opened:
         lock(path.parent, opened)
-    with as_bad_input(f"{path}: not a checkpoint of these scripts", Exception):  # as damage makes many types of it
+    with as_bad_input(f"{path}: cannot be read as a checkpoint of these scripts", Exception):  # damage makes many types
         with zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():  # torch.load does not look at the checksums
                 raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")

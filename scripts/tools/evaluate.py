@@ -33,6 +33,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
+from common.board import show_lines
 from common.checkpoint import load_checkpoint, lock, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import DATASETS, load_images
@@ -246,10 +247,9 @@ def main(options: Options) -> None:
     """Measure, print the figures and add them to the run."""
     for checkpoint in watch(options.run) if options.watch else [load_checkpoint(options.run)]:
         entry = evaluate_run(options, checkpoint)
-        print(report(entry), flush=True)
+        show_lines(report(entry))
         add_to_run(options, entry)
-        print(f"\nWritten to {options.folder / 'evaluation.json'}")
-        print(f"TensorBoard: quality/{curve_name(entry)}", flush=True)
+        show_lines(f"\nWritten to {options.folder / 'evaluation.json'}", f"TensorBoard: quality/{curve_name(entry)}")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
+from common.board import show_lines
 from common.checkpoint import load_checkpoint, write_whole
 from common.errors import BadInput, as_stopped, counted
 from common.image_files import grid, png
@@ -91,7 +92,7 @@ def main(options: Options) -> None:
         columns = len(names) if names and not options.of_class else round(len(images) ** 0.5)
         write_whole(output, png(grid(images, columns)))
     weights = "average" if find_average(checkpoint) else "last"
-    print(f"{counted(len(images), 'sample' if as_floats else 'image')}: {output} ({weights} weights)")
+    show_lines(f"{counted(len(images), 'sample' if as_floats else 'image')}: {output} ({weights} weights)")
 
 
 if __name__ == "__main__":

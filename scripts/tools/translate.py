@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
+from common.board import show_lines
 from common.checkpoint import load_checkpoint, write_whole
 from common.data import to_float, to_uint8
 from common.errors import BadInput, Stopped, as_bad_input, counted, one_line
@@ -96,7 +97,7 @@ def main(options: Options) -> None:
         except BadInput as error:
             failures += 1
             tqdm.write(one_line(str(error)), sys.stderr)
-    print(f"{counted(len(targets) - failures, 'image')}: {options.output}")
+    show_lines(f"{counted(len(targets) - failures, 'image')}: {options.output}")
     if failures:
         raise Stopped(f"{failures} of {counted(len(targets), 'image')} could not be translated; each has a line above")
 

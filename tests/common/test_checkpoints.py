@@ -70,7 +70,7 @@ FILES = {
 def test_what_is_no_checkpoint_is_refused_and_code_in_it_is_not_run(what, script, copied, refusal):
     path = copied / "checkpoint.pt"
     FILES[what](path)
-    assert refused(script, copied, refusal).startswith(f"error: {path}: not a checkpoint of these scripts")
+    assert refused(script, copied, refusal).startswith(f"error: {path}: cannot be read as a checkpoint of these")
 
 
 def refused(script, run, refusal):

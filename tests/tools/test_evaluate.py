@@ -1,6 +1,8 @@
 """The figures against float64 references, the floor, and what an evaluation leaves behind."""
 
 import json
+import os
+import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from unittest import mock
@@ -307,6 +309,20 @@ def test_figures_are_printed_before_they_are_written_where_that_cannot_be(run, u
     assert status == 1
     assert "| fid " in printed
     assert errors.startswith(f"error: {run}: evaluation.json or evaluation/: cannot be written: ")
+
+
+def test_figures_are_written_where_the_reader_of_stdout_has_left_and_stderr_is_not_silenced(
+    run, untrained, capfd, monkeypatch
+):
+    reader, writer = os.pipe()
+    os.close(reader)  # as that of `| head`
+    with os.fdopen(writer, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        call("evaluate", run, "--count", 10)
+        call("sample", run)
+    assert len(json.loads((run / "evaluation.json").read_text())) == 1
+    os.write(2, b"a later error")
+    assert capfd.readouterr().err == "a later error"
 
 
 def test_a_name_of_a_class_breaks_no_table_and_identical_images_have_no_spread_of_colours():
