@@ -5,7 +5,7 @@
 - recall: the share of real images that lie among samples
 - confident, rarest, share of X: what a classifier says, if there is one
 - lattice, lattice of 4: the share of power at a period of 2 and of 4 pixels
-- colours: the spread of the mean colours; 1 is that of real images
+- colours: the spread of the mean colours; 100% is that of real images
 
 The column `real images` has the same of other real images.
 - Compare figures of the same features and count: FID falls as that grows.
