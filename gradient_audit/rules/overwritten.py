@@ -41,7 +41,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
         if operations or not (changed or writers):
             cure = f"Make a new tensor, not {operations or 'the in-place operation'}, and use it: {NEW}."
         elif {*behind} - {*changed}:  # the gradient goes through the changed network, to another
-            cure = f"{STEPPED}."
+            cure = f"{STEPPED}, each with `inputs=list(network.parameters())` of its own network."
         else:
             cure = f"{STEPPED}; `detach()` what comes from an earlier step or from a network that this loss is not for."
         text = "a backward pass needs a tensor as it was before it was changed in place."
