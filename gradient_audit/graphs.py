@@ -32,8 +32,15 @@ def passes_cut_off(facts: Facts) -> dict[str, tuple[list[Call], list[Place]]]:
         last = [*sorted(passes, key=lambda p: not p.used)][-1:]
         cuts = [place for p in last for mistake, place in p.began.cuts if mistake == "detached-fakes"]
         meant = {place for p in facts.passes if p.used for _, place in p.began.cuts}  # for another loss
-        found[network] = passes, [place for place in cuts if place not in meant] or cuts
+        found[network] = passes, [place for place in cuts if place not in meant] or _under_no_grad(facts, last) or cuts
     return found
+
+
+def _under_no_grad(facts: Facts, passes: list[Call]) -> list[Place]:
+    """Return where the network next to a loss that is a leaf ran under no_grad(), which has cut off all of it."""
+    before = [row for p in passes if p.leaves and not p.reached for row in facts.events[: facts.events.index(p)]]
+    last = [row for row in before if isinstance(row, ForwardRow)][-1:]
+    return [row.place for row in last if row.event.without_grad]
 
 
 def dropped_graphs(facts: Facts) -> list[Dropped]:
