@@ -1,7 +1,7 @@
 """The README's SNGAN and Trainer. Fakes for D are detached after G built a graph; G's pass fills D's gradients."""
 # package: torch-mimicry==0.1.16
 # expects: waste graph at "fake_images = netG.generate_images("
-# expects: waste wasted at "errG.backward()"
+# expects: waste wasted at "log_data = self.netG.train_step("
 
 import sys
 import tempfile

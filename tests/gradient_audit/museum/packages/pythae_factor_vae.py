@@ -1,6 +1,8 @@
 """The README's pipeline with a FactorVAE: D's loss also moves the encoder, whose optimizer steps after it."""
 # package: pythae==0.1.2
 # expects: error mixed at "discriminator_loss.backward()"
+# expects: waste wasted at "autoencoder_loss.backward(retain_graph=True)"
+# expects: waste graph at "model_output = self.model("
 # bug: D's loss on codes that are not detached also moves the encoder
 
 import tempfile

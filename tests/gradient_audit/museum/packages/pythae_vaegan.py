@@ -5,6 +5,8 @@ Each network's gradients are cleared before its own `backward()`, and all step a
 # package: pythae==0.1.2
 # expects: error mixed at "discriminator_loss.backward()"
 # expects: error mixed at "decoder_loss.backward(retain_graph=True)"
+# expects: waste wasted at "encoder_loss.backward(retain_graph=True)"
+# expects: waste wasted at "decoder_loss.backward(retain_graph=True)"
 # bug: D's loss on fakes that are not detached also moves the decoder
 
 import tempfile

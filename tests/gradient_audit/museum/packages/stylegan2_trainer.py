@@ -1,5 +1,6 @@
 """Its Trainer, as its command line calls it. G builds a graph for D's fakes; G's pass fills D's gradients."""
 # package: stylegan2-pytorch==1.9.0
+# expects: waste graph at "w_space = latent_to_w(S, style)"
 # expects: waste graph at "generated_images = G(w_styles, noise)"
 # expects: waste wasted at "backwards(gen_loss, self.GAN.G_opt, loss_id = 2)"
 

@@ -1,7 +1,7 @@
 """DCGAN by its Trainer. Fakes for D are detached after G built a graph; G's pass fills D's gradients."""
 # package: torchgan==0.1.0
 # expects: waste graph at "fake = generator(noise)"
-# expects: waste wasted at "loss.backward()"
+# expects: waste wasted at "cur_loss = loss.train_ops("
 
 import os
 import tempfile

@@ -1,0 +1,24 @@
+"""Its GANHook: D learns on detached features, then G and C on C's loss and D's; G's pass fills D's gradients."""
+# package: pytorch-adapt==0.0.83
+# expects: waste wasted at "loss.backward()"
+# trains: 3
+
+import torch
+from pytorch_adapt.hooks import GANHook
+from torch import nn
+
+G = nn.Sequential(nn.Linear(10, 16), nn.ReLU())
+C, D = nn.Linear(16, 4), nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1), nn.Flatten(0))
+models = {"G": G, "C": C, "D": D}
+g_opts = [torch.optim.Adam(model.parameters(), lr=1e-4) for model in (G, C)]
+d_opts = [torch.optim.Adam(D.parameters(), lr=1e-4)]
+hook = GANHook(d_opts=d_opts, g_opts=g_opts)
+for _ in range(10):
+    data = {
+        "src_imgs": torch.randn(8, 10),
+        "target_imgs": torch.randn(8, 10),
+        "src_labels": torch.randint(0, 4, (8,)),
+        "src_domain": torch.zeros(8),
+        "target_domain": torch.ones(8),
+    }
+    _, loss = hook({**models, **data})
