@@ -99,7 +99,8 @@ class Lineage:
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
             lines = {origin.lines for origin in origins if summed} - {()}  # of one summand that starts a sum: its own
             memory.lines = lines.pop() if len(lines) == 1 else here
-            memory.origins = origins.union(*(origin.origins for origin in origins))
+            inner = (origin for origin in origins if not origin.lines or origin.rebuilt)  # the others are on the way
+            memory.origins = set(inner).union(*(origin.origins for origin in origins))
             memory.total = self.constant(result) if summed and result.numel() == 1 else None
         self._note_cuts(function, tensors, result, here)
         return self._note_writes(function, targets, here), read
