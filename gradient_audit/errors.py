@@ -1,21 +1,24 @@
 """What the rules about errors of autograd share: a sentence with what is known, line by line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gradient_audit.findings import Sentence, joined
 from gradient_audit.mistakes import why_and_cure
 from gradient_audit.places import Place
 
-
-def lines_of(places: Iterable[Place | None]) -> str:
-    """Return the first five lines with their source, or that none was seen."""
-    return joined([*dict.fromkeys(str(place) for place in places if place)][:5] or ["a line that was not seen"])
+Known = dict[str, Sequence[Place | str | None]]  # lines and texts, by what they are; the cure edits the last
 
 
-def explained(
-    text: str, networks: Iterable[str], places: list[Place], known: dict[str, str], mistake: str, why: str, cure: str
-) -> Sentence:
-    """Return a sentence about an error. known: what is known, by what it is. why, cure: "" for those of the mistake."""
+def explained(text: str, networks: Iterable[str], known: Known, mistake: str, why: str, cure: str) -> Sentence:
+    """Return a sentence about an error. why, cure: "" for those of the mistake."""
     usual_why, usual_cure = why_and_cure(mistake) if mistake else ("", "")
-    known |= {"why": why or usual_why, "cure": cure or usual_cure}
-    return Sentence(text, networks, places, known["cure"], mistake=mistake, facts=(*known.items(),))
+    cure = cure or usual_cure
+    facts = {label: _first_of(things) for label, things in known.items() if things}
+    facts |= {"why": why or usual_why, "cure": cure}
+    places = [thing for things in reversed(known.values()) for thing in things if isinstance(thing, Place)]
+    return Sentence(text, networks, places, cure, mistake=mistake, facts=(*facts.items(),))
+
+
+def _first_of(things: Sequence[Place | str | None]) -> str:
+    """Return the first five, lines with their source, or that no line was seen."""
+    return joined([*dict.fromkeys(str(thing) for thing in things if thing)][:5] or ["a line that was not seen"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradient_audit.errors import explained, lines_of
+from gradient_audit.errors import explained
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence, joined
 from gradient_audit.history import Call, TermRow
@@ -105,7 +105,5 @@ def _without_graph(facts: Facts, event: GraphMissing) -> Sentence:
         known["cut off by"] = cuts[mistake]
     else:
         mistake, why, cure = "no-graph", "nothing behind it needs a gradient", "Call `requires_grad_(True)` before it."
-    shown = {label: lines_of(places) for label, places in known.items() if places}
     text = "a backward pass was called on a loss without a graph."
-    places = [place for places in reversed(known.values()) for place in places if place]
-    return explained(text, (), places, shown, mistake, why, cure)
+    return explained(text, (), known, mistake, why, cure)

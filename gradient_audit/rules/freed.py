@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradient_audit.errors import explained, lines_of
+from gradient_audit.errors import explained
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence, joined
 from gradient_audit.history import Call
@@ -13,10 +13,7 @@ SEVERITY = "error"
 MEANING = "A backward pass needs a graph that an earlier pass has freed."
 CURE = ""
 MISTAKES = ("second-backward", "detached-fakes", "loss-kept-with-graph", "penalty-frees-graph")
-EXHIBITS = (
-    "bugs/two_losses_of_one_graph.py",
-    "clean/one_graph_for_three_lines.py",
-)
+EXHIBITS = ("bugs/two_losses_of_one_graph.py", "clean/one_graph_for_three_lines.py")
 ONCE = "`backward()` once, on the sum of the losses"
 
 
@@ -44,10 +41,8 @@ def find(facts: Facts) -> Iterator[Sentence]:
         else:
             why += f": that of both passes, to {joined(here) or 'the same tensors'}"
             cure = _cure_of_both(facts, call, event, here)
-        shown = {label: lines_of(places) for label, places in known.items() if places}
-        places = [place for lines in reversed(known.values()) for place in lines if place]
         text = "a backward pass needs a graph that an earlier pass has freed."
-        yield explained(text, here, places, shown, mistake, why, cure)
+        yield explained(text, here, known, mistake, why, cure)
 
 
 def _cure_of_both(facts: Facts, call: Call, event: Freed, here: tuple[str, ...]) -> str:

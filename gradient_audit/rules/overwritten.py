@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradient_audit.errors import explained, lines_of
+from gradient_audit.errors import explained
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence, joined
 from gradient_audit.trace import Overwritten, TensorNamed
@@ -23,13 +23,13 @@ def find(facts: Facts) -> Iterator[Sentence]:
     names = {event.tensor: event for event in facts.of(TensorNamed)}
     for event in facts.of(Overwritten):
         changed = tuple(dict.fromkeys(names[tensor].network for tensor, _ in event.tensors if tensor in names))
-        tensors = dict.fromkeys(names[tensor].name if tensor in names else words for tensor, words in event.tensors)
-        writers, readers = [place for place, _ in event.writers], [*event.readers]
+        tensors = [names[tensor].name if tensor in names else words for tensor, words in event.tensors]
+        writers = [place for place, _ in event.writers]
         known = {
-            "wanted by": lines_of([event.place]),
-            "tensor": joined([*tensors][:5] or ["a tensor of its graph"]),
-            "read by": lines_of(readers),
-            "written by": lines_of(writers),
+            "wanted by": [event.place],
+            "tensor": tensors or ["a tensor of its graph"],
+            "read by": event.readers or [None],
+            "written by": writers or [None],
         }
         behind = facts.networks_of(event.behind)
         operations = joined(sorted({operation for _, operation in event.writers} - {""}))
@@ -45,5 +45,4 @@ def find(facts: Facts) -> Iterator[Sentence]:
         else:
             cure = f"{STEPPED}; `detach()` what comes from an earlier step or from a network that this loss is not for."
         text = "a backward pass needs a tensor as it was before it was changed in place."
-        places = [*writers, *readers, event.place]
-        yield explained(text, changed or behind, places, known, mistake, why, cure)
+        yield explained(text, changed or behind, known, mistake, why, cure)
