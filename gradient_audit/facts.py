@@ -1,7 +1,7 @@
 """What rules ask of a trace: who holds what, where gradients went, what steps used."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Set
 from dataclasses import replace
 from functools import cached_property
@@ -11,7 +11,7 @@ from gradient_audit.history import Call, ForwardRow, History, Row, StepRow, Term
 from gradient_audit.ledger import Balance
 from gradient_audit.places import Place
 from gradient_audit.steps import steps_of
-from gradient_audit.trace import Ended, Network, Optimizer, OptimizerMade, ParameterFound, Replaced, Step, Trace
+from gradient_audit.trace import Ended, Network, Optimizer, ParameterFound, ParametersWritten, Step, Trace
 from gradient_audit.trace import Module as ModuleEvent
 
 AGAINST = -0.9  # a cosine; two losses of other directions are usual
@@ -42,6 +42,7 @@ class Facts:
         for call in self.history.calls.values():
             self._fill_cells(call)
         self.events = self._shown_rows()
+        self.written = set().union(*(event.parameters for event in self.of(ParametersWritten)))
         self._answers: dict[Callable, object] = {}
 
     def of(self, kind: type) -> list:
@@ -128,22 +129,6 @@ class Facts:
     def owned_in_steps(self) -> set[int]:
         """The parameters that an optimizer held in a step."""
         return set().union(*(step.parameters for step in self.of(Step)))
-
-    @cached_property
-    def born(self) -> dict[int, Place | None]:
-        """The line that made each parameter."""
-        return {found.number: found.made for found in self.of(ParameterFound)}
-
-    @cached_property
-    def renewed(self) -> Counter[int]:
-        """How often each optimizer was made anew, at the same line for the same parameters."""
-        made = [event.number for event in self.of(OptimizerMade)]
-        return Counter(made) - Counter({*made})
-
-    @cached_property
-    def swaps(self) -> dict[int, tuple[Place, Set[int]]]:
-        """By parameter: the line where it took the place of which others in a module."""
-        return {number: (event.place, event.old) for event in self.of(Replaced) for number in event.new}
 
     @cached_property
     def rows(self) -> dict[tuple, list[tuple[Call, TermRow]]]:

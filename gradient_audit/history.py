@@ -72,15 +72,10 @@ class Call(BuiltRow):
     raised: bool = False
     read: set[str] = field(default_factory=set)  # how the script computed from its gradients
     keeper: Place | None = None  # the last line that computed on from its graph afterwards
-    order: int | None = None  # among the passes
+    is_pass: bool = False
     terms: list[TermRow] = field(default_factory=list)
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))  # by optimizer: the parameters
     parts: dict[str, str] = field(default_factory=dict)  # for the table: "used 2 of 4", by network
-
-    @property
-    def is_pass(self) -> bool:
-        """Whether it is a backward pass, or its result became a gradient."""
-        return self.order is not None
 
     @property
     def number(self) -> int:
@@ -173,7 +168,7 @@ class History:
 
     def _take_for_pass(self, call: Call) -> None:
         if not call.is_pass:
-            call.order = len(self.passes)
+            call.is_pass = True
             self.passes.append(call)
 
     def _complete(self, event: Event) -> None:

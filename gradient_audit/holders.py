@@ -8,6 +8,7 @@ from gradient_audit.graphs import passes_cut_off
 from gradient_audit.history import Call
 from gradient_audit.places import Place
 from gradient_audit.terms import idle_parameters, left_out_networks
+from gradient_audit.trace import Replaced
 
 
 @dataclass
@@ -20,11 +21,6 @@ class Unused:
     swapped: dict[int, Place] = field(default_factory=dict)  # that took the place of held ones, and where
     ownerless: set[int] = field(default_factory=set)  # others that none holds
     meant: str = ""  # why that may be on purpose: "judge", "target", "backbone", or ""
-
-    @property
-    def explained(self) -> set[int]:
-        """Of these, another rule says why their gradients are wasted."""
-        return self.lost | self.swapped.keys() | self.ownerless
 
     @property
     def passes(self) -> list[Call]:
@@ -42,21 +38,16 @@ def unjudged_passes(facts: Facts) -> list[Call]:
     return [p for p in passes if not (p.reached & known or p.place in facts.handed_lines)]
 
 
-def replaced_gradients(facts: Facts) -> set[int]:
-    """Return the parameters that had a gradient of no known pass in a step."""
-    steps = (row for row in facts.history.rows if row.kind == "step")
-    return set().union(*(row.sums.get(frozenset(), ()) for row in steps))
-
-
 def unused_gradients(facts: Facts) -> list[Unused]:
     """Return, for each network, what was computed for it and not used."""
     reached, used = set().union(*(p.reached for p in facts.passes)), set().union(*(p.used for p in facts.passes))
-    replaced = facts.once(replaced_gradients)
-    swaps = {new: place for new, (place, old) in facts.swaps.items() if old & facts.owned}
+    steps = (row for row in facts.history.rows if row.kind == "step")
+    replaced = set().union(*(row.sums.get(frozenset(), ()) for row in steps))  # by a gradient of no known pass
+    swaps = {number: event.place for event in facts.of(Replaced) if event.old & facts.owned for number in event.new}
     found = []
     for network, ids in facts.parameters.items():
         unused = Unused(network)
-        _add_wasted(facts, unused)
+        _add_wasted(facts, unused, replaced)
         left = set().union(*(numbers for pairs in unused.wasted.values() for _, numbers in pairs))
         unused.lost = (facts.owned_in_steps & left) - facts.owned
         # Not stepped by hand, either.
@@ -70,10 +61,10 @@ def unused_gradients(facts: Facts) -> list[Unused]:
     return found
 
 
-def _add_wasted(facts: Facts, unused: Unused) -> None:
-    replaced, excused = facts.once(replaced_gradients), facts.once(idle_parameters)
+def _add_wasted(facts: Facts, unused: Unused, replaced: set[int]) -> None:
     handed = facts.handed_lines | {p.place for p in facts.passes if replaced and not p.split}
     skipped, unjudged = facts.history.ledger.skipped, facts.once(unjudged_passes)
+    excused = facts.once(idle_parameters)
     cut_off = {p for passes, cuts in facts.once(passes_cut_off).values() if cuts for p in passes if not p.used}
     for p in facts.passes:
         # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.

@@ -1,6 +1,5 @@
 """What rules know together of the terms of losses, and of optimizers that never step."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradient_audit.facts import Facts
@@ -54,16 +53,13 @@ class DeadTerm:
 
 def dead_terms(facts: Facts) -> list[DeadTerm]:
     """Return the terms that contribute no gradient to what is updated, in all passes of their line."""
-    return [*_dead_terms(facts)]
-
-
-def _dead_terms(facts: Facts) -> Iterator[DeadTerm]:
     used = set().union(*(p.used for p in facts.passes))
+    dead = []
     for pairs in facts.rows.values():
         constants = {row.term.value for _, row in pairs}
         if constants == {0}:
             if len(pairs) > 1 and all(row.term.sources for _, row in pairs):
-                yield DeadTerm(pairs, False)
+                dead.append(DeadTerm(pairs, False))
         elif None not in constants:  # one that changes, and comes from what is trained, was cut off
             changes = len(constants) > 1
             calls = [facts.history.calls[number].began for _, row in pairs for number in row.term.calls]
@@ -71,9 +67,10 @@ def _dead_terms(facts: Facts) -> Iterator[DeadTerm]:
             proved = any(call.kind == "grad" and not call.create_graph for call in calls)
             proved |= changes and any(p.used & row.term.without_grad for p, row in pairs)
             if (proved or changes) and any(row.term.sources & used for _, row in pairs):
-                yield DeadTerm(pairs, proved)
+                dead.append(DeadTerm(pairs, proved))
         elif constants == {None} and _moves_nothing(facts, pairs):
-            yield DeadTerm(pairs, True)
+            dead.append(DeadTerm(pairs, True))
+    return dead
 
 
 def _moves_nothing(facts: Facts, pairs: list[tuple[Call, TermRow]]) -> bool:

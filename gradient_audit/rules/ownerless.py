@@ -7,7 +7,7 @@ from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
 from gradient_audit.holders import Unused, unused_gradients
 from gradient_audit.terms import left_out_networks
-from gradient_audit.trace import LeafNamed, ParametersWritten
+from gradient_audit.trace import LeafNamed, ParameterFound
 
 RANK = 50
 SEVERITY = "error"
@@ -45,13 +45,12 @@ def _never_held(facts: Facts, unused: Unused) -> Sentence:
     network, ownerless = unused.network, unused.ownerless
     holders = [facts.optimizers[number] for number in facts.holders_of(network)] or [*facts.optimizers.values()]
     makers = {one.made: None for one in (facts.networks[network], *holders) if one.made}
-    born = {facts.born.get(number) for number in ownerless} - {None}
+    born = {found.made for found in facts.of(ParameterFound) if found.number in ownerless} - {None}
     made = [*makers, *(born if len(born) == 1 else ())]
     text = f"{facts.count_of(ownerless, network)} of {{}} are held by no optimizer."
     if network in facts.once(left_out_networks):
         text = "no optimizer holds {}, and a term of a loss leads to nothing else."
-    written = set().union(*(event.parameters for event in facts.of(ParametersWritten)))
-    cure = WRITTEN if ownerless <= written else CONTAINED if re.search(r"\..*\]$", network) else ""
+    cure = WRITTEN if ownerless <= facts.written else CONTAINED if re.search(r"\..*\]$", network) else ""
     return Sentence(text, (network,), [*made, *unused.wasted], cure)
 
 

@@ -7,7 +7,6 @@ from gradient_audit.findings import Sentence
 from gradient_audit.graphs import passes_cut_off
 from gradient_audit.steps import Steps
 from gradient_audit.terms import rebuilt_losses, zero_terms
-from gradient_audit.trace import ParametersWritten
 
 RANK = 90
 SEVERITY = "error"
@@ -40,7 +39,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
     raised = any(p.raised for p in facts.passes)
     for network, missing in facts.without_gradient.items() if not facts.once(rebuilt_losses) else ():
         of_it = [steps for key, steps in facts.steps.items() if missing & {*facts.held_by(key)}]
-        if missing and not (raised and all(steps.places.total() == 1 for steps in of_it)):
+        if not (raised and all(steps.places.total() == 1 for steps in of_it)):
             yield from _without_gradient(facts, network, missing, of_it)
     yield from _layers_at_zero(facts)
 
@@ -52,11 +51,10 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
     places = [*inside, *cuts, *(place for steps in of_it for place in steps.places)]
     unused = [row for row in facts.forwards if row.has_scalar and not (row.in_loss or row.needed)]
     cut = bool(cut_off) or any(missing & row.event.sources for row in unused)
-    written = set().union(*(event.parameters for event in facts.of(ParametersWritten)))
     cleared = any(missing & p.reached for p in facts.passes)
     if inside:
         yield Sentence(f"{text}.", (network,), places, CHECKPOINT)
-    elif missing <= written:
+    elif missing <= facts.written:
         cure = "Then leave them out of the optimizer, which does not move them: this is right."
         text += ": the script writes others to them, as an average or a target."
         yield Sentence(text, (network,), places, cure, question=True)
