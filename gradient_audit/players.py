@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 from gradient_audit.facts import Facts
+from gradient_audit.findings import Sentence
 from gradient_audit.history import Call
 from gradient_audit.places import Place
 
@@ -26,9 +27,7 @@ class Mixture:
 class Opposition:
     """Passes moved two networks, and what one says of the other's output against another loss."""
 
-    made: str
-    judge: str
-    places: list[Place]
+    sentence: Sentence
     one_optimizer: bool
 
 
@@ -123,7 +122,9 @@ def oppositions(facts: Facts) -> list[Opposition]:
         first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
         places = [place for place in _opposed_places(facts, made, judge, moves) if place not in explained]
         if places and (first == second or not first & second):
-            found.append(Opposition(made, judge, places, first == second))
+            text = f"one loss moved {made} and {judge}; another moved what {judge} says of {made}'s output "
+            sentence = Sentence(f"{text}the other way.", (made, judge), places)
+            found.append(Opposition(sentence, first == second))
             explained |= set() if first == second else {*places}
     return found
 
@@ -149,4 +150,4 @@ def _opposed_places(facts: Facts, made: str, judge: str, moves: dict[int, tuple[
 def mixed_lines(facts: Facts) -> set[Place]:
     """Return the lines of which `mixed` tells."""
     lines = {place for mixture in facts.once(mixtures).values() for place in mixture.places}
-    return lines.union(*(one.places for one in facts.once(oppositions) if not one.one_optimizer))
+    return lines.union(*(one.sentence.places for one in facts.once(oppositions) if not one.one_optimizer))

@@ -8,6 +8,7 @@ from gradient_audit.history import HAND, Call, History, StepRow
 from gradient_audit.places import Place
 
 CLIMB = -1  # for the number of an optimizer: a write by hand before its step, as SAM's
+Lines = dict[tuple[Place, ...], set[int]]  # parameters, by the lines to look at
 
 
 @dataclass
@@ -17,7 +18,10 @@ class Steps:
     places: Counter = field(default_factory=Counter)
     moved_parameters: set[int] = field(default_factory=set)  # that had a gradient at least once
     sums: dict[frozenset, tuple[set[int], Place]] = field(default_factory=dict)  # passes: (parameters, step)
-    faults: dict[tuple, set[int]] = field(default_factory=lambda: defaultdict(set))  # by kind and places
+    # Steps on gradients that it had used before, that another one had, and that were used by hand and then added to.
+    stale: Lines = field(default_factory=lambda: defaultdict(set))  # the pass, the step
+    twice: Lines = field(default_factory=lambda: defaultdict(set))  # the step, the other one's
+    reused: Lines = field(default_factory=lambda: defaultdict(set))  # the pass, the one before, the step
     bare: int = 0  # steps that found no gradient, since the last one that did
     repeated: set[Place] = field(default_factory=set)  # steps whose gradients had all been used
 
@@ -78,9 +82,9 @@ def _note_step(steps: Steps, row: StepRow, first: dict[tuple[int, int], StepRow]
                 if before is row or number in climbed:
                     continue
                 if before.optimizer != row.optimizer:
-                    steps.faults["twice", row.place, before.place].add(number)
+                    steps.twice[row.place, before.place].add(number)
                 else:
-                    steps.faults["stale", call.place, row.place].add(number)
+                    steps.stale[call.place, row.place].add(number)
         if len(passes) > 1:
             steps.sums.setdefault(passes, (set(), row.place))[0].update(numbers)
             _note_reuse(steps, row, [calls[number] for number in sorted(passes)], numbers)
@@ -91,4 +95,4 @@ def _note_reuse(steps: Steps, row: StepRow, summed: list[Call], numbers: Set[int
     lines = {call.place for call in summed if "for inputs" in call.read}
     by_hand = climbed or [call for call in summed if call.place in lines]
     if by_hand and len(by_hand) < len(summed):
-        steps.faults["reused", summed[-1].place, by_hand[0].place, row.place] |= numbers
+        steps.reused[summed[-1].place, by_hand[0].place, row.place] |= numbers

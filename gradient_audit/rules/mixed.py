@@ -22,7 +22,4 @@ def find(facts: Facts) -> Iterator[Sentence]:
         text = f"`backward()` also wrote gradients into {names}. They were not cleared, so `step()` used the sum "
         text += "of two losses."
         yield Sentence(text, networks, mixture.places, question=not mixture.proved)
-    for one in facts.once(oppositions):
-        if not one.one_optimizer:
-            text = f"one loss moved {one.made} and {one.judge}; another moved what {one.judge} says of {one.made}'s "
-            yield Sentence(f"{text}output the other way.", (one.made, one.judge), one.places)
+    yield from (one.sentence for one in facts.once(oppositions) if not one.one_optimizer)

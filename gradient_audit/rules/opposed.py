@@ -15,7 +15,4 @@ EXHIBITS = ("bugs/gan_in_one_class.py", "clean/head_alone_then_with_encoder.py")
 
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the pairs of networks that one optimizer moves against each other."""
-    for one in facts.once(oppositions):
-        if one.one_optimizer:
-            text = f"one loss moved {one.made} and {one.judge}; another moved what {one.judge} says of {one.made}'s "
-            yield Sentence(f"{text}output the other way.", (one.made, one.judge), one.places)
+    yield from (one.sentence for one in facts.once(oppositions) if one.one_optimizer)

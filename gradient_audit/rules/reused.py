@@ -15,7 +15,6 @@ EXHIBITS = ("bugs/sharpness_inside_step.py", "clean/sharpness_aware_optimizer.py
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the steps on a sum of which a part had been used by hand."""
     for steps in facts.steps.values():
-        for (kind, *places), numbers in steps.faults.items():
-            if kind == "reused":
-                text = "a gradient of {} was used by hand, this pass added its own, and a step used the sum."
-                yield Sentence(text, facts.networks_of(numbers), places)
+        for places, numbers in steps.reused.items():
+            text = "a gradient of {} was used by hand, this pass added its own, and a step used the sum."
+            yield Sentence(text, facts.networks_of(numbers), places)

@@ -17,10 +17,9 @@ EXHIBITS = ("bugs/universe_held_twice.py", "bugs/infogan_steps_on_left_over.py",
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the steps on another optimizer's gradients, and the parameters that are held twice."""
     for key, steps in facts.steps.items():
-        for (kind, *places), numbers in steps.faults.items():
-            if kind == "twice":
-                text = "two optimizers stepped on the same gradients of {}."
-                yield Sentence(text, facts.networks_of(numbers), places)
+        for places, numbers in steps.twice.items():
+            text = "two optimizers stepped on the same gradients of {}."
+            yield Sentence(text, facts.networks_of(numbers), places)
         times = Counter(facts.held_by(key))
         if numbers := {number for number in times if times[number] > 1}:
             text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
