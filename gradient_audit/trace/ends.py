@@ -23,7 +23,6 @@ class Network(Event):
     module: int
     kind: str  # "parameter" for a tensor beside all modules, else its class: "Embedding" is PyTorch's
     parameters: Mapping[int, str]  # names by number
-    whole: int  # the module of which it is a part, or itself
     size: int  # how many numbers it has
     made: Place | None
 

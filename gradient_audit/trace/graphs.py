@@ -44,9 +44,7 @@ class RequiresGradSet(Event):
 
 @dataclass(frozen=True)
 class DetailSet(Event):
-    """What follows is watched in detail, or no longer."""
-
-    on: bool
+    """What follows is watched in detail, or, every second time, no longer."""
 
 
 @dataclass(frozen=True)

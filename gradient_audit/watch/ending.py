@@ -100,11 +100,9 @@ class Ending:
         accounts = self.parameters.accounts
         numbers = {accounts[id(p)].number: inner for inner, p in network.named_parameters() if id(p) in accounts}
         kind = "parameter" if is_leaf(network) else _kind(network)
-        whole = self.session.number_of(self.wholes.get(id(network), network))
         size = sum(p.numel() for p in nn.Module.parameters(network) if not is_lazy(p))
-        return trace.Network(
-            name, self.session.number_of(network), kind, numbers, whole, size, self.parameters.made.get(network)
-        )
+        made = self.parameters.made.get(network)
+        return trace.Network(name, self.session.number_of(network), kind, numbers, size, made)
 
     def _optimizer(self, number: int, optimizer: Optimizer, leaves: dict[int, Tensor]) -> trace.Optimizer:
         kind, tensors = type(optimizer), [*parameters_of(optimizer)]

@@ -69,17 +69,17 @@ class Details(dispatch.TorchDispatchMode):
         self.hooks.callback(registration.register_module_forward_pre_hook(begin).remove)
         self.hooks.callback(registration.register_module_forward_hook(end, always_call=True).remove)
         self.activity.detailed = self.entered = True
-        self.note_detail(on=True)
+        self.note_detail()
         self.__enter__()
 
     @guarded
-    def note_detail(self, *, on: bool) -> None:
-        self.session.add(DetailSet(on))
+    def note_detail(self) -> None:
+        self.session.add(DetailSet())
 
     def stop(self, *, for_good: bool = False) -> None:
         self.ended |= for_good
         if self.activity.detailed:
-            self.note_detail(on=False)
+            self.note_detail()
         with self.paused():
             self.activity.detailed = False
         self.hooks.close()

@@ -45,7 +45,7 @@ def test_a_trace_that_is_written_by_hand_is_judged_as_one_that_was_watched(turns
         trace.add(PassBegan(here, turn, "backward", detailed=False))
         trace.add(Pass(turn, reached=weight))
         trace.add(Step(here._replace(number=13), 7, weight, weight, weight, frozenset(), inside=None, inner=False))
-    trace.add(Network("D", 2, "Linear", {1: "weight"}, whole=2, size=1, made=None))
+    trace.add(Network("D", 2, "Linear", {1: "weight"}, size=1, made=None))
     trace.add(Optimizer(7, "SGD", (1,), frozenset(), (), fused=False, has_state=False, made=None))
     found = [(finding.kind, finding.networks, finding.lines) for finding in judge(trace).findings]
     assert found == [("stale", ("D",), ("train.py:12", "train.py:13"))] * (turns - 1)
