@@ -54,9 +54,11 @@ class Ledger:
             case trace.Clipped():
                 self.clip(event.place, event.parameters, event.fate)
             case trace.Unscaled():
-                self.unscale(event.parameters)
+                for balance in map(self.balances.__getitem__, event.parameters):
+                    if balance.clipped & balance.passes:
+                        self.clips[balance.clip] = "scaled"
             case trace.Overflowed():
-                self.skip(event.parameters)
+                self.skipped |= set().union(*(self.balances[number].passes for number in event.parameters))
         return {}
 
     def vanish(self, accounts: Set[int]) -> None:
@@ -123,13 +125,3 @@ class Ledger:
             self.clips[place] = fate
         for balance in map(self.balances.__getitem__, accounts):
             balance.clip, balance.clipped = place, balance.passes
-
-    def unscale(self, accounts: Set[int]) -> None:
-        """Note that GradScaler divided gradients by its scale."""
-        for balance in map(self.balances.__getitem__, accounts):
-            if balance.clipped & balance.passes:
-                self.clips[balance.clip] = "scaled"
-
-    def skip(self, accounts: Set[int]) -> None:
-        """Note that GradScaler found these gradients infinite, and skips their step."""
-        self.skipped |= set().union(*(self.balances[account].passes for account in accounts))

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradient_audit.ledger import Ledger
+from gradient_audit.trace import Overflowed, Unscaled
 
 
 def ledger_of(events):
@@ -56,8 +57,8 @@ CLIP = ("clip", "line 5", {1})
         ([("clip", "line 5", set(), "empty"), ADD, STEP], "empty"),
         ([("clip", "line 5", set(), "empty"), ADD, CLIP, STEP], "used"),
         ([ADD, CLIP, ("vanish", {1}), ("add", 1, {1: False}), STEP], ""),  # then cleared
-        ([ADD, CLIP, ("unscale", {1}), STEP], "scaled"),
-        ([ADD, ("unscale", {1}), CLIP, STEP], "used"),
+        ([ADD, CLIP, ("fold", Unscaled({1})), STEP], "scaled"),
+        ([ADD, ("fold", Unscaled({1})), CLIP, STEP], "used"),
         ([ADD, ("clip", "line 5", {1}, "edited"), STEP], "used"),
     ],
 )
@@ -73,7 +74,7 @@ def test_a_step_uses_the_passes_of_what_it_holds_by_the_sums_that_it_finds():
         frozenset(): {5},  # whatever filled it; 4 is all zeros
     }
     assert {number for number, balance in ledger.balances.items() if balance.stepped} == {1, 4}
-    ledger.skip({2})
+    ledger.fold(Overflowed({2}))
     assert ledger.skipped == {0, 1}
 
 
