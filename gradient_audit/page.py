@@ -82,34 +82,31 @@ def picture(report: Report, events: list[Row]) -> Iterable[str]:
         words = [WORDS.get(event.kind, f"{event.kind} pass")]
         words += ["create_graph"] if call and call.began.create_graph else []
         words += ["raised"] if raised else []
-        yield row("raised" if raised else event.kind, place, ", ".join(words), event.kind, cells, wrong)
+        yield row("raised" if raised else event.kind, place, ", ".join(words), event.kind, with_wrong(cells, wrong))
         terms = call.terms if call else []
         for term in measured.get((event.place, len(terms)), terms):
-            words, wrong = ("term of the loss, dead", {*term.cells}) if term.dead else ("term of the loss", set())
-            yield row("term", term.place or event.place, words, event.kind, term.cells, wrong, term)
+            words, cells = "term of the loss", term.cells
+            if term.dead:
+                words, cells = "term of the loss, dead", with_wrong(cells, {*cells})
+            yield row("term", term.place or event.place, words, event.kind, cells, term)
 
 
-def row(
-    kind: str,
-    place: Place,
-    words: str,
-    shape: str,
-    cells: dict[str, str],
-    wrong: set[str],
-    term: TermRow | None = None,
-) -> str:
+def with_wrong(cells: dict[str, str], wrong: set[str]) -> dict[str, str]:
+    """Return the cells, with "wrong" where there is something in those of these networks."""
+    return {name: "wrong" if name in wrong and cell != "-" else cell for name, cell in cells.items()}
+
+
+def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], term: TermRow | None = None) -> str:
     """Return the row of an event or a term: where, what, and for each network a mark, or a bar if it was measured."""
     via = f" <small>via {escape(place.via.where)} <code>{escape(place.via.code)}</code></small>" if place.via else ""
     marks = ""
-    for network, word in cells.items():
-        colour = "wrong" if network in wrong else word
-        label = escape(f"{words}: {network}, {colour}")
+    for network, cell in cells.items():
+        label = escape(f"{words}: {network}, {cell}")
         drawing = f'<svg role="img"><title>{label}</title><use href="#{shape}"/></svg>'
         if term and network in term.shares:
             share = escape(term.word(network).partition(" ")[2])
             drawing = f'<meter title="{label}" value="{term.shares[network]:.3f}"></meter><small>{share}</small>'
-        mark = f'<td class="net {colour}">{drawing}</td>'
-        marks += '<td class="net"></td>' if word == "-" else mark
+        marks += '<td class="net"></td>' if cell == "-" else f'<td class="net {cell}">{drawing}</td>'
     where = f'<td class="where"><span>{escape(Path(place.file).name)}:</span>{place.number}</td>'
     source = f'<td class="code"><code>{escape(place.code)}</code>{via}</td>'
     return f'<tr class="{kind}">{where}{source}<td class="what">{words}</td>{marks}</tr>'
