@@ -8,7 +8,6 @@ kind is the name of the file, or KIND.
 
 import pkgutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -17,22 +16,19 @@ from gradient_audit.facts import Facts
 from gradient_audit.findings import Finding
 
 
-@dataclass(frozen=True)
 class Rule:
     """A rule, as its file describes it."""
 
-    kind: str
-    rank: int
-    severity: str
-    meaning: str
-    cure: str
-    exhibits: tuple[str, ...]
-    mistakes: tuple[str, ...]
-    module: ModuleType
+    def __init__(self, name: str, module: ModuleType):
+        self.kind: str = getattr(module, "KIND", name)
+        self.mistakes: tuple[str, ...] = getattr(module, "MISTAKES", ())
+        self.rank, self.severity, self.exhibits = module.RANK, module.SEVERITY, module.EXHIBITS
+        self.meaning, self.cure = (" ".join(text.split()) for text in (module.MEANING, module.CURE))
+        self.find = module.find
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield what the rule finds; {} in a text stands for the networks."""
-        for said in self.module.find(facts):
+        for said in self.find(facts):
             yield Finding(
                 self.kind,
                 "question" if said.question else self.severity,
@@ -48,14 +44,7 @@ class Rule:
 @cache
 def rules() -> tuple[Rule, ...]:
     """Return all rules, in the order of the report."""
-    found = []
-    for file in pkgutil.iter_modules(__path__):
-        module = import_module(f"{__name__}.{file.name}")
-        parts = vars(module)
-        kind = parts.get("KIND", file.name)
-        texts = (" ".join(parts[name].split()) for name in ("MEANING", "CURE"))
-        exhibits, mistakes = parts["EXHIBITS"], parts.get("MISTAKES", ())
-        found.append(Rule(kind, parts["RANK"], parts["SEVERITY"], *texts, exhibits, mistakes, module))
+    found = [Rule(file.name, import_module(f"{__name__}.{file.name}")) for file in pkgutil.iter_modules(__path__)]
     return tuple(sorted(found, key=lambda rule: rule.rank))
 
 
