@@ -6,51 +6,10 @@ optimizers are numbers, counted together; what builds a graph (forward passes an
 
 from dataclasses import dataclass, field
 
-from gradient_audit.trace.ends import (
-    Ended,
-    Excerpt,
-    LeafNamed,
-    LineNotRun,
-    Module,
-    Network,
-    Optimizer,
-    ParametersWritten,
-    SumUnused,
-    TensorNamed,
-)
+from gradient_audit.trace.ends import *
 from gradient_audit.trace.event import NONE, OTHER, Event, Numbers
-from gradient_audit.trace.gradients import (
-    Clipped,
-    Freed,
-    GradientRead,
-    GradientReplaced,
-    GradientsGone,
-    GraphMissing,
-    HandStep,
-    Overflowed,
-    Overwritten,
-    ScaleWrong,
-    Step,
-    Unscaled,
-    ZeroGrad,
-)
-from gradient_audit.trace.graphs import (
-    DetailSet,
-    Forward,
-    GraphExtended,
-    GraphGone,
-    GraphUsed,
-    NanFound,
-    OptimizerMade,
-    ParameterFound,
-    Pass,
-    PassBegan,
-    Replaced,
-    RequiresGradSet,
-    ScalarComputed,
-    Term,
-    TermCrossed,
-)
+from gradient_audit.trace.gradients import *
+from gradient_audit.trace.graphs import *
 
 MOST_PASSES = 10_000  # that are watched at all: it bounds the memory of an audit
 
