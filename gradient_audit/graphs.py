@@ -49,7 +49,7 @@ def dropped_graphs(facts: Facts) -> list[Dropped]:
         return []
     built = [(_networks_in(row), row) for row in facts.events if isinstance(row, BuiltRow)]
     built = [(names, row) for names, row in built if names]
-    needed = {(names, caller) for names, row in built if row.needed or _is_adjoint(row) for caller in row.callers}
+    needed = {(names, caller) for names, row in built if row.needed for caller in row.callers}
     lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], BuiltRow]]] = defaultdict(list)
     for names, row in built:
         useless = [caller for caller in row.callers if (names, caller) not in needed]
@@ -72,10 +72,6 @@ def dropped_graphs(facts: Facts) -> list[Dropped]:
 
 def _networks_in(row: BuiltRow) -> tuple[str, ...]:
     return tuple(name for name, cell in row.cells.items() if cell in ("here", "read"))
-
-
-def _is_adjoint(row: BuiltRow) -> bool:
-    return isinstance(row, Call) and row.began.for_adjoint
 
 
 def _is_cut_off(facts: Facts, row: BuiltRow, names: tuple[str, ...]) -> bool:

@@ -58,7 +58,7 @@ class TermRow:
 class BuiltRow(Row):
     """What builds a graph."""
 
-    needed: bool = False  # whether a backward pass came through it
+    needed: bool = False  # whether a backward pass came through it, or it is one of an autograd.Function's own
     gone: bool = False  # whether the graph no longer exists
 
 
@@ -143,7 +143,7 @@ class History:
                 row = ForwardRow("forward", event.place, callers=event.callers, event=event)
                 self.forwards[event.number] = row
             case trace.PassBegan():
-                row = Call(event.kind, event.place, callers=event.callers, began=event)
+                row = Call(event.kind, event.place, callers=event.callers, needed=event.for_adjoint, began=event)
                 row.terms = [*map(TermRow, event.terms)]
                 self.calls[event.number] = row
                 if event.kind == "backward":

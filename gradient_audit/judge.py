@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import SEVERITIES, Finding, joined
-from gradient_audit.history import Call, Row, TermRow
+from gradient_audit.history import Call, Row
 from gradient_audit.holders import unjudged_passes, unused_gradients
 from gradient_audit.rules import rules
 from gradient_audit.terms import dead_terms, idle_parameters
@@ -44,7 +44,8 @@ def judge(trace: Trace) -> Judgement:
     for call in facts.history.calls.values():
         if call not in unjudged:
             _tell_of_excused(facts, call)
-        call.terms = _telling_terms(call.terms)
+        telling = [row for row in call.terms if row.term.value is None or row.dead]  # those with a graph, and dead ones
+        call.terms = telling if len(telling) > 1 else []
     excerpts = {excerpt.file: excerpt.lines for excerpt in facts.of(Excerpt)}
     version = "".join(end.version for end in facts.of(Ended))
     wrong = any(finding.severity == "error" for finding in found)
@@ -60,12 +61,6 @@ def _tell_of_excused(facts: Facts, call: Call) -> None:
         told = call.raised or any(p is call for p in unused.passes) or call.reached & ids & idle
         for row in () if told else (call, *call.terms):
             row.cells |= {name: "read"} if row.cells[name] == "wasted" else {}
-
-
-def _telling_terms(rows: list[TermRow]) -> list[TermRow]:
-    """Return the terms that tell something: those that have a graph, or are dead."""
-    telling = [row for row in rows if row.term.value is None or row.dead]
-    return telling if len(telling) > 1 else []
 
 
 def _not_run(facts: Facts) -> str:

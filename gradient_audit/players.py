@@ -145,9 +145,3 @@ def _opposed_places(facts: Facts, made: str, judge: str, moves: dict[int, tuple[
     up = {lines for lines, found in ways.items() if min(found) > ONE_WAY}
     down = {lines for lines, found in ways.items() if max(found) < -ONE_WAY}
     return [lines[0] for lines in both if (lines in up and down) or (lines in down and up)]
-
-
-def mixed_lines(facts: Facts) -> set[Place]:
-    """Return the lines of which `mixed` tells."""
-    lines = {place for mixture in facts.once(mixtures).values() for place in mixture.places}
-    return lines.union(*(one.sentence.places for one in facts.once(oppositions) if not one.one_optimizer))

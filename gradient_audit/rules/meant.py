@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gradient_audit.facts import Facts
 from gradient_audit.findings import LIMIT, Sentence
 from gradient_audit.places import Place
-from gradient_audit.players import crossed_groups, mixed_lines, summed_lines
+from gradient_audit.players import crossed_groups, mixtures, oppositions, summed_lines
 
 KIND = "meant?"
 RANK = 130
@@ -19,7 +19,9 @@ EXHIBITS = ("clean/head_alone_then_with_encoder.py", "clean/vae_two_optimizers.p
 
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the networks that one pass moved and another one apart; not those of which `mixed` tells."""
-    explained, crossed = facts.once(mixed_lines), facts.once(crossed_groups)
+    explained = {place for mixture in facts.once(mixtures).values() for place in mixture.places}
+    explained.update(*(one.sentence.places for one in facts.once(oppositions) if not one.one_optimizer))
+    crossed = facts.once(crossed_groups)
     places: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
     for p in facts.passes:
         for group in crossed[p.number] if p.place not in explained else ():
