@@ -29,10 +29,6 @@ class Facts:
         self.optimizers = {optimizer.number: optimizer for optimizer in self.of(Optimizer)}
         self.modules = {module.number: module.parameters for module in self.of(ModuleEvent)}
         self.parameters = {name: network.parameters for name, network in self.networks.items()}  # names by number
-        self.holding: dict[int, list[str]] = defaultdict(list)  # by parameter: the networks that have it
-        for name, numbers in self.parameters.items():
-            for number in numbers:
-                self.holding[number].append(name)
         self.ended = all(end.by_itself for end in self.of(Ended))
         self.whole = any(end.whole for end in self.of(Ended))
         balances = self.history.ledger.balances
@@ -184,8 +180,8 @@ class Facts:
 
     def networks_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """Return the names of the networks that hold any of these parameters."""
-        names = {name for number in numbers for name in self.holding.get(number, ())}
-        return tuple(name for name in self.parameters if name in names) if names else ()
+        numbers = {*numbers}
+        return tuple(name for name, ids in self.parameters.items() if not ids.keys().isdisjoint(numbers))
 
     def count_of(self, numbers: set[int], network: str | None = None) -> str:
         """Return how many parameters, and which: "2 of the 4 parameters (0.weight, 0.bias)" or "all parameters"."""
