@@ -38,7 +38,7 @@ class Facts:
         for call in self.history.calls.values():
             self._fill_cells(call)
         self.events = self._shown_rows()
-        self.written = set().union(*(event.parameters for event in self.of(ParametersWritten)))
+        self.written = set().union(*(event.parameters for event in self.of(ParametersWritten)))  # by the script
         self._answers: dict[Callable, object] = {}
 
     def of(self, kind: type) -> list:

@@ -21,9 +21,9 @@ of a batch that is skipped, this is right."""
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the passes whose gradients were not used, by line; of those that no optimizer holds, others tell."""
     for unused in facts.once(unused_gradients):
-        network, others = unused.network, unused.lost | unused.swapped.keys() | unused.ownerless
+        network, explained = unused.network, unused.lost | unused.swapped.keys() | unused.ownerless
         for place, pairs in unused.wasted.items():
-            if numbers := set().union(*(numbers for _, numbers in pairs)) - others:
+            if numbers := set().union(*(numbers for _, numbers in pairs)) - explained:
                 count = facts.count_of(numbers, network)
                 text = f"{count} of {{}} got gradients that no optimizer used, {len(pairs)}x."
                 if line := _clearing_line(facts, [p for p, _ in pairs], numbers):
