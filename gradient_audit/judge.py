@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import SEVERITIES, Finding, joined
+from gradient_audit.graphs import passes_cut_off
 from gradient_audit.history import Call, Row
 from gradient_audit.holders import unjudged_passes, unused_gradients
 from gradient_audit.rules import rules
@@ -56,9 +57,10 @@ def judge(trace: Trace) -> Judgement:
 def _tell_of_excused(facts: Facts, call: Call) -> None:
     """Put "read" in place of "wasted" where no finding says that gradients of a pass were wasted."""
     idle = facts.once(idle_parameters)
+    cut_off = any(call in passes for passes, cuts in facts.once(passes_cut_off).values() if cuts)  # `unreached` tells
     for unused in facts.once(unused_gradients):
         name, ids = unused.network, facts.parameters[unused.network].keys()
-        told = call.raised or any(p is call for p in unused.passes) or call.reached & ids & idle
+        told = cut_off or call.raised or any(p is call for p in unused.passes) or call.reached & ids & idle
         for row in () if told else (call, *call.terms):
             row.cells |= {name: "read"} if row.cells[name] == "wasted" else {}
 

@@ -10,7 +10,7 @@ from gradient_audit.trace import MOST_PASSES
 LEGEND = {
     "used": "an optimizer stepped on the gradient",
     "wasted": "the gradient was cleared, or left over without a step",
-    "read": "no step used the gradient, but autograd.grad() or the script read it, or another finding explains it",
+    "read": "no step used the gradient, but autograd.grad() or the script read it",
     "-": "no gradient",
 }
 SHARES = "97%: a term's part in the sum of the gradients' norms, in that network; against: against the other terms."

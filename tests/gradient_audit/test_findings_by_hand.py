@@ -11,7 +11,7 @@ optimizers hold which parameter, the form of the optimizers, and up to 25 calls.
 import pytest
 import torch
 from audited import cells
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -37,6 +37,9 @@ CALLS = st.one_of(
 OWNERS = st.sampled_from([((0,), (0,), (1,), (1,), (2,), (2,)), ((0,), (0,), (0,), (0,), (1,), (1,))]) | st.tuples(
     *[st.sampled_from([(), (0,), (1,), (2,), (0, 1)])] * 6
 )
+
+
+CUT_OFF = [("backward", [(0, 2, None)], {1}), ("backward", [(0, 1, 1)], None)]
 
 
 class ByHand:
@@ -114,6 +117,7 @@ class ByHand:
 
 
 @settings(max_examples=60, deadline=None)
+@example(((0,), (0,), (1,), (1,), (2,), (2,)), False, [("step", 0)] * 3 + CUT_OFF)
 @given(owners=OWNERS, fused=st.booleans(), calls=st.lists(CALLS, min_size=5, max_size=25))
 def test_any_order_of_calls_against_an_account_by_hand(owners, fused, calls):
     """Sums of chains of three networks, cut by detach() or not, under any distribution of optimizers."""
