@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from gradient_audit.places import Place
 from gradient_audit.trace import Forward, GraphGone, GraphUsed, NanFound, ScalarComputed
-from gradient_audit.watch.frames import callers_at, current_lines, current_place, runs_inside
+from gradient_audit.watch.frames import Lines, callers_at, current_lines, current_place, place_at, runs_inside
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.parameters import Parameters
@@ -128,15 +127,17 @@ class Forwards:
     def watch_for_nan(self, nodes: list) -> None:
         """Watch for the line whose gradient is NaN first."""
         for node in nodes if not self.found_nan else ():
-            if not hasattr(node, "variable") and (place := self.lineage.place_of(node)):
-                self.hooks.callback(node.register_hook(functools.partial(self.note_nan, place)).remove)
+            if lines := self.lineage.lines.get(node._sequence_nr()):
+                self.hooks.callback(node.register_hook(functools.partial(self.note_nan, lines)).remove)
 
     @guarded
-    def note_nan(self, place: Place, results: object, given: object) -> None:
+    def note_nan(self, lines: Lines, results: object, given: object) -> None:
         """Note the line whose result is NaN where nothing that it was given is."""
-        if not self.found_nan and not self.activity.measuring and has_nan(results) and not has_nan(given):
+        if self.found_nan or self.activity.measuring or not tensors_in(given):
+            return
+        if has_nan(results) and not has_nan(given):
             self.found_nan = True
-            self.session.add(NanFound(place))
+            self.session.add(NanFound(place_at(lines)))
 
     def note_scalar(self, result: object, sources: Sources) -> None:
         """Note of the forward passes among the sources that a number with a graph was computed from their output."""

@@ -5,7 +5,6 @@ import os
 import re
 import sys
 import sysconfig
-import traceback
 from collections.abc import Iterator, Sequence, Set
 from functools import cache, lru_cache
 from itertools import islice
@@ -26,8 +25,12 @@ Lines = tuple[Line, ...]  # innermost first
 
 
 def frames() -> Iterator[FrameType]:
-    """Return the frames that run, innermost first, without those of classes that only pass operations on."""
-    return (frame for frame, _ in traceback.walk_stack(sys._getframe(1)) if frame.f_code.co_name not in OVERRIDES)
+    """Yield the frames that run, innermost first, without those of classes that only pass operations on."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name not in OVERRIDES:
+            yield frame
+        frame = frame.f_back
 
 
 def runs_inside(part: str) -> bool:
@@ -36,8 +39,13 @@ def runs_inside(part: str) -> bool:
 
 
 def written_frames() -> Iterator[FrameType]:
-    """Return the frames of code that the user or a library's authors wrote, innermost first."""
-    return (frame for frame in frames() if package_of(frame.f_code.co_filename) is not None and _is_written(frame))
+    """Yield the frames of code that the user or a library's authors wrote, innermost first."""
+    frame = sys._getframe(1)
+    while frame is not None:  # at each operation: no generator around `frames`, which takes longer
+        code = frame.f_code
+        if package_of(code.co_filename) is not None and code.co_name not in OVERRIDES and _is_written(frame):
+            yield frame
+        frame = frame.f_back
 
 
 def current_lines() -> Lines:
@@ -175,5 +183,6 @@ def package_of(file: str) -> str | None:
 
 def _is_written(frame: FrameType) -> bool:
     """Whether code is in a file, or was typed in: what `exec` makes for a decorator is nobody's."""
-    typed = frame.f_globals.get("__name__") == "__main__" and "__file__" not in frame.f_globals
-    return typed or not frame.f_code.co_filename.startswith("<")
+    if not frame.f_code.co_filename.startswith("<"):
+        return True
+    return frame.f_globals.get("__name__") == "__main__" and "__file__" not in frame.f_globals

@@ -15,7 +15,7 @@ from gradient_audit.watch.memory import PLAIN, Constant, Memory, Write, plain_te
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Running, Session
 from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITHOUT_GRAD, Sources
-from gradient_audit.watch.tensors import is_zero, nodes_of, storage_of, tensors_in, written_arguments
+from gradient_audit.watch.tensors import is_zero, nodes_of, numbers_in, storage_of, tensors_in, written_arguments
 
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
 DIFFERENCES = (torch.ops.aten.sub, torch.ops.aten.rsub, torch.ops.aten.mse_loss, torch.ops.aten.smooth_l1_loss)
@@ -49,12 +49,12 @@ class Lineage:
     def note_numbers(self, tensor: Tensor) -> None:
         if tensor.numel() <= MOST_NUMBERS and (sources := self.sources_of(tensor)):
             self.number_sources, self.number_place = self.number_sources | sources, current_place()
-            self.numbers |= _numbers_in(tensor)
+            self.numbers |= numbers_in(tensor)
 
     def note_rebuilt(self, tensor: Tensor, here: Lines) -> None:
         """Note of a new tensor whether its numbers, or what it is the mean of, were read from others."""
         small = storage_of(tensor) is not None and tensor.numel() <= MOST_NUMBERS and tensor.is_floating_point()
-        if self.number_sources and small and (tensor.numel() == 1 or _numbers_in(tensor) & self.numbers):
+        if self.number_sources and small and (tensor.numel() == 1 or numbers_in(tensor) & self.numbers):
             memory = self.memory_of(tensor)
             memory.sources |= Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER))
             memory.rebuilt = place_at(here)
@@ -72,10 +72,12 @@ class Lineage:
         inputs = [x for index, x in enumerate(args) if index not in indices or len(indices) > 1]  # as a fused step's
         summed = function.overloadpacket in SUM_OPERATIONS
         number = self.number_sources and summed and any(isinstance(x, float | int) and x for x in inputs[:2])
-        for tensor in plain_tensors(args) if self.number_sources and not number else ():
+        everything = tensors_in(args)
+        tensors = plain_tensors(everything)
+        for tensor in tensors if self.number_sources and not number else ():
             if not tensor.requires_grad and storage_of(tensor) not in self.memories:  # from_numpy() has made it
                 self.note_rebuilt(tensor, here)
-        read = self.sources_of(inputs)
+        read = self.sources_of(inputs if indices else tensors)
         targets = [args[index] for index in indices if index < len(args)]
         sources = read | self.sources_of(targets)
         if function in REPLACING and (old := storage_of(args[0])) and old.nbytes() == args[0].nbytes:
@@ -86,9 +88,8 @@ class Lineage:
             self.note_numbers(args[0])
         elif function is torch.ops.aten.lift_fresh.default:  # torch.tensor()
             self.note_rebuilt(result, here)
-        tensors = plain_tensors(args)
         with_graph = [tensor for tensor in tensors if tensor.requires_grad]
-        others = len(tensors) < len(tensors_in(args))  # a tensor of a subclass may have a graph, and is not asked
+        others = len(tensors) < len(everything)  # a tensor of a subclass may have a graph, and is not asked
         if torch.is_grad_enabled() and (others or with_graph):
             self._note_readers(function, with_graph, here)
             self._note_node(function, inputs[:2], targets, result, with_graph, here)
@@ -139,9 +140,10 @@ class Lineage:
         cuts = {thing: None for tensor in tensors if type(tensor) is Tensor for thing in self.memory_of(tensor).cuts}
         if cut := self.cut(function, tensors, result, here):
             cuts[cut, place_at(here)] = None
-        weights = {self.memory_of(tensor) for tensor in tensors if type(tensor) is nn.Parameter}  # not their views
-        for memory in {*map(self.memory_of, plain_tensors(result))} - weights if cuts else ():
-            memory.cuts |= cuts
+        if cuts:
+            weights = {self.memory_of(tensor) for tensor in tensors if type(tensor) is nn.Parameter}  # not their views
+            for memory in {*map(self.memory_of, plain_tensors(result))} - weights:
+                memory.cuts |= cuts
 
     def _note_writes(self, function: Callable, targets: list, here: Lines) -> set[Memory]:
         written = [tensor for tensor in plain_tensors(targets) if not tensor.is_inference()]  # those have no version
@@ -188,7 +190,11 @@ class Lineage:
     def memory_of(self, tensor: Tensor) -> Memory:
         """Return what is known of the tensor's storage; nothing, if it has none."""
         storage = storage_of(tensor)
-        return Memory() if storage is None else self.memories.setdefault(storage, Memory())
+        if storage is None:
+            return Memory()
+        if (memory := self.memories.get(storage)) is None:
+            memory = self.memories[storage] = Memory()
+        return memory
 
     def line(self, node, packages: Set[str]) -> Lines:
         """Return the innermost line of these packages that made a node of a graph; nothing, if that was not seen."""
@@ -243,8 +249,3 @@ class Lineage:
         value = float(summand.detach().double().sum()) if sources or summand.numel() == 1 else 0.0
         computed = value or (sources.has(PARAMETER) and is_zero(summand))  # else it is a zero that a sum starts from
         return Constant(value, sources, self.memory_of(summand)) if computed else None
-
-
-def _numbers_in(tensor: Tensor) -> set:
-    """Return the numbers of a tensor, by the method that the audit does not watch."""
-    return set() if tensor.is_meta else {*torch._C.TensorBase.tolist(tensor.detach().flatten())}

@@ -14,7 +14,7 @@ from torch.utils import _python_dispatch as dispatch
 from gradient_audit.places import Place
 from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep, ZeroGrad
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.frames import Lines, current_place, inner_lines, place_at, runs_inside
+from gradient_audit.watch.frames import Lines, current_place, inner_lines, runs_inside
 from gradient_audit.watch.gradients import Gradients
 from gradient_audit.watch.guard import guarded, watch_calls
 from gradient_audit.watch.lineage import REPLACING
@@ -24,7 +24,7 @@ from gradient_audit.watch.session import AGAIN, DETAILED, Running, Session
 from gradient_audit.watch.sources import CALL
 from gradient_audit.watch.splitting import note_total
 from gradient_audit.watch.tensors import (
-    has_nan,
+    computes,
     is_zero,
     parameters_of,
     single_operations,
@@ -141,11 +141,8 @@ class Details(dispatch.TorchDispatchMode):
         if self.activity.steps or not self.activity.is_watched():  # what a step does is no computation of a loss
             return
         here = inner_lines()
-        has_numbers = (
-            not self.forwards.found_nan and tensors_in(args) and "empty" not in function.overloadpacket.__name__
-        )
-        if has_numbers and has_nan(result):
-            self.forwards.note_nan(place_at(here), result, args)
+        if not self.forwards.found_nan and computes(function):
+            self.forwards.note_nan(here, result, args)
         written = set()
         for given, one in single_operations(function, args, kwargs, result):
             written |= self._note_single(function, given, one, here) if self.lineage.knows(function, given) else set()

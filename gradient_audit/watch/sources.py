@@ -24,6 +24,8 @@ class Sources:
         return cls(tuple(bits if kind == other else 0 for other in KINDS))
 
     def __or__(self, other: "Sources") -> "Sources":
+        if self is NOTHING or other is NOTHING:  # mostly
+            return other if self is NOTHING else self
         return Sources(tuple(map(or_, self._bits, other._bits)))
 
     def __bool__(self) -> bool:

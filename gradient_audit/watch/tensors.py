@@ -4,10 +4,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from math import isnan
 
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
+
+NESTED = (list, tuple)
+SIMPLE = frozenset([int, float, bool, type(None)])  # most arguments of operations: not asked, which would take longer
 
 
 def parameters_of(optimizer: Optimizer | None) -> Iterator[Tensor]:
@@ -26,8 +30,13 @@ def tensors_in(value: object) -> list[Tensor]:
     """Return the tensors in nested lists, tuples and dictionaries."""
     if isinstance(value, Tensor):
         return [value]
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return [tensor for item in items for tensor in tensors_in(item)]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, NESTED) else ()
+    return [tensor for item in items if type(item) not in SIMPLE for tensor in tensors_in(item)]
+
+
+def numbers_in(tensor: Tensor) -> set:
+    """Return the numbers of a tensor, by the method that the audit does not watch."""
+    return set() if tensor.is_meta else {*torch._C.TensorBase.tolist(tensor.detach().flatten())}
 
 
 def is_zero(grad: Tensor) -> bool:
@@ -52,7 +61,7 @@ def has_nan(value: object) -> bool:
     with suppress(RuntimeError, NotImplementedError):  # of tensors without numbers, or of a kind that cannot say
         tensors = (tensor for tensor in tensors_in(value) if type(tensor) in (Tensor, nn.Parameter))
         # A sum costs less, and tells mostly; it is NaN, too, of two infinities.
-        return any(bool(t.sum().isnan()) and bool(t.isnan().any()) for t in tensors if t.is_floating_point())
+        return any(isnan(t.sum().item()) and bool(t.isnan().any()) for t in tensors if t.is_floating_point())
     return False
 
 
@@ -70,6 +79,13 @@ def written_arguments(function: Callable) -> tuple[int, ...]:
     """Return which arguments an operation writes to, by their positions."""
     arguments = function._schema.arguments if function._schema.is_mutable else ()
     return tuple(i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
+
+
+@cache
+def computes(function: Callable) -> bool:
+    """Return whether the numbers of an operation's result are new: not those of a view, nor of uninitialized memory."""
+    views = any(a.alias_info is not None and not a.alias_info.is_write for a in function._schema.arguments)
+    return not views and "empty" not in function.overloadpacket.__name__
 
 
 @cache
