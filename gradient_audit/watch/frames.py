@@ -183,6 +183,5 @@ def package_of(file: str) -> str | None:
 
 def _is_written(frame: FrameType) -> bool:
     """Whether code is in a file, or was typed in: what `exec` makes for a decorator is nobody's."""
-    if not frame.f_code.co_filename.startswith("<"):
-        return True
-    return frame.f_globals.get("__name__") == "__main__" and "__file__" not in frame.f_globals
+    is_file = not frame.f_code.co_filename.startswith("<")
+    return is_file or (frame.f_globals.get("__name__") == "__main__" and "__file__" not in frame.f_globals)

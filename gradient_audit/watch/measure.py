@@ -37,10 +37,6 @@ class Measurement:
     columns: dict[int, list[tuple[float, float]]] = field(default_factory=dict)  # by parameter: for each term
     weightless: tuple[int, ...] = ()  # terms that the loss multiplies by zero
 
-    def of_term(self, index: int) -> dict[int, tuple[float, float]]:
-        """Return what was measured of one term, by parameter."""
-        return {number: column[index] for number, column in self.columns.items()}
-
 
 class Measure:
     """Measures the terms of a loss, before its pass."""
@@ -76,17 +72,12 @@ class Measure:
         if tensor.grad_fn is not None:
             self.hooked.add(tensor.grad_fn._sequence_nr())
 
-    def is_hooked(self, nodes: list) -> bool:
-        """Return whether code of the script's runs in a pass through a graph."""
+    def hindrance(self, nodes: list) -> tuple[bool, str]:
+        """Return whether code of the script's runs in a pass through a graph, and why one of the audit's must not."""
         leaves = [node.variable for node in nodes if hasattr(node, "variable")]
         numbers = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
         own = any(not PURE.fullmatch(node.name()) for node in nodes) or any(leaf._backward_hooks for leaf in leaves)
-        return bool(self.obstacle or own or numbers & self.hooked)
-
-    def hindrance(self, nodes: list, *, hooked: bool) -> str:
-        """Return why a pass of the audit's own through a graph could change something, or ""."""
-        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
-        numbers = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
+        hooked = bool(self.obstacle or own or numbers & self.hooked)
         reasons = {
             self.obstacle or "code of the script's, as an autograd.Function or a hook, is in the graph": hooked,
             "the graph is older than the audit": min(numbers, default=self.first) < self.first,
@@ -96,7 +87,7 @@ class Measure:
             "a tensor is of another kind": any(type(leaf) not in (Tensor, nn.Parameter) for leaf in leaves),
             "a tensor has no numbers": any(leaf.is_meta for leaf in leaves),
         }
-        return next((reason for reason, holds in reasons.items() if holds), "")
+        return hooked, next((reason for reason, holds in reasons.items() if holds), "")
 
     @contextmanager
     def at_work(self, measurement: Measurement) -> Iterator[None]:
@@ -111,20 +102,13 @@ class Measure:
         finally:
             self.activity.measuring = False
 
-    def begin(
-        self,
-        place: Place,
-        nodes: list,
-        loss: Loss,
-        ways: list[Way],
-        leaves: dict[int, Tensor],
-    ) -> Measurement:
+    def begin(self, place: Place, nodes: list, loss: Loss, ways: list[Way], leaves: dict[int, Tensor]) -> Measurement:
         """Look at the graph of a pass before it runs; measure its terms, unless its line was measured often enough.
 
         ways: to the terms that have a graph. leaves: by number, to which the pass comes.
         """
-        measurement = Measurement(hooked=self.is_hooked(nodes))
-        hindrance = self.hindrance(nodes, hooked=measurement.hooked)
+        hooked, hindrance = self.hindrance(nodes)
+        measurement = Measurement(hooked)
         zeros = self.zeros[place, len(ways)]
         if len(ways) < 2 or not leaves or (len(zeros) >= PASSES and not set.intersection(*zeros)):
             return measurement

@@ -31,11 +31,7 @@ class Networks:
     """The modules that the caller has named, or those that a script makes."""
 
     def __init__(
-        self,
-        session: Session,
-        parameters: Parameters,
-        optimizers: Optimizers,
-        named: dict[str, nn.Module] | None,
+        self, session: Session, parameters: Parameters, optimizers: Optimizers, named: dict[str, nn.Module] | None
     ):
         self.session, self.guard = session, session.guard
         self.parameters, self.optimizers, self.named = parameters, optimizers, named

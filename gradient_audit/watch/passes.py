@@ -243,7 +243,8 @@ def _terms(summands: list[Summand], measurement: Measurement) -> tuple[Term, ...
     for summand in summands:
         term = summand.term
         if summand.way:
-            term = replace(term, measured=measurement.of_term(index), weightless=index in measurement.weightless)
+            measured = {number: column[index] for number, column in measurement.columns.items()}
+            term = replace(term, measured=measured, weightless=index in measurement.weightless)
             index += 1
         terms.append(term)
     return tuple(terms)

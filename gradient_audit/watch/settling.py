@@ -63,11 +63,7 @@ def touched_in(events: list[trace.Event]) -> Touched:
 
 
 def settle(
-    session: Session,
-    parameters: Parameters,
-    optimizers: Optimizers,
-    networks: Networks,
-    forwards: list[Seen],
+    session: Session, parameters: Parameters, optimizers: Optimizers, networks: Networks, forwards: list[Seen]
 ) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
     """Return the networks by name, and, by the id of each, the module that it is a part of.
 

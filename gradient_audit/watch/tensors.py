@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
-NESTED = (list, tuple)
 SIMPLE = frozenset([int, float, bool, type(None)])  # most arguments of operations: not asked, which would take longer
 
 
@@ -30,7 +29,7 @@ def tensors_in(value: object) -> list[Tensor]:
     """Return the tensors in nested lists, tuples and dictionaries."""
     if isinstance(value, Tensor):
         return [value]
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, NESTED) else ()
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     return [tensor for item in items if type(item) not in SIMPLE for tensor in tensors_in(item)]
 
 
