@@ -53,7 +53,7 @@ class Errors:
         now, expected = map(int, IN_PLACE.search(message).groups())
         for node in sorted(nodes_of(roots), key=lambda node: -node._sequence_nr()):
             for tensor in changed_saved_tensors(node, message):
-                writes = [w for w in self.lineage.writes_to(tensor) if expected <= w.version < now]
+                writes = [w for w in self._writes_to(tensor) if expected <= w.version < now]
                 yield node, tensor, writes
 
     @guarded
@@ -62,7 +62,7 @@ class Errors:
         newest = max((write.hidden for write in self.lineage.writes), default=0)
         for node in (node for node in nodes if node._sequence_nr() < newest):
             for tensor in tensors_in([value for _, value in saved_values(node)]):
-                writes = [w for w in self.lineage.writes_to(tensor) if node._sequence_nr() < w.hidden]
+                writes = [w for w in self._writes_to(tensor) if node._sequence_nr() < w.hidden]
                 if writes:
                     hook = functools.partial(self.note_gradient, (node, tensor, writes))
                     self.hooks.callback(node.register_prehook(hook).remove)
@@ -80,6 +80,10 @@ class Errors:
         if self.used and not call.raised:
             self.session.add(self._overwritten(call, self.used, hidden=True))
         self.used = []
+
+    def _writes_to(self, tensor: Tensor) -> list[Write]:
+        memory = self.lineage.memory_of(tensor)
+        return [write for write in self.lineage.writes if write.memory is memory]
 
     def _overwritten(self, call: Running, found: Iterable[Changed], *, hidden: bool = False) -> Overwritten:
         """Describe tensors that were changed in place."""

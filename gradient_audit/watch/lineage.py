@@ -21,6 +21,7 @@ SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, t
 DIFFERENCES = (torch.ops.aten.sub, torch.ops.aten.rsub, torch.ops.aten.mse_loss, torch.ops.aten.smooth_l1_loss)
 REPLACING = (torch.ops.aten.copy_.default, torch.ops.aten.zero_.default)
 REPLACING += (torch.ops.aten._foreach_copy_.default, torch.ops.aten._foreach_zero_.default)
+MOST_ORIGINS = 64  # of a constant, with all that it was computed by: a long computation has more
 MOST_NUMBERS = 64  # in a tensor that is made of numbers, or read as such, to be a term of a loss
 
 
@@ -100,8 +101,9 @@ class Lineage:
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
             lines = {origin.lines for origin in origins if summed} - {()}  # of one summand that starts a sum: its own
             memory.lines = lines.pop() if len(lines) == 1 else here
-            inner = (origin for origin in origins if not origin.lines or origin.rebuilt)  # the others are on the way
-            memory.origins = set(inner).union(*(origin.origins for origin in origins))
+            memory.origins = origins.union(*(origin.origins for origin in origins))
+            if len(memory.origins) > MOST_ORIGINS:  # those on the way go
+                memory.origins = {one for one in memory.origins if one.reader or one.rebuilt or not one.lines}
             memory.total = self.constant(result) if summed and result.numel() == 1 else None
         self._note_cuts(function, tensors, result, here)
         return self._note_writes(function, targets, here), read
@@ -165,11 +167,6 @@ class Lineage:
             increment_version(written)
             apart = tensor._version == version
         return apart and start <= written.data_ptr() < start + tensor.nbytes
-
-    def writes_to(self, tensor: Tensor) -> list[Write]:
-        """Return the writes to a tensor's storage."""
-        memory = self.memory_of(tensor)
-        return [write for write in self.writes if write.memory is memory]
 
     def cut(self, function: Callable, tensors: list[Tensor], result: object, here: Lines) -> str:
         """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""
