@@ -6,9 +6,10 @@ from gradient_audit.errors import explained
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence, joined
 from gradient_audit.history import Call, TermRow
+from gradient_audit.holders import unused_gradients
 from gradient_audit.places import Place
 from gradient_audit.terms import dead_terms, left_out_networks, rebuilt_losses, zero_terms
-from gradient_audit.trace import GraphMissing, RequiresGradSet
+from gradient_audit.trace import NONE, GraphMissing, RequiresGradSet
 
 RANK = 60
 SEVERITY = "error"
@@ -38,10 +39,12 @@ def find(facts: Facts) -> Iterator[Sentence]:
         yield _without_graph(facts, event)
     yield from _dead_passes(facts)
     left_out = facts.once(left_out_networks)
+    ownerless = set().union(*(unused.ownerless for unused in facts.once(unused_gradients) if not unused.meant))
     text = "contributes no gradient to any parameter that is updated."
     for dead in facts.once(dead_terms):
         p, row = dead.pairs[0]
-        if not {*facts.networks_of(row.term.reached)} & left_out:
+        is_told = {*facts.networks_of(row.term.reached)} & left_out  # by the rule `ownerless`
+        if not (is_told or NONE < row.term.reached <= ownerless):
             networks = tuple(name for name in facts.parameters if p.cells[name] == "used")
             is_zero = row.term.value == 0
             cure = "" if dead.proved else ZERO if is_zero or row.term.measured else CONSTANT
