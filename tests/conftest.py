@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):  # they, and the processes that they start, share the cores
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // int(workers))))
@@ -26,6 +27,7 @@ from scripts.tools.classifier import Classifier
 # The first call into torch takes as long as it likes, and everything does on a starved machine.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell ignores for what it starts in the background
 
 
 @pytest.fixture(autouse=True)
