@@ -36,6 +36,11 @@ def passes_cut_off(facts: Facts) -> dict[str, tuple[list[Call], list[Place]]]:
     return found
 
 
+def calls_cut_off(facts: Facts) -> set[Call]:
+    """Return the passes of which `unreached` names the line that cut them off."""
+    return {p for passes, cuts in facts.once(passes_cut_off).values() if cuts for p in passes}
+
+
 def _under_no_grad(facts: Facts, passes: list[Call]) -> list[Place]:
     """Return where the network next to a loss that is a leaf ran under no_grad(), which has cut off all of it."""
     before = [row for p in passes if p.leaves and not p.reached for row in facts.events[: facts.events.index(p)]]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from gradient_audit.facts import Facts
-from gradient_audit.graphs import passes_cut_off
+from gradient_audit.graphs import calls_cut_off
 from gradient_audit.history import Call
 from gradient_audit.places import Place
 from gradient_audit.terms import idle_parameters, left_out_networks
@@ -63,14 +63,13 @@ def unused_gradients(facts: Facts) -> list[Unused]:
 
 def _add_wasted(facts: Facts, unused: Unused, replaced: set[int]) -> None:
     handed = facts.handed_lines | {p.place for p in facts.passes if replaced and not p.split}
-    skipped, unjudged = facts.history.ledger.skipped, facts.once(unjudged_passes)
-    excused = facts.once(idle_parameters)
-    cut_off = {p for passes, cuts in facts.once(passes_cut_off).values() if cuts for p in passes if not p.used}
+    skipped, excused = facts.history.ledger.skipped, facts.once(idle_parameters)
+    cut_off, unjudged = facts.once(calls_cut_off), {*facts.once(unjudged_passes)}
     for p in facts.passes:
         # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.
         own = replaced if p.began.hooked else ()
         numbers = (p.reached & facts.parameters[unused.network].keys()).difference(excused, p.used, own)
-        explained = p.raised or p in cut_off or p in unjudged or p.number in skipped
+        explained = p.raised or (p in cut_off and not p.used) or p in unjudged or p.number in skipped
         if numbers and not (explained or p.place in handed):
             unused.wasted[p.place].append((p, numbers))
 

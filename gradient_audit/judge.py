@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import SEVERITIES, Finding, joined
-from gradient_audit.graphs import passes_cut_off
+from gradient_audit.graphs import calls_cut_off
 from gradient_audit.history import Call, Row
 from gradient_audit.holders import unjudged_passes, unused_gradients
 from gradient_audit.rules import rules
@@ -41,28 +41,27 @@ def judge(trace: Trace) -> Judgement:
     for dead in facts.once(dead_terms):
         for _, row in dead.pairs:
             row.dead = True
-    unjudged = facts.once(unjudged_passes)
+    _tell_of_excused(facts)
     for call in facts.history.calls.values():
-        if call not in unjudged:
-            _tell_of_excused(facts, call)
         telling = [row for row in call.terms if row.term.value is None or row.dead]  # those with a graph, and dead ones
         call.terms = telling if len(telling) > 1 else []
     excerpts = {excerpt.file: excerpt.lines for excerpt in facts.of(Excerpt)}
     version = "".join(end.version for end in facts.of(Ended))
     wrong = any(finding.severity == "error" for finding in found)
-    first = "".join(p.place.where for p in unjudged[:1] if not wrong)
+    first = "".join(p.place.where for p in facts.once(unjudged_passes)[:1] if not wrong)
     return Judgement(found, _not_run(facts), facts.events, facts.passes, facts.networks, first, excerpts, version)
 
 
-def _tell_of_excused(facts: Facts, call: Call) -> None:
+def _tell_of_excused(facts: Facts) -> None:
     """Put "read" in place of "wasted" where no finding says that gradients of a pass were wasted."""
-    idle = facts.once(idle_parameters)
-    cut_off = any(call in passes for passes, cuts in facts.once(passes_cut_off).values() if cuts)  # `unreached` tells
+    others = facts.once(calls_cut_off) | {*facts.once(unjudged_passes)}  # other sentences are about these
+    others |= {call for call in facts.history.calls.values() if call.raised}
     for unused in facts.once(unused_gradients):
-        name, ids = unused.network, facts.parameters[unused.network].keys()
-        told = cut_off or call.raised or any(p is call for p in unused.passes) or call.reached & ids & idle
-        for row in () if told else (call, *call.terms):
-            row.cells |= {name: "read"} if row.cells[name] == "wasted" else {}
+        name, told = unused.network, others | {*unused.passes}
+        idle = facts.once(idle_parameters) & facts.parameters[name].keys()
+        for call in facts.history.calls.values():
+            for row in () if call in told or call.reached & idle else (call, *call.terms):
+                row.cells |= {name: "read"} if row.cells[name] == "wasted" else {}
 
 
 def _not_run(facts: Facts) -> str:
