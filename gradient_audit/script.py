@@ -118,12 +118,12 @@ def audit_script(options: Namespace) -> int:
         wrong = ("error", "question") if options.strict else ("error",)
         return int(bool(trace) or lost or nothing_ran or audit.unjudged or audit.severity in wrong)
 
-    def end() -> None:
+    def end(code: int = 0) -> None:
         status = int(os.getpid() == process)  # 1 if what follows raises, as where the reader of stdout has left
         try:
             if status:
                 audit.__exit__(None, None, None)
-                status = finish(limit.ending)
+                status = finish(f"The script exited with status {code}." if code else limit.ending) or int(code != 0)
         finally:  # the script would catch that, too
             leave(status)
 
@@ -133,7 +133,7 @@ def audit_script(options: Namespace) -> int:
     audit = GradientAudit.of_script(limit)
     ending = trace = shown = ""
     try:
-        with audit, mock.patch.object(os, "_exit", lambda code: end() if os.getpid() == process else leave(code)):
+        with audit, mock.patch.object(os, "_exit", lambda code: end(code) if os.getpid() == process else leave(code)):
             run_as_main(options.script, options.arguments)
     except BaseException as raised:
         if os.getpid() != process:

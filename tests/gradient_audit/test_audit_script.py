@@ -556,6 +556,10 @@ def test_a_script_that_leaves_by_os_exit_and_a_file_that_is_no_notebook_are_no_s
     done = forked(RUN_AUDIT, tmp_path / "leaves.py")
     assert "| `leaves.py:" in done.stdout and done.stdout.rstrip().endswith("The script ended by itself.")
     assert done.returncode == 1
+    (tmp_path / "leaves.py").write_text(f"{NETWORK}{LOOP}import os\nos._exit(3)\n")
+    done = forked(RUN_AUDIT, "--iterations", 99, tmp_path / "leaves.py")
+    assert "Nothing wrong" in done.stdout and done.stdout.endswith("The script exited with status 3.\n")
+    assert done.returncode == 1
     for text in ("{}", "import torch", '{"worksheets": []}'):
         (tmp_path / "old.ipynb").write_text(text)
         done = forked(RUN_AUDIT, tmp_path / "old.ipynb")
