@@ -39,6 +39,7 @@ class Facts:
             self._fill_cells(call)
         self.events = self._shown_rows()
         self.written = set().union(*(event.parameters for event in self.of(ParametersWritten)))  # by the script
+        self.behind_written = set().union(*(event.sources for event in self.of(ParametersWritten)))
         self._answers: dict[Callable, object] = {}
 
     def of(self, kind: type) -> list:

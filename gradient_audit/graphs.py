@@ -75,6 +75,12 @@ def dropped_graphs(facts: Facts) -> list[Dropped]:
     return found
 
 
+def losses_without_pass(facts: Facts, numbers: set[int]) -> list[Place]:
+    """Return the lines of forward passes of these parameters from which numbers came, and no pass through them."""
+    rows = [row for row in facts.forwards if row.has_scalar and not (row.in_loss or row.needed)]
+    return [row.place for row in rows if numbers & row.event.sources]
+
+
 def _networks_in(row: BuiltRow) -> tuple[str, ...]:
     return tuple(name for name, cell in row.cells.items() if cell in ("here", "read"))
 
@@ -82,9 +88,12 @@ def _networks_in(row: BuiltRow) -> tuple[str, ...]:
 def _is_cut_off(facts: Facts, row: BuiltRow, names: tuple[str, ...]) -> bool:
     """Whether another finding names the line that cut its output off, or the term that was read from it as a number."""
     lost = all(name in facts.without_gradient and facts.once(passes_cut_off)[name][1] for name in names)
+    lost |= all(facts.without_gradient.get(name, {0}) <= facts.behind_written for name in names)
     terms = [pair[1].term for dead in facts.once(dead_terms) for pair in dead.pairs[:1] if pair[1].term.sources]
-    read = getattr(row, "has_scalar", False) and any(term.sources & row.event.sources for term in terms)
-    return lost or read or any(row.place in (term.place, *(term.cut or ())) for term in terms)
+    if isinstance(row, ForwardRow):  # a dead term was computed from it, as a number or behind a `detach()`
+        ended = [term.sources - term.reached for term in terms if row.has_scalar or term.value is None]
+        lost |= any(numbers & row.event.sources for numbers in ended)
+    return lost or any(row.place in (term.place, *(term.cut or ())) for term in terms)
 
 
 def _is_needed_in_part(facts: Facts, row: BuiltRow) -> bool:

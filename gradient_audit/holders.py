@@ -28,6 +28,18 @@ class Unused:
         return [p for pairs in self.wasted.values() for p, _ in pairs]
 
 
+def mistaken_optimizers(facts: Facts) -> list[int]:
+    """Return the optimizers that are likely to be meant for a network that gets gradients and has none.
+
+    They hold a parameter twice, or one that another optimizer moves, and never found a gradient.
+    """
+    left_out = any(unused.ownerless and not unused.meant for unused in facts.once(unused_gradients))
+    held = {key: facts.held_by(key) for key in facts.steps if left_out}
+    twice = [key for key, numbers in held.items() if len({*numbers}) < len(numbers)]
+    bare = [key for key, numbers in held.items() if not facts.steps[key].moved_parameters]
+    return twice or [key for key in bare if facts.moved_parameters & {*held[key]}]
+
+
 def unjudged_passes(facts: Facts) -> list[Call]:
     """Return the passes whose gradients nothing read, on parameters that no optimizer holds, without a step.
 

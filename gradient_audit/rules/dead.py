@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gradient_audit.errors import explained
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence, joined
+from gradient_audit.graphs import calls_cut_off
 from gradient_audit.history import Call, TermRow
 from gradient_audit.holders import unused_gradients
 from gradient_audit.places import Place
@@ -27,7 +28,7 @@ itself: a straight-through estimator is `x - q.detach()`."""
 
 CURES = {
     "penalty-without-graph": "Call this `autograd.grad()` with `create_graph=True`.",
-    "detached-fakes": "In the loss that is for it, leave out this `detach()`.",
+    "detached-fakes": "In this loss, leave out this `detach()` or `.data`.",
     "no-graph": "Compute this outside of `no_grad()`.",
 }
 AT_ZERO = "has been exactly 0 in every pass, and is computed from networks."
@@ -48,16 +49,18 @@ def find(facts: Facts) -> Iterator[Sentence]:
             networks = tuple(name for name in facts.parameters if p.cells[name] == "used")
             is_zero = row.term.value == 0
             cure = "" if dead.proved else ZERO if is_zero or row.term.measured else CONSTANT
-            yield _of_term(p, row, networks, AT_ZERO if is_zero else text, cure)
+            yield _of_term(facts, p, row, networks, AT_ZERO if is_zero else text, cure)
     for p, row, numbers in facts.once(zero_terms):
         text = "gives {} a gradient of exactly zero, each time that it was measured."
-        yield _of_term(p, row, facts.networks_of(numbers), text, ZERO)
+        yield _of_term(facts, p, row, facts.networks_of(numbers), text, ZERO)
 
 
-def _of_term(p: Call, row: TermRow, networks: tuple[str, ...], text: str, cure: str) -> Sentence:
+def _of_term(facts: Facts, p: Call, row: TermRow, networks: tuple[str, ...], text: str, cure: str) -> Sentence:
     name = "a term of the sum" if row.term.value is not None else f"`{row.term.name}`"
     at = f" from {row.place.where}" if row.place else ""
-    mistake, cut = row.term.cut if row.term.cut and cure != ZERO else ("", None)
+    # What cut off something that is not trained, as an image, is no cause.
+    cuts = cure != ZERO and (row.term.sources - row.term.reached) & (facts.owned | facts.moved_parameters)
+    mistake, cut = row.term.cut if row.term.cut and cuts else ("", None)
     places = [place for place in (cut, row.place, p.place) if place]
     if mistake in CURES and not cure:
         return Sentence(f"{name}{at} {text}", networks, places, CURES[mistake], mistake=mistake)
@@ -69,7 +72,7 @@ def _dead_passes(facts: Facts) -> Iterator[Sentence]:
     for p in facts.passes if facts.optimizers or facts.networks else ():  # else nothing was to be trained
         # A gradient of a plain tensor may be read, as FGSM reads that of images.
         serves = p.reached or p.leaves & facts.owned_leaves or (p.leaves and p.place in facts.read_lines)
-        if p.split and not (p.raised or serves):
+        if p.split and not (p.raised or serves or p in facts.once(calls_cut_off)):  # `unreached` names that line
             text = "a backward pass reached no parameter of any network."
             if cut := facts.once(rebuilt_losses).get(p):
                 cure = "Join losses with `torch.stack()`, without `.item()` and `requires_grad=True`."

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
-from gradient_audit.findings import Sentence
-from gradient_audit.holders import Unused, unused_gradients
+from gradient_audit.findings import Sentence, joined
+from gradient_audit.holders import Unused, mistaken_optimizers, unused_gradients
 from gradient_audit.terms import left_out_networks
 from gradient_audit.trace import LeafNamed, ParameterFound
 
@@ -19,6 +19,7 @@ EXHIBITS = ("bugs/meta_optimizer_list.py", "bugs/optimizer_before_layers.py", "c
 WRITTEN = """The script writes others to them. Compute a target or an average under `torch.no_grad()`; if another
 network makes them, `.data =` cuts that off: `torch.func.functional_call()` takes them with their graph."""
 
+MEANT = "If the optimizer that is made here was meant for them, give them to it, in place of those that it holds."
 CONTAINED = """If a plain dict, list or tuple in a module holds it, make that an `nn.ModuleDict` or `nn.ModuleList`, so
 that `parameters()` finds it; else give it to an optimizer, or freeze it with `requires_grad_(False)`."""
 
@@ -44,14 +45,21 @@ def find(facts: Facts) -> Iterator[Sentence]:
 def _never_held(facts: Facts, unused: Unused) -> Sentence:
     network, ownerless = unused.network, unused.ownerless
     holders = [facts.optimizers[number] for number in facts.holders_of(network)] or [*facts.optimizers.values()]
-    makers = {one.made: None for one in (facts.networks[network], *holders) if one.made}
+    mistaken = [facts.optimizers[key] for key in facts.once(mistaken_optimizers) if not facts.holders_of(network)]
+    makers = {one.made: None for one in (*mistaken, facts.networks[network], *holders) if one.made}
     born = {found.made for found in facts.of(ParameterFound) if found.number in ownerless} - {None}
     made = [*makers, *(born if len(born) == 1 else ())]
     text = f"{facts.count_of(ownerless, network)} of {{}} are held by no optimizer."
     if network in facts.once(left_out_networks):
         text = "no optimizer holds {}, and a term of a loss leads to nothing else."
-    cure = WRITTEN if ownerless <= facts.written else CONTAINED if re.search(r"\..*\]$", network) else ""
-    return Sentence(text, (network,), [*made, *unused.wasted], cure)
+    contained = CONTAINED if re.search(r"\..*\]$", network) else ""
+    cure, mistake = WRITTEN if ownerless <= facts.written else contained, ""
+    for optimizer in mistaken[:1]:
+        cure = MEANT
+        others = joined(facts.networks_of(optimizer.parameters))
+        mistake = "parameter-twice" if len({*optimizer.parameters}) < len(optimizer.parameters) else ""
+        text += f" The optimizer of {others} {'holds these twice' if mistake else 'never found a gradient'}."
+    return Sentence(text, (network,), [*made, *unused.wasted], cure, mistake=mistake)
 
 
 def _plain_leaves(facts: Facts) -> Iterator[Sentence]:

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
+from gradient_audit.holders import mistaken_optimizers
 
 RANK = 30
 SEVERITY = "error"
 MEANING = "Two optimizers stepped on the same gradients, or one holds a parameter twice."
 CURE = "Call `zero_grad()` between the steps, or let one optimizer hold it."
 MISTAKES = ("parameter-twice",)
-EXHIBITS = ("bugs/universe_held_twice.py", "bugs/infogan_steps_on_left_over.py", "clean/cleared_in_time.py")
+EXHIBITS = ("bugs/unit_shared_block.py", "bugs/infogan_steps_on_left_over.py", "clean/cleared_in_time.py")
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
@@ -20,7 +21,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
         for places, numbers in steps.twice.items():
             text = "two optimizers stepped on the same gradients of {}."
             yield Sentence(text, facts.networks_of(numbers), places)
-        times = Counter(facts.held_by(key))
+        times = Counter(() if key in facts.once(mistaken_optimizers) else facts.held_by(key))  # `ownerless` tells
         if numbers := {number for number in times if times[number] > 1}:
             text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
             cure = "See whether another network was meant; if not, `list(dict.fromkeys(parameters))` has each once."

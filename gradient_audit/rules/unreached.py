@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
-from gradient_audit.graphs import passes_cut_off
+from gradient_audit.graphs import losses_without_pass, passes_cut_off
+from gradient_audit.holders import mistaken_optimizers
 from gradient_audit.steps import Steps
 from gradient_audit.terms import rebuilt_losses, zero_terms
 
@@ -16,9 +17,10 @@ to an average or a target that the optimizer holds."""
 CURE = """See whether `detach()` or `no_grad()` cuts them off, whether `zero_grad()` comes between `backward()` and
 `step()`, and whether the forward pass uses them at all."""
 MISTAKES = ("detached-fakes", "optimizer-old-weights")
-EXHIBITS = ("bugs/deepfill_optimizer_of_d.py", "bugs/encoder_under_no_grad.py", "clean/branch_not_taken.py")
+EXHIBITS = ("bugs/dragan_loss_unused.py", "bugs/encoder_under_no_grad.py", "clean/branch_not_taken.py")
 CUT = """This line cuts them off. In the loss that is for them, leave out `detach()` or `no_grad()`; where another loss
 needs it, `detach()` there alone."""
+UNUSED = "This looks like a loss for them, and got no `backward()`: call that, or add it to the loss that gets one."
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
 FLAT = """If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope, as
 `round()` and `sign()` have none: a straight-through estimator is `x + (x.round() - x).detach()`."""
@@ -29,7 +31,8 @@ def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the optimizers that found nothing, the networks of which parts had no gradient, and one of zero."""
     for key, steps in facts.steps.items():
         numbers = facts.held_by(key)
-        if steps.bare > 1 and facts.moved_parameters & {*numbers}:  # else the network gets the sentence
+        told = key in facts.once(mistaken_optimizers)  # by `ownerless`
+        if steps.bare > 1 and facts.moved_parameters & {*numbers} and not told:  # else the network gets the sentence
             text = f"the last {steps.bare} steps of an optimizer of {{}} found no gradient."
             question = bool(steps.moved_parameters)
             yield Sentence(text, facts.networks_of(numbers), steps.places, BARE, question)
@@ -48,18 +51,19 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
     text = f"{facts.count_of(missing, network)} of {network} had no gradient whenever their optimizer stepped"
     inside = [row.place for row in facts.forwards if row.event.checkpointed and row.event.sources & missing]
     cut_off, cuts = facts.once(passes_cut_off)[network]
-    places = [*inside, *cuts, *(place for steps in of_it for place in steps.places)]
-    unused = [row for row in facts.forwards if row.has_scalar and not (row.in_loss or row.needed)]
-    cut = bool(cut_off) or any(missing & row.event.sources for row in unused)
+    unused = losses_without_pass(facts, missing)
+    places = [*inside, *cuts, *unused, *(place for steps in of_it for place in steps.places)]
     cleared = any(missing & p.reached for p in facts.passes)
     if inside:
         yield Sentence(f"{text}.", (network,), places, CHECKPOINT)
+    elif missing <= facts.behind_written:
+        return  # `ownerless` tells what was written, and how
     elif missing <= facts.written:
         cure = "Then leave them out of the optimizer, which does not move them: this is right."
         text += ": the script writes others to them, as an average or a target."
         yield Sentence(text, (network,), places, cure, question=True)
-    elif cut or missing == facts.parameters[network].keys() & facts.stepped:
-        yield Sentence(f"{text}.", (network,), places, CUT if cuts else "")
+    elif cut_off or unused or missing == facts.parameters[network].keys() & facts.stepped:
+        yield Sentence(f"{text}.", (network,), places, CUT if cuts else UNUSED if unused else "")
     elif cleared or not missing <= _behind_features(facts):
         text += ": it was cleared between `backward()` and `step()`." if cleared else ": no loss leads to them."
         cure = "If they are held still, or not in use, on purpose, this is right."

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
-from gradient_audit.graphs import dropped_graphs
+from gradient_audit.graphs import dropped_graphs, losses_without_pass
 from gradient_audit.trace import SumUnused
 
 RANK = 150
@@ -12,13 +12,15 @@ SEVERITY = "question"
 MEANING = """A number that looks like a loss got no backward pass, or `autograd.grad(create_graph=True)` led to none; or
 a sum got none, of which one term did and another did not."""
 CURE = "If it is a loss, call `backward()` on it; if not, compute it under `torch.no_grad()`."
-EXHIBITS = ("bugs/dragan_loss_unused.py", "bugs/helper_loss_unused.py", "bugs/sum_for_print_alone.py", "clean/dcgan.py")
+EXHIBITS = ("bugs/helper_loss_unused.py", "bugs/sum_for_print_alone.py", "clean/dcgan.py")
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the graphs that were dropped though a number was computed from them."""
+    # Of these, `unreached` tells.
+    told = {place for numbers in facts.without_gradient.values() for place in losses_without_pass(facts, numbers)}
     for dropped in facts.once(dropped_graphs):
-        if dropped.looks_like_loss:
+        if dropped.looks_like_loss and dropped.place not in told:
             yield Sentence(dropped.text, dropped.networks, [dropped.place])
     for event in facts.of(SumUnused):
         text = "this sum of losses got no backward pass, though one of its terms did, and another did not."

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gradient_audit.places import Place
-from gradient_audit.trace.event import Event, Numbers
+from gradient_audit.trace.event import NONE, Event, Numbers
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class ParametersWritten(Event):
     """The script wrote to these parameters what it computed from others, as an average."""
 
     parameters: Numbers
+    sources: Numbers = NONE  # the others
 
 
 @dataclass(frozen=True)

@@ -70,10 +70,10 @@ class Term:
     place: Place | None  # where it was computed, if that was seen
     name: str
     value: float | None = None  # of a constant
-    sources: Numbers = NONE  # of a constant: the parameters that it was computed from
-    calls: Numbers = NONE  # likewise: the calls of autograd
+    sources: Numbers = NONE  # the parameters that it was computed from, with a graph or without
+    calls: Numbers = NONE  # of a constant: the calls of autograd that it was computed from
     without_grad: Numbers = NONE  # likewise: the parameters that were read under no_grad()
-    cut: tuple[str, Place] | None = None  # likewise: what cut it off, nearest to the loss: a mistake, the line
+    cut: tuple[str, Place] | None = None  # what cut off some of it, nearest to the loss: a mistake, the line
     reached: Numbers = NONE  # the parameters that its graph leads to
     at_zero: bool = False  # its value is zero, and its gradient may be because of that
     weightless: bool = False  # the loss multiplies it by zero

@@ -87,7 +87,7 @@ class Ending:
             add(self._optimizer(number, optimizer, leaves))
         for event in self._named_leaves(networks, leaves):
             add(event)
-        add(trace.ParametersWritten(frozenset(self._written())))
+        add(self._written())
         stepped = any(isinstance(event, trace.Step | trace.HandStep) for event in self.session.trace.events)
         for where in _lines_not_run(self.lines, steps=whole and not stepped):
             add(trace.LineNotRun(where))
@@ -133,11 +133,11 @@ class Ending:
                         yield trace.LeafNamed(self.session.number_of(tensor), network, f"{path}.{name}")
                 seen.add(id(module))
 
-    def _written(self) -> Iterator[int]:
-        """Yield the parameters to which the script wrote what it computed from others."""
-        for account, parameter in self.parameters.living():
-            if {*self.lineage.memory_of(parameter).sources.numbers(PARAMETER)} - {account.number}:
-                yield account.number
+    def _written(self) -> trace.ParametersWritten:
+        living = self.parameters.living()
+        behind = {a.number: {*self.lineage.memory_of(p).sources.numbers(PARAMETER)} - {a.number} for a, p in living}
+        written = frozenset(number for number, sources in behind.items() if sources)
+        return trace.ParametersWritten(written, frozenset().union(*behind.values()))
 
 
 def _kind(network: nn.Module) -> str:

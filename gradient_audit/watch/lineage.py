@@ -35,6 +35,7 @@ class Lineage:
         self.outer: Lines = ()  # that called the forward pass that runs
         # Likewise, of a sum: the summands without a graph, and the memory of those that have one.
         self.sums: dict[int, tuple[list[Constant], set[Memory]]] = {}
+        self.summands: dict[int, Memory] = {}  # likewise, of a summand with a graph
         # Likewise, of a sum that is one number: its lines, None of a difference, and nodes that each summand scales.
         self.totals: dict[int, tuple[Lines | None, list[set[int]]]] = {}
         self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
@@ -136,7 +137,9 @@ class Lineage:
             constants += [total for x in targets if not x.requires_grad and (total := self.memory_of(x).total)]
             summands = {memory for memory in map(self.memory_of, with_graph) if not memory.total}
             self.sums.setdefault(node, (constants, summands))
-            self.at_zero |= {x.grad_fn._sequence_nr() for x in with_graph if x.grad_fn is not None and is_zero(x)}
+            nodes = {x.grad_fn._sequence_nr(): x for x in with_graph if x.grad_fn is not None}
+            self.summands |= {number: self.memory_of(x) for number, x in nodes.items()}
+            self.at_zero |= {number for number, x in nodes.items() if is_zero(x)}
 
     def _note_cuts(self, function: Callable, tensors: list[Tensor], result: object, here: Lines) -> None:
         cuts = {thing: None for tensor in tensors if type(tensor) is Tensor for thing in self.memory_of(tensor).cuts}

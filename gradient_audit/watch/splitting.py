@@ -76,8 +76,15 @@ def summands_of(lineage: Lineage, losses: list[Tensor], caller: Lines) -> list[S
             stack.append((below[0], summand))
         else:
             name = "a leaf" if hasattr(summand, "variable") else re.sub(r"Backward\d*$", "", summand.name())
-            reached, at_zero = lineage.reach([node]), lineage.is_at_zero(summand)
-            term = Term(lineage.place_of(summand, caller), name, reached=reached, at_zero=at_zero)
+            behind = lineage.summands.get(summand._sequence_nr(), Memory())
+            term = Term(
+                lineage.place_of(summand, caller),
+                name,
+                sources=frozenset(behind.sources.numbers(PARAMETER)),
+                cut=next(reversed(behind.cuts), None),
+                reached=lineage.reach([node]),
+                at_zero=lineage.is_at_zero(summand),
+            )
             found.append(Summand(term, way, node._sequence_nr()))
     # A constant that was computed from another summand, as in the straight-through estimator, is on purpose.
     meant = [summand for summand in found if not summand.origins & memory]

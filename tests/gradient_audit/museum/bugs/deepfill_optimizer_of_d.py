@@ -2,8 +2,7 @@
 
 https://github.com/zhaoyuzhi/deepfillv2/pull/3
 """
-# expects: error ownerless at "generator, discriminator = nn.Linear"
-# expects: error unreached at "optimizer_d.step()"
+# expects: error ownerless at "optimizer_d = "
 # cure: "Adam(generator.parameters(), lr=4e-4)" -> "Adam(discriminator.parameters(), lr=4e-4)"
 # trains: discriminator
 

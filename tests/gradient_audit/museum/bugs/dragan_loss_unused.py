@@ -2,9 +2,7 @@
 
 https://github.com/eriklindernoren/PyTorch-GAN/blob/master/implementations/dragan/dragan.py
 """
-# expects: question unused at "real_loss = "
-# expects: question unused at "fake_loss = "
-# expects: error unreached at "optimizer_D.step()"
+# expects: error unreached at "real_loss = "
 # cure: "    penalty.backward()" -> "    (d_loss + penalty).backward()"
 # trains: discriminator
 

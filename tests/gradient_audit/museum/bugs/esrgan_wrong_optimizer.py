@@ -2,7 +2,6 @@
 
 https://github.com/Lornatang/ESRGAN-PyTorch/issues/39
 """
-# expects: error idle at "d_loss.backward()"
 # expects: error stale at "g_optimizer.step()  # again"
 # cure: "g_optimizer.step()  # again" -> "d_optimizer.step()"
 # trains: d_model

@@ -1,5 +1,4 @@
 """G's loss is computed under no_grad(); `requires_grad_()` silences the error, and D's detach() is right."""
-# expects: error dead at "g_loss.backward()"
 # expects: error unreached at "g_loss = "
 # cure: "    with torch.no_grad():\n        g_loss = " -> "    g_loss = "
 # cure: "    g_loss.requires_grad_()\n" -> ""

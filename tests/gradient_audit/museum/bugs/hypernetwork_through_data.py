@@ -1,7 +1,5 @@
 """A network makes another one's weights; written through `.data`, they have no graph that leads back to it."""
 # expects: error ownerless at "target = nn.Linear(3, 1)"
-# expects: error unreached at "optimizer.step()"
-# expects: waste graph at "maker(torch.randn(5))"
 # cure: "        parameter.data = weights[name]" -> "        pass"
 # cure: "target(x)" -> "torch.func.functional_call(target, weights, (x,))"
 

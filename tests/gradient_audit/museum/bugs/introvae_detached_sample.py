@@ -4,7 +4,6 @@ https://github.com/dragen1860/IntroVAE-Pytorch/issues/3
 """
 # expects: error dead at "regularizer = encoder(xp.det"
 # expects: waste wasted at "loss_decoder.backward()"
-# expects: waste graph at "decoder(noise)"
 # cure: "regularizer = encoder(xp.detach())" -> "regularizer = encoder(xp)"
 # cure: "loss_decoder.backward()" -> "loss_decoder.backward(inputs=list(decoder.parameters()))"
 

@@ -2,7 +2,7 @@
 
 https://github.com/senguptaumd/Background-Matting/issues/51
 """
-# expects: error dead at "loss = (foreground - image)."
+# expects: error dead at "return torch.autograd.Variable"
 # expects: waste wasted at "    loss.backward()"
 # cure: "torch.autograd.Variable((" -> "("
 # cure: " * background).data)" -> " * background)"

@@ -1,8 +1,6 @@
 """Two translators under one optimizer, which was given the first one twice: the second never learns."""
-# expects: error twice at "optimizer_G.step()"
-# expects: error ownerless at "netG_B = "
+# expects: error ownerless at "optimizer_G = "
 # mistake: parameter-twice
-# mistake: optimizer-old-weights
 # cure: "netG_A.parameters(), netG_A" -> "netG_A.parameters(), netG_B"
 # trains: netG_A, netG_B
 

@@ -2,8 +2,7 @@
 
 https://github.com/line/open-universe/issues/5
 """
-# expects: error twice at "optimizer_d.step()"
-# expects: error ownerless at "loss_mrd, loss_mpd = nn"
+# expects: error ownerless at "optimizer_d = "
 # cure: "+ list(loss_mrd" -> "+ list(loss_mpd"
 # trains: loss_mpd
 # mistake: parameter-twice
