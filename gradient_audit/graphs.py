@@ -26,26 +26,22 @@ def passes_cut_off(facts: Facts) -> dict[str, tuple[list[Call], list[Place]]]:
     grads = (call for call in facts.history.calls.values() if call.kind == "grad" and call.began.detailed)
     sloped = set().union(*(call.reached if call.is_pass else call.began.crossed for call in grads))  # maybe slope 0
     found = {}
+    reached = set().union(*(p.reached for p in facts.passes))  # and cleared before the step
     for network, missing in facts.without_gradient.items():
+        missing = missing - reached
         passes = [p for p in facts.passes if missing & p.began.sources - p.reached - sloped]
         # One that moves another network is for that.
         last = [*sorted(passes, key=lambda p: not p.used)][-1:]
-        cuts = [place for p in last for mistake, place in p.began.cuts if mistake == "detached-fakes"]
-        meant = {place for p in facts.passes if p.used for _, place in p.began.cuts}  # for another loss
-        found[network] = passes, [place for place in cuts if place not in meant] or _under_no_grad(facts, last) or cuts
+        cuts = [(m, place) for p in last for m, place, sources in p.began.cuts if sources & missing]
+        cuts = [place for mistake, place in cuts if mistake in ("detached-fakes", "no-graph")]
+        meant = {place for p in facts.passes if p.used for _, place, _ in p.began.cuts}  # for another loss
+        found[network] = passes, [place for place in cuts if place not in meant] or cuts
     return found
 
 
 def calls_cut_off(facts: Facts) -> set[Call]:
     """Return the passes of which `unreached` names the line that cut them off."""
     return {p for passes, cuts in facts.once(passes_cut_off).values() if cuts for p in passes}
-
-
-def _under_no_grad(facts: Facts, passes: list[Call]) -> list[Place]:
-    """Return where the network next to a loss that is a leaf ran under no_grad(), which has cut off all of it."""
-    before = [row for p in passes if p.leaves and not p.reached for row in facts.events[: facts.events.index(p)]]
-    last = [row for row in before if isinstance(row, ForwardRow)][-1:]
-    return [row.place for row in last if row.event.without_grad]
 
 
 def dropped_graphs(facts: Facts) -> list[Dropped]:
@@ -91,9 +87,10 @@ def _is_cut_off(facts: Facts, row: BuiltRow, names: tuple[str, ...]) -> bool:
     lost |= all(facts.without_gradient.get(name, {0}) <= facts.behind_written for name in names)
     terms = [pair[1].term for dead in facts.once(dead_terms) for pair in dead.pairs[:1] if pair[1].term.sources]
     if isinstance(row, ForwardRow):  # a dead term was computed from it, as a number or behind a `detach()`
-        ended = [term.sources - term.reached for term in terms if row.has_scalar or term.value is None]
-        lost |= any(numbers & row.event.sources for numbers in ended)
-    return lost or any(row.place in (term.place, *(term.cut or ())) for term in terms)
+        behind = [term for term in terms if row.has_scalar or term.value is None]
+        behind = [term.sources if row.in_loss else term.sources - term.reached for term in behind]
+        lost |= any(numbers & row.event.sources for numbers in behind)
+    return lost or any(row.place in (term.place, *(place for _, place, _ in term.cuts)) for term in terms)
 
 
 def _is_needed_in_part(facts: Facts, row: BuiltRow) -> bool:

@@ -36,6 +36,8 @@ def judge(trace: Trace) -> Judgement:
         alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
+    if any(p.raised for p in facts.passes):  # what had run is no whole step
+        found = [finding for finding in found if finding.severity != "waste"]
     ranks = {rule.kind: rule.rank for rule in rules()}
     found.sort(key=lambda f: ([*SEVERITIES].index(f.severity), not f.facts, ranks[f.kind]))
     for dead in facts.once(dead_terms):

@@ -97,7 +97,7 @@ def rebuilt_losses(facts: Facts) -> dict[Call, Place]:
         p: place
         for p in facts.passes
         if p.leaves and not p.reached
-        for mistake, place in p.began.cuts
+        for mistake, place, _ in p.began.cuts
         if mistake == "loss-rebuilt"
     }
 

@@ -21,8 +21,8 @@ CURE = """See whether `detach()`, `no_grad()`, `.item()`, `sample()` where `rsam
 from `inputs=`."""
 MISTAKES = ("penalty-without-graph", "penalty-on-frozen", "loss-made-leaf")
 EXHIBITS = ("bugs/penalty_per_sample_without_graph.py", "bugs/g_loss_under_no_grad.py", "clean/kl_of_distributions.py")
-CONSTANT = """If it is a target, a baseline or a number to print, this is right; if not, see whether `detach()`,
-`no_grad()` or `.item()` cuts it off."""
+CONSTANT = "If it is a target, a baseline or a number to print, this is right. If not: "
+UNKNOWN = "See whether `detach()`, `no_grad()` or `.item()` cuts it off."
 ZERO = """If a ReLU or a mask holds it back, or it is constant, this is right; if not, see whether a value is taken from
 itself: a straight-through estimator is `x - q.detach()`."""
 
@@ -30,6 +30,7 @@ CURES = {
     "penalty-without-graph": "Call this `autograd.grad()` with `create_graph=True`.",
     "detached-fakes": "In this loss, leave out this `detach()` or `.data`.",
     "no-graph": "Compute this outside of `no_grad()`.",
+    "loss-rebuilt": "Join tensors with `torch.stack()`, without `.item()`, `.tolist()` and `torch.tensor()`.",
 }
 AT_ZERO = "has been exactly 0 in every pass, and is computed from networks."
 
@@ -58,13 +59,14 @@ def find(facts: Facts) -> Iterator[Sentence]:
 def _of_term(facts: Facts, p: Call, row: TermRow, networks: tuple[str, ...], text: str, cure: str) -> Sentence:
     name = "a term of the sum" if row.term.value is not None else f"`{row.term.name}`"
     at = f" from {row.place.where}" if row.place else ""
-    # What cut off something that is not trained, as an image, is no cause.
-    cuts = cure != ZERO and (row.term.sources - row.term.reached) & (facts.owned | facts.moved_parameters)
-    mistake, cut = row.term.cut if row.term.cut and cuts else ("", None)
+    # What cut off something that is not trained, as an image, or has a graph beside, is no cause.
+    lost = (facts.owned | facts.moved_parameters) - row.term.reached if cure != ZERO else NONE
+    mistake, cut = [("", None), *((name, at) for name, at, sources in row.term.cuts if sources & lost)][-1]
     places = [place for place in (cut, row.place, p.place) if place]
-    if mistake in CURES and not cure:
-        return Sentence(f"{name}{at} {text}", networks, places, CURES[mistake], mistake=mistake)
-    return Sentence(f"{name}{at} {text}", networks, places, cure, question=bool(cure))
+    question, known = bool(cure), mistake if mistake in CURES else ""
+    if cure != ZERO:
+        cure += CURES.get(mistake, UNKNOWN if question else "")
+    return Sentence(f"{name}{at} {text}", networks, places, cure, question, known)
 
 
 def _dead_passes(facts: Facts) -> Iterator[Sentence]:
@@ -85,12 +87,12 @@ def _without_graph(facts: Facts, event: GraphMissing) -> Sentence:
     """Return the sentence about an error "does not require grad and does not have a grad_fn"."""
     rows = [(facts.history.forwards[number], parameters) for number, parameters in event.forwards]
     rows = [(row, parameters) for row, parameters in rows if parameters & facts.owned] or rows
-    under_no_grad = [row.place for row, _ in rows[::-1] if row.event.without_grad]
     frozen = [(r, n) for r, n in rows if r.event.is_frozen and not (r.event.without_grad or r.event.has_graph)]
     cuts: dict[str, list[Place]] = {}
-    for mistake, place in event.cuts:
+    for mistake, place, _ in event.cuts:
         cuts[mistake] = [*cuts.pop(mistake, []), place]
     cuts = {mistake: at for mistake, at in cuts.items() if mistake != "loss-rebuilt"} or ({} if rows else cuts)
+    under_no_grad = cuts.get("no-graph", [])[::-1] or [row.place for row, _ in rows[::-1] if row.event.without_grad]
     numbers = set().union(*(parameters for _, parameters in frozen))
     if not (rows or cuts):  # nothing was seen: what is trained and frozen now
         trained = event.frozen & facts.owned

@@ -17,7 +17,10 @@ EXHIBITS = ("bugs/lightning_gan_leak.py", "bugs/d_steps_on_g_loss_alone.py", "cl
 
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the sums, and the steps on the other player's loss; see `players`."""
+    stale = {step for steps in facts.steps.values() for _, step in steps.stale}
     for networks, mixture in facts.once(mixtures).items():
+        if stale.issuperset(mixture.places[1::2]):  # the steps: the cure of `stale` clears these gradients, too
+            continue
         names = joined(name for name in networks if name in mixture.added_to)
         text = f"`backward()` also wrote gradients into {names}. They were not cleared, so `step()` used the sum "
         text += "of two losses."

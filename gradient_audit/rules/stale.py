@@ -12,7 +12,7 @@ RANK = 10
 SEVERITY = "error"
 MEANING = """A step used gradients that a step had used before. As a question: a pass added to the gradient of a plain
 tensor that the script had already used by hand."""
-CURE = "Call `zero_grad()` after each step, for LBFGS in its closure; a step too many may be another's."
+CURE = "Call `zero_grad()` before the first `backward()` of each step, for LBFGS in its closure."
 MISTAKES = ("no-zero-grad",)
 ONCE = "Remove this step, or call `zero_grad()` and `backward()` before it."
 EXHIBITS = ("bugs/vqgan_tutorial_zero_grad.py", "bugs/step_twice.py", "clean/accumulation.py")

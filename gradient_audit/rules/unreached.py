@@ -6,6 +6,7 @@ from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
 from gradient_audit.graphs import losses_without_pass, passes_cut_off
 from gradient_audit.holders import mistaken_optimizers
+from gradient_audit.places import Place
 from gradient_audit.steps import Steps
 from gradient_audit.terms import rebuilt_losses, zero_terms
 
@@ -20,6 +21,7 @@ MISTAKES = ("detached-fakes", "optimizer-old-weights")
 EXHIBITS = ("bugs/dragan_loss_unused.py", "bugs/encoder_under_no_grad.py", "clean/branch_not_taken.py")
 CUT = """This line cuts them off. In the loss that is for them, leave out `detach()` or `no_grad()`; where another loss
 needs it, `detach()` there alone."""
+CLEARED = "Call it before `backward()`, or after `step()`."
 UNUSED = "This looks like a loss for them, and got no `backward()`: call that, or add it to the loss that gets one."
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
 FLAT = """If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope, as
@@ -52,8 +54,9 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
     inside = [row.place for row in facts.forwards if row.event.checkpointed and row.event.sources & missing]
     cut_off, cuts = facts.once(passes_cut_off)[network]
     unused = losses_without_pass(facts, missing)
-    places = [*inside, *cuts, *unused, *(place for steps in of_it for place in steps.places)]
-    cleared = any(missing & p.reached for p in facts.passes)
+    stepping = [place for steps in of_it for place in steps.places]
+    places = [*inside, *cuts, *unused, *stepping]
+    clears = [] if cut_off else _clearing_lines(facts, missing)
     if inside:
         yield Sentence(f"{text}.", (network,), places, CHECKPOINT)
     elif missing <= facts.behind_written:
@@ -61,13 +64,31 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
     elif missing <= facts.written:
         cure = "Then leave them out of the optimizer, which does not move them: this is right."
         text += ": the script writes others to them, as an average or a target."
-        yield Sentence(text, (network,), places, cure, question=True)
+        yield Sentence(text, (network,), stepping, cure, question=True)
+    elif clears:
+        text += ": this line clears it between `backward()` and `step()`."
+        yield Sentence(text, (network,), clears + places, CLEARED)
     elif cut_off or unused or missing == facts.parameters[network].keys() & facts.stepped:
         yield Sentence(f"{text}.", (network,), places, CUT if cuts else UNUSED if unused else "")
-    elif cleared or not missing <= _behind_features(facts):
+    elif not missing <= _behind_features(facts):
+        cleared = any(missing & p.reached for p in facts.passes)
         text += ": it was cleared between `backward()` and `step()`." if cleared else ": no loss leads to them."
         cure = "If they are held still, or not in use, on purpose, this is right."
         yield Sentence(text, (network,), places, cure, question=True)
+
+
+def _clearing_lines(facts: Facts, numbers: set[int]) -> list[Place]:
+    """Return the calls of `zero_grad()` between passes that gave these their gradients and the steps on them."""
+    lines: dict[Place, None] = {}
+    is_filled, clears = False, None
+    for row in facts.history.rows:
+        if row.kind == "backward" and row.reached & numbers:
+            is_filled, clears = True, None
+        elif row.kind == "zero_grad" and is_filled and row.parameters & numbers:
+            is_filled, clears = False, row.place
+        elif row.kind == "step" and clears and row.event and row.event.parameters & numbers:
+            lines[clears], clears = None, None
+    return [*lines]
 
 
 def _behind_features(facts: Facts) -> set[int]:

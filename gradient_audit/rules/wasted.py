@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
-from gradient_audit.findings import LIMIT, Sentence
+from gradient_audit.findings import LIMIT, Sentence, joined
 from gradient_audit.history import Call
 from gradient_audit.holders import unused_gradients
 from gradient_audit.places import Place
@@ -14,6 +14,7 @@ MEANING = """Gradients were computed, and no step used them. As a question: `zer
 before a step came."""
 CURE = f"{LIMIT}, or `detach()`, unless it is read; for a step, `zero_grad()` only after it."
 EXHIBITS = ("bugs/accumulation_cleared.py", "bugs/biggan_steps_of_d.py", "clean/accumulation.py")
+CUT = "If the loss is for that, leave out `detach()`, `.data` or `no_grad()` there; if for nothing, delete it."
 ACCUMULATE = """To accumulate gradients over batches, call `zero_grad()` only after a step; if they are not wanted, as
 of a batch that is skipped, this is right."""
 
@@ -29,8 +30,21 @@ def find(facts: Facts) -> Iterator[Sentence]:
                 if line := _clearing_line(facts, [p for p, _ in pairs], numbers):
                     text += " This line clears them before a step."
                     yield Sentence(text, (network,), [line, place], ACCUMULATE, question=True)
+                elif cut := _cutting_line(facts, place):
+                    text += f" Their loss was computed from {cut[1]}, too, which this line cuts off."
+                    yield Sentence(text, (network,), [cut[0], place], CUT, question=True)
                 else:
                     yield Sentence(text, (network,), [place], _cure(facts, network, pairs))
+
+
+def _cutting_line(facts: Facts, place: Place) -> tuple[Place, str] | None:
+    """Return the nearest line that cuts off what is trained, and that, if no gradient of these passes was used."""
+    passes = [p for p in facts.passes if p.place == place]
+    trained = facts.owned - set().union(*(p.reached for p in passes))
+    if any(p.users or p.read for p in passes):
+        return None
+    cuts = ((at, joined(facts.networks_of(sources & trained))) for _, at, sources in passes[0].began.cuts[::-1])
+    return next((cut for cut in cuts if cut[1]), None)
 
 
 def _clearing_line(facts: Facts, passes: list[Call], numbers: set[int]) -> Place | None:

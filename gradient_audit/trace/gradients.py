@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from gradient_audit.places import Place
 from gradient_audit.trace.event import NONE, Event, Numbers
+from gradient_audit.trace.graphs import Cut
 
 
 @dataclass(frozen=True)
@@ -132,5 +133,5 @@ class GraphMissing(Event):
 
     place: Place
     forwards: tuple[tuple[int, Numbers], ...]
-    cuts: tuple[tuple[str, Place], ...]  # the mistake that each may be; the last one is nearest
+    cuts: tuple[Cut, ...]  # the nearest last
     frozen: Numbers  # the parameters that are, now

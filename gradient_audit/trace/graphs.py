@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from gradient_audit.places import Caller, Place
 from gradient_audit.trace.event import NONE, Event, Numbers
 
+# What cut a result off its graph: the mistake that it may be, the line, the parameters behind what was cut off.
+Cut = tuple[str, Place, Numbers]
+
 
 @dataclass(frozen=True)
 class ParameterFound(Event):
@@ -73,7 +76,7 @@ class Term:
     sources: Numbers = NONE  # the parameters that it was computed from, with a graph or without
     calls: Numbers = NONE  # of a constant: the calls of autograd that it was computed from
     without_grad: Numbers = NONE  # likewise: the parameters that were read under no_grad()
-    cut: tuple[str, Place] | None = None  # what cut off some of it, nearest to the loss: a mistake, the line
+    cuts: tuple[Cut, ...] = ()  # behind it, the nearest last
     reached: Numbers = NONE  # the parameters that its graph leads to
     at_zero: bool = False  # its value is zero, and its gradient may be because of that
     weightless: bool = False  # the loss multiplies it by zero
@@ -98,7 +101,7 @@ class PassBegan(Event):
     unmeasured: str = ""  # why the terms were not measured
     hooked: bool = False  # code of the script's runs in it
     outputs: tuple[tuple[int, int, Numbers], ...] = ()  # forward passes in its graph, their modules, what they lead to
-    cuts: tuple[tuple[str, Place], ...] = ()  # behind its loss: the mistake that it may be, and where
+    cuts: tuple[Cut, ...] = ()  # behind its loss
     sources: Numbers = NONE  # the parameters behind its loss, with a graph or without
     adds_to_used: bool = False  # it adds to the gradient of a leaf from which the script has computed
     nan: bool = False  # its loss is NaN

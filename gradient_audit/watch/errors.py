@@ -125,7 +125,7 @@ class Errors:
                     by.number,
                     built=(self.lineage.place_of(node, call.lines),),
                     used=tuple(self.lineage.place_of(node, call.lines) for node in used),
-                    cuts=tuple(place for mistake, place in cuts if mistake == "detached-fakes"),
+                    cuts=tuple(place for mistake, place, _ in cuts if mistake == "detached-fakes"),
                     earlier=self._is_earlier(call, by, node._sequence_nr(), max(freed), before)
                     and not all(root._sequence_nr() in frees for root in roots),  # else it is this very loss
                     behind=self.lineage.reach([nodes[number] for number in freed]),

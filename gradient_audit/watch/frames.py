@@ -12,6 +12,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import torch
+from torch.autograd.function import FunctionCtx
 
 from gradient_audit.places import Caller, Place
 
@@ -36,6 +37,11 @@ def frames() -> Iterator[FrameType]:
 def runs_inside(part: str) -> bool:
     """Return whether a function runs that is in a file with this part in its path."""
     return any(part in frame.f_code.co_filename for frame in frames())
+
+
+def runs_in_function() -> bool:
+    """Return whether an `autograd.Function` of the user's or a library's runs."""
+    return any(isinstance(next(iter(frame.f_locals.values()), None), FunctionCtx) for frame in written_frames())
 
 
 def written_frames() -> Iterator[FrameType]:

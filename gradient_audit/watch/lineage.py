@@ -2,14 +2,14 @@
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Set
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
 from gradient_audit.places import Place
-from gradient_audit.trace import OTHER, GraphExtended
+from gradient_audit.trace import OTHER, Cut, GraphExtended
 from gradient_audit.watch.frames import Lines, current_lines, current_place, from_own, meeting, place_at, runs_inside
 from gradient_audit.watch.memory import PLAIN, Constant, Memory, Write, plain_tensors
 from gradient_audit.watch.parameters import Parameters
@@ -106,7 +106,6 @@ class Lineage:
             if len(memory.origins) > MOST_ORIGINS:  # those on the way go
                 memory.origins = {one for one in memory.origins if one.reader or one.rebuilt or not one.lines}
             memory.total = self.constant(result) if summed and result.numel() == 1 else None
-        self._note_cuts(function, tensors, result, here)
         return self._note_writes(function, targets, here), read
 
     def _note_readers(self, function: Callable, with_graph: list[Tensor], here: Lines) -> None:
@@ -141,15 +140,6 @@ class Lineage:
             self.summands |= {number: self.memory_of(x) for number, x in nodes.items()}
             self.at_zero |= {number for number, x in nodes.items() if is_zero(x)}
 
-    def _note_cuts(self, function: Callable, tensors: list[Tensor], result: object, here: Lines) -> None:
-        cuts = {thing: None for tensor in tensors if type(tensor) is Tensor for thing in self.memory_of(tensor).cuts}
-        if cut := self.cut(function, tensors, result, here):
-            cuts[cut, place_at(here)] = None
-        if cuts:
-            weights = {self.memory_of(tensor) for tensor in tensors if type(tensor) is nn.Parameter}  # not their views
-            for memory in {*map(self.memory_of, plain_tensors(result))} - weights:
-                memory.cuts |= cuts
-
     def _note_writes(self, function: Callable, targets: list, here: Lines) -> set[Memory]:
         written = [tensor for tensor in plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
@@ -171,21 +161,9 @@ class Lineage:
             apart = tensor._version == version
         return apart and start <= written.data_ptr() < start + tensor.nbytes
 
-    def cut(self, function: Callable, tensors: list[Tensor], result: object, here: Lines) -> str:
-        """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""
-        if not any(tensor.requires_grad for tensor in tensors):
-            return "loss-rebuilt" if function is torch.ops.aten.lift_fresh.default else ""  # torch.tensor()
-        if not torch.is_grad_enabled():
-            return "no-graph"
-        if function is torch.ops.aten.detach.default:  # autograd itself detaches the result that an operation saves
-            made = self.lines.get(tensors[0].grad_fn._sequence_nr(), ()) if tensors[0].grad_fn else ()
-            return "" if made[: len(here)] == here else "detached-fakes"
-        smooth = any(tensor.is_floating_point() or tensor.is_complex() for tensor in plain_tensors(result))
-        return "" if smooth else "step-function"
-
-    def cuts_behind(self, tensors: list[Tensor]) -> tuple[tuple[str, Place], ...]:
-        """Return where something behind tensors was cut off its graph, and the mistake that it may be."""
-        return tuple(cut for tensor in tensors for cut in self.memory_of(tensor).cuts)
+    def cuts_behind(self, tensors: list[Tensor]) -> tuple[Cut, ...]:
+        """Return where something behind tensors was cut off its graph."""
+        return tuple(cut for tensor in tensors for cut in self.memory_of(tensor).each_cut())
 
     def memory_of(self, tensor: Tensor) -> Memory:
         """Return what is known of the tensor's storage; nothing, if it has none."""
@@ -231,12 +209,12 @@ class Lineage:
                 sources |= own.without(GRAPH) if cut else own
         return sources
 
-    def derive(self, value: object, sources: Sources, cuts: Iterable[tuple[str, Place]] = ()) -> None:
-        """Note from what tensors were computed."""
+    def derive(self, value: object, sources: Sources, cut: dict[tuple[str, Place], Sources] | None = None) -> None:
+        """Note from what tensors were computed, and what cut that off its graph."""
         for tensor in plain_tensors(value) if sources else ():
             memory = self.memory_of(tensor)
             memory.sources |= sources
-            memory.cuts |= dict.fromkeys(cuts)
+            memory.add_cuts(cut or {})
 
     def constant(self, summand: object) -> Constant | None:
         """Return a summand without a graph; None for others, and for a number that is 0."""

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from gradient_audit.places import Place
+from gradient_audit.trace import Cut
 from gradient_audit.watch.frames import Lines
-from gradient_audit.watch.sources import NOTHING, Sources
+from gradient_audit.watch.sources import NOTHING, NUMBER, PARAMETER, Sources
 from gradient_audit.watch.tensors import tensors_in
 
 PLAIN = (Tensor, nn.Parameter)
@@ -24,7 +25,18 @@ class Memory:
     total: "Constant | None" = None  # likewise: that, if it is a sum
     reader: weakref.ref | None = None  # the tensor that a graph has read, a leaf if there is one
     rebuilt: Place | None = None  # where it was made from numbers that were tensors
-    cuts: dict[tuple[str, Place], None] = field(default_factory=dict)  # behind it: mistakes that cut it off a graph
+    # Behind it, what cut something off its graph: what that was computed from, by the mistake and the line.
+    cuts: dict[tuple[str, Place], Sources] = field(default_factory=dict)
+
+    def add_cuts(self, cuts: dict[tuple[str, Place], Sources]) -> None:
+        """Add cuts, the nearest last."""
+        for cut, sources in cuts.items():
+            self.cuts[cut] = self.cuts.get(cut, NOTHING) | sources
+
+    def each_cut(self) -> tuple[Cut, ...]:
+        """Return its cuts as plain data."""
+        numbers = (frozenset([*s.numbers(PARAMETER), *s.numbers(NUMBER)]) for s in self.cuts.values())
+        return tuple((*cut, sources) for cut, sources in zip(self.cuts, numbers, strict=True))
 
 
 class Constant(NamedTuple):

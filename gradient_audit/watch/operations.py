@@ -13,6 +13,7 @@ from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.places import Place
 from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep, ZeroGrad
+from gradient_audit.watch.cuts import Cuts
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import Lines, current_place, inner_lines, runs_inside
 from gradient_audit.watch.gradients import Gradients
@@ -44,7 +45,7 @@ class Details(dispatch.TorchDispatchMode):
         super().__init__()
         self.session, self.guard, self.activity = session, session.guard, session.activity
         self.parameters, self.gradients, self.forwards = parameters, gradients, forwards
-        self.lineage = gradients.lineage
+        self.lineage, self.cuts = gradients.lineage, Cuts(gradients.lineage)
         self.ended = self.entered = False  # entered: the mode, at least once
         self.home = threading.get_ident()  # `stop` could not leave the mode in another thread
         self.hooks = ExitStack()  # removes those that `start` adds
@@ -65,6 +66,8 @@ class Details(dispatch.TorchDispatchMode):
             watch_calls(self.hooks, torch.Tensor, name, self.note_reading)
         for name in ("tolist", "numpy", "__repr__", "__format__", "__reduce_ex__"):  # printed or saved: no operation
             watch_calls(self.hooks, torch.Tensor, name, self.note_use)
+        watch_calls(self.hooks, torch.no_grad, "__enter__", self.cuts.enter)
+        watch_calls(self.hooks, torch.no_grad, "__exit__", self.cuts.leave)
         begin, end = self.forwards.begin_forward, self.forwards.end_forward
         self.hooks.callback(registration.register_module_forward_pre_hook(begin).remove)
         self.hooks.callback(registration.register_module_forward_hook(end, always_call=True).remove)
@@ -154,6 +157,7 @@ class Details(dispatch.TorchDispatchMode):
     def _note_single(self, function: Callable, args: tuple, result: object, here: Lines) -> set[Memory]:
         """Note an operation on single tensors; return the memory to which it wrote what comes from gradients."""
         written, read = self.lineage.note(function, args, result, here)
+        self.cuts.note(function, args, result, here)
         for call in map(self.session.calls.__getitem__, read.numbers(CALL)):
             self._note_reading_of(call, function, args)
         if not self.forwards.running:  # a number inside of a network, as a norm of its features, is no loss

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
 
 from gradient_audit.places import Place
 from gradient_audit.trace import MOST_PASSES, HandStep, Pass, PassBegan, Term, TermCrossed
 from gradient_audit.watch.errors import Errors
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.frames import callers_at, current_place, written_frames
+from gradient_audit.watch.frames import callers_at, current_place, runs_in_function
 from gradient_audit.watch.gradients import Gradients
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
@@ -208,7 +207,6 @@ class Passes:
         if detailed:
             self._note_graph(call, nodes, retain_graph)
             self.session.calls[call.number] = call
-        arguments = (next(iter(frame.f_locals.values()), None) for frame in written_frames())
         self.session.add(
             PassBegan(
                 call.place,
@@ -218,7 +216,7 @@ class Passes:
                 create_graph=call.create_graph,
                 callers=callers_at(call.lines),
                 crossed=call.crossed,
-                for_adjoint=any(isinstance(first, FunctionCtx) for first in arguments),
+                for_adjoint=runs_in_function(),
                 functional=any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors + ends)),
             )
         )
@@ -232,8 +230,9 @@ class Passes:
         if call.detailed and self.activity.detailed:
             self.forwards.follow_graph(call.number, results)
             sources = self.lineage.sources_of(inputs) | Sources.of(CALL, call.number)
-            cuts = [] if call.create_graph else [("penalty-without-graph", call.place)]
-            self.lineage.derive(results, sources | Sources.of(PARAMETER, *call.crossed), cuts)
+            sources |= Sources.of(PARAMETER, *call.crossed)
+            cut = {} if call.create_graph else {("penalty-without-graph", call.place): sources}
+            self.lineage.derive(results, sources, cut)
         self.session.add(Pass(call.number, raised=call.raised))
 
 

@@ -81,7 +81,7 @@ def summands_of(lineage: Lineage, losses: list[Tensor], caller: Lines) -> list[S
                 lineage.place_of(summand, caller),
                 name,
                 sources=frozenset(behind.sources.numbers(PARAMETER)),
-                cut=next(reversed(behind.cuts), None),
+                cuts=behind.each_cut(),
                 reached=lineage.reach([node]),
                 at_zero=lineage.is_at_zero(summand),
             )
@@ -103,7 +103,7 @@ def _of_constant(lineage: Lineage, constant: Constant, node: Callable, packages:
         sources=frozenset([*sources.numbers(PARAMETER), *sources.numbers(NUMBER)]),
         calls=frozenset(sources.numbers(CALL)),
         without_grad=frozenset(sources.numbers(WITHOUT_GRAD)),
-        cut=next(reversed(memory.cuts), None),
+        cuts=memory.each_cut(),
     )
     return Summand(term, origins=memory.origins | {memory})
 

@@ -1,5 +1,5 @@
 """The consistency loss was moved under no_grad with both of its sides: it is added, and trains nothing."""
-# expects: error dead at "target = model(plain).softma"
+# expects: error dead at "with torch.no_grad():"
 # cure: "        altered = model(" -> "    altered = model("
 # cure: "        consistency = F.mse_loss" -> "    consistency = F.mse_loss"
 

@@ -1,5 +1,5 @@
 """The encoder is to learn with the decoder, under one optimizer, and its codes are computed under no_grad."""
-# expects: error unreached at "optimizer.step()"
+# expects: error unreached at "with torch.no_grad():"
 # cure: "    with torch.no_grad():\n        code =" -> "    code ="
 # trains: encoder
 

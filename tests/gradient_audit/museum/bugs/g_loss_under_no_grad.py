@@ -1,7 +1,7 @@
 """The fakes for G's loss are those that were made for D under no_grad(), and D is frozen: no graph at all."""
 # expects: error dead at "discriminator.requires_grad_(False)"
 # expects: mistake all-frozen at "g_loss.backward()"
-# says: "fake = generator("
+# says: "with torch.no_grad()"
 # cure: "    with torch.no_grad():\n        fake =" -> "    fake ="
 # cure: "discriminator(fake)).mean() +" -> "discriminator(fake.detach())).mean() +"
 # trains: generator

@@ -1,5 +1,5 @@
 """G's loss is computed under no_grad(); `requires_grad_()` silences the error, and D's detach() is right."""
-# expects: error unreached at "g_loss = "
+# expects: error unreached at "with torch.no_grad():"
 # cure: "    with torch.no_grad():\n        g_loss = " -> "    g_loss = "
 # cure: "    g_loss.requires_grad_()\n" -> ""
 # trains: generator

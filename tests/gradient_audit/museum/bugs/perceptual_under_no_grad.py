@@ -1,5 +1,5 @@
 """A perceptual loss of shape (N, 1, 1, 1) is added to a loss per pixel, but was computed under no_grad."""
-# expects: question dead at "perceptual = (features(decod"
+# expects: question dead at "with torch.no_grad():"
 # cure: "    with torch.no_grad():\n        perceptual" -> "    perceptual"
 
 import torch

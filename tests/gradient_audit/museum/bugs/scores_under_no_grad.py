@@ -1,7 +1,7 @@
 """D's scores are computed under no_grad(), its loss outside of it.
 
 No public report of it was found."""
-# expects: error dead at "on_real, on_fake = "
+# expects: error dead at "with torch.no_grad()"
 # expects: mistake no-graph at "d_loss.backward()"
 # cure: "        on_real, on_fake" -> "    on_real, on_fake"
 # trains: D

@@ -3,7 +3,6 @@
 https://github.com/pytorch/pytorch/issues/39141
 """
 # expects: error overwritten at "opt_D.step()"
-# says: **wasted** (waste)
 # cure: "    G_loss = torch.mean(torch.log(1 - prob_fake))\n" -> ""
 # cure: "    opt_G.zero" -> "    G_loss = torch.mean(torch.log(1 - D(G(torch.randn(6, 5)))))\n    opt_G.zero"
 # mistake: step-between-backwards

@@ -2,9 +2,8 @@
 
 https://github.com/Project-MONAI/GenerativeModels/issues/102
 """
-# expects: error mixed at "generator_loss.backward()"
 # expects: error stale at "generator_loss.backward()"
-# cure: "    optimizer_g.zero_grad()" -> "    optimizer_g.zero_grad()\n    optimizer_d.zero_grad()"
+# cure: "    discriminator_loss.backward()" -> "    optimizer_d.zero_grad()\n    discriminator_loss.backward()"
 # cure: "generator_loss.backward()" -> "generator_loss.backward(inputs=list(model.parameters()))"
 # mistake: no-zero-grad
 

@@ -1,6 +1,5 @@
 """DINO holds its last layer still in the first epoch: its gradient is set to None before every step."""
 # expects: question unreached at "optimizer.step()"
-# expects: waste wasted at "loss.backward()"
 
 import torch
 from torch import nn
