@@ -83,8 +83,10 @@ def _networks_in(row: BuiltRow) -> tuple[str, ...]:
 
 def _is_cut_off(facts: Facts, row: BuiltRow, names: tuple[str, ...]) -> bool:
     """Whether another finding names the line that cut its output off, or the term that was read from it as a number."""
-    lost = all(name in facts.without_gradient and facts.once(passes_cut_off)[name][1] for name in names)
-    lost |= all(facts.without_gradient.get(name, {0}) <= facts.behind_written for name in names)
+    missing = {name: facts.without_gradient.get(name) for name in names}
+    told = {name for name in names if missing[name] and facts.once(passes_cut_off)[name][1]}
+    told |= {name for name in names if missing[name] and missing[name] <= facts.behind_written}
+    lost = told.issuperset(names)
     terms = [pair[1].term for dead in facts.once(dead_terms) for pair in dead.pairs[:1] if pair[1].term.sources]
     if isinstance(row, ForwardRow):  # a dead term was computed from it, as a number or behind a `detach()`
         behind = [term for term in terms if row.has_scalar or term.value is None]

@@ -66,8 +66,9 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
         text += ": the script writes others to them, as an average or a target."
         yield Sentence(text, (network,), stepping, cure, question=True)
     elif clears:
+        held = missing != facts.parameters[network].keys() & facts.stepped  # maybe on purpose
         text += ": this line clears it between `backward()` and `step()`."
-        yield Sentence(text, (network,), clears + places, CLEARED)
+        yield Sentence(text, (network,), clears + places, CLEARED, question=held)
     elif cut_off or unused or missing == facts.parameters[network].keys() & facts.stepped:
         yield Sentence(f"{text}.", (network,), places, CUT if cuts else UNUSED if unused else "")
     elif not missing <= _behind_features(facts):

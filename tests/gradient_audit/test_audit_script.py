@@ -372,7 +372,7 @@ if undefined: print()
 
 NEVER = {
     "optimizer.step()": "Stopped after 7 steps of one optimizer; another had not stepped 3 times.",
-    "": "Stopped after 7 backward passes; no optimizer had stepped.",
+    "": "Stopped after 7 backward passes; no optimizer of `torch.optim` had stepped.",
 }
 
 
