@@ -9,14 +9,14 @@ All contenders of a comparison train copies of the same networks on the same dat
     python scripts/benchmarks/compare_updates.py --what ratio
     python scripts/benchmarks/compare_updates.py --networks my_gan.py:make_networks --dataset my_images
 
-"ms a G step" is the time from one step of G to the next, for which `wgan_gp` steps D five times. FLOPs are those of all
-matrix products and convolutions of a step (`step_cost.py`). "Wasted" is what the cheapest order with the same
-update does without. Memory is the peak of live tensors, with gradients, without weights and optimizers' state.
+Speed is in multiples of "detach, textbook". "ms a G step" is the time from one step of G to the next, for which
+`wgan_gp` steps D five times. FLOPs are those of all matrix products and convolutions of a step (`step_cost.py`);
+redundant are those that the cheapest order with the same update does without. Memory is the peak of live tensors, with
+gradients, without weights and optimizers' state.
 """
 
 import copy
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -33,9 +33,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` a
 from common.data import batches, load_images
 from common.errors import BadInput, as_bad_input, counted
 from common.launch import pick_device
-from common.models import MODELS, conv
+from common.models import conv
 from common.optimizers import fused_adam
-from common.options import BatchSize, GanOptions, NetworkOptions, Range
+from common.options import BatchSize, Count, GanOptions, NetworkOptions, Range
 from scripts.benchmarks import harness
 from scripts.benchmarks.step_cost import StepCost
 from scripts.benchmarks.update_orders import BASELINE, G_FIRST, ONE_PASS, ORDERS, Order
@@ -49,15 +49,22 @@ Batch = tuple[Tensor, Tensor]  # real, z
 
 
 @dataclass(frozen=True)
-class Options(NetworkOptions):
-    """Options of the comparison."""
+class StepOptions(NetworkOptions):
+    """What trains in a comparison of steps, and how often."""
 
-    what: Literal["orders", "ratio"] = "orders"  # Update orders; or some of them over the ratio of D's cost to G's.
     networks: str | None = None
     """FILE:FUNCTION that makes networks of your own, (image_shape, z_dim) -> (generator, discriminator). FILE is
     executed. None takes those of --model."""
     batch_size: BatchSize = GanOptions.batch_size  # Images per step.
     device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
+    repeats: Count = 20  # Turns of each contender; 3 are a quick look.
+
+
+@dataclass(frozen=True)
+class Options(StepOptions):
+    """Options of the comparison."""
+
+    what: Literal["orders", "ratio"] = "orders"  # Update orders; or some of them over the ratio of D's cost to G's.
     repeats: Annotated[int, Range(0, 10**9)] = 20  # Turns of each contender; 3 are a quick look, 0 only counts.
     output: Path | None = None  # New .json file for the figures.
 
@@ -70,13 +77,12 @@ def gan_contender(train_step: Callable, networks: list[nn.Module]) -> tuple[Call
     return step, dict(zip("GD", networks, strict=True))
 
 
-def images_and_networks(options: Options, device: torch.device) -> tuple[Iterator[Batch], list[nn.Module]]:
+def images_and_networks(options: StepOptions, device: torch.device) -> tuple[Iterator[Batch], list[nn.Module]]:
     """Return a stream of batches, (real, z), and new networks G and D."""
     images = load_images(options.dataset, options.image_size).to(device)
     torch.manual_seed(0)
-    make_networks = partial(make_own_networks, options.networks) if options.networks else MODELS[options.model]
-    with as_bad_input("--image-size", ValueError):
-        networks = make_networks(tuple(images.shape[1:]), options.z_dim)
+    own = make_own_networks(options.networks, tuple(images.shape[1:]), options.z_dim) if options.networks else None
+    networks = own or options.make_networks(images.shape[1:])
     if not all(isinstance(network, nn.Module) for network in networks):
         raise BadInput(f"--networks {options.networks}: must return two nn.Modules, generator and discriminator")
     networks = [network.to(device) for network in networks]
@@ -99,8 +105,6 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
         try:
             counts[name] = count(order, networks, batch)
         except Exception as error:  # networks of one's own may raise anything
-            if options.networks is None:
-                raise
             refusals[name] = {"why": (str(error) or type(error).__name__).splitlines()[0]}
     for name, figures in counts.items():
         same = (counts[other]["flops"] for other in counts if ORDERS[other].update == ORDERS[name].update)
@@ -108,13 +112,10 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
     if not options.repeats:
         return counts | refusals
     steps = {name: gan_contender(ORDERS[name].train_step, networks)[0] for name in counts}
-    for step in tqdm(steps.values(), "first steps", leave=False):
-        for _ in range(1 + STEPS_PER_TURN):  # the first ones are slow
-            step(*batch)
-    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(options.repeats))
-    bar = tqdm(turns, options.what, options.repeats, unit="turn", leave=False)
+    turns = (list(islice(stream, 1 + STEPS_PER_TURN)) for _ in range(1 + options.repeats))
+    bar = tqdm(turns, options.what, 1 + options.repeats, unit="turn", leave=False)
     ms = harness.ms_in_turns(steps, bar, device)
-    return {name: counts[name] | {"ms": ms[name]} for name in counts} | refusals
+    return {name: counts[name] | {"ms": ms[name][1:]} for name in counts} | refusals  # the first turn is slow
 
 
 def count(order: Order, networks: list[nn.Module], batch: Batch) -> dict:
@@ -150,8 +151,8 @@ def compare_ratios(options: Options, device: torch.device) -> dict[str, dict]:
 
 
 FOOTNOTE = """\
-Wasted is "-" where what is needed cannot be counted: for an exact penalty, whose double backward PyTorch computes with
-bigger filters than it takes, and for networks without a matrix product or a convolution."""
+Redundant is "-" where what is needed cannot be counted: for an exact penalty, whose double backward PyTorch computes
+with bigger filters than it takes, and for networks without a matrix product or a convolution."""
 
 
 def cells_of(name: str, row: dict, baseline: dict) -> dict[str, str]:
@@ -161,8 +162,9 @@ def cells_of(name: str, row: dict, baseline: dict) -> dict[str, str]:
         speeds = [reference / own for reference, own in zip(baseline["ms"], row["ms"], strict=True)]
         times = {"ms": row["ms"], "speed": speeds, "ms a G step": [ms * ORDERS[name].critic_steps for ms in row["ms"]]}
         cells = {column: harness.spread(values) for column, values in times.items()}
-    wasted = f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "-"
-    return cells | {"GFLOPs": f"{row['flops'] / 1e9:.3f}", "wasted": wasted, "MiB": f"{row['memory'] / 2**20:.1f}"}
+    cells["GFLOPs"] = f"{row['flops'] / 1e9:.3f}"
+    cells["redundant"] = f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "-"
+    return cells | {"MiB": f"{row['memory'] / 2**20:.1f}"}
 
 
 def report(result: dict) -> str:
@@ -177,8 +179,8 @@ def report(result: dict) -> str:
         cells = {name: cells_of(name, row, rows[BASELINE]) for name, row in rows.items()}
     columns = [column for column in cells[G_FIRST] if any(row[column] != "-" for row in cells.values())]
     texts = [table(["update order", *columns], [[name, *(row[c] for c in columns)] for name, row in cells.items()])]
-    texts += [FOOTNOTE] if any(row.get("wasted") == "-" for row in cells.values()) else []
-    texts += [textwrap.fill(f"No row for {'; '.join(names)}: {why}", 120) for why, names in reasons.items()]
+    texts += [FOOTNOTE] if any(row.get("redundant") == "-" for row in cells.values()) else []
+    texts += [f"No row for {'; '.join(names)}: {why}" for why, names in reasons.items()]
     return "\n\n".join(texts)
 
 
@@ -187,17 +189,13 @@ def main(options: Options) -> None:
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
-    compare_them = compare_ratios if options.what == "ratio" else compare_orders
-    result = harness.make_result(options, device, {"rows": compare_them(options, device)})
-    figures = "counted, not timed"
     if options.what == "ratio":
-        figures = f'FLOPs, then peak memory, counted, in multiples of "{G_FIRST}"'
-    elif options.repeats:
-        figures = f"medians over {counted(options.repeats, 'turn')}, smallest and largest in brackets.\n"
-        figures += f'Speed is in multiples of "{BASELINE}"'
-    head = f"{harness.conditions(result)}, batches of {options.batch_size}: a step"
-    print(f"{head},\n{figures}.\n\n{report(result)}", flush=True)
-    harness.write_result(options.output, result)
+        rows, caption = compare_ratios(options, device), f'FLOPs, then peak memory, in multiples of "{G_FIRST}"'
+    else:
+        rows, caption = compare_orders(options, device), "counted, not timed"
+        if options.repeats:
+            caption = f"medians over {counted(options.repeats, 'turn')}, smallest and largest in brackets"
+    harness.present(options, device, {"rows": rows}, f"batches of {options.batch_size}: a step,\n{caption}", report)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""What the comparisons share: contenders timed in turns, medians, the machine in words."""
+"""What the benchmarks share: runs of scripts, contenders timed in turns, and figures with what they depend on."""
 
 import json
+import os
 import platform
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -13,7 +16,32 @@ from typing import Any
 import torch
 
 from common.checkpoint import write_whole
-from common.errors import counted
+from common.errors import Stopped, counted
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
+
+
+def run_script(script: Path, arguments: list, runs: Path, cwd: Path, look: Callable = lambda run: None) -> Path:
+    """Run a training script in the folder `cwd`, and return its run, which is made in `runs`.
+
+    look: is called with the run again and again while it trains. Raises Stopped if the script fails.
+    """
+    folder = Path(cwd, runs, script.stem)
+    before = {*folder.glob("*")}
+    command = [sys.executable, script, "--runs-dir", runs, *arguments]
+    with subprocess.Popen([*map(str, command)], cwd=cwd, env=ENVIRONMENT, stdout=subprocess.DEVNULL) as process:
+        try:
+            while process.poll() is None:
+                time.sleep(0.05)
+                for run in {*folder.glob("*")} - before:
+                    look(run)
+        finally:
+            process.kill()
+    if process.returncode:
+        raise Stopped(f"{script.name}: failed with status {process.returncode}, and the message above")
+    (run,) = {*folder.glob("*")} - before
+    return run
 
 
 def clock(device: torch.device) -> float:
@@ -23,9 +51,15 @@ def clock(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def ms_in_turns(
-    contenders: dict[str, Callable], turns: Iterable[list[tuple]], device: torch.device
-) -> dict[str, list[float]]:
+def ms_of(contender: Callable, calls: list[tuple], device: torch.device) -> float:
+    """Return the milliseconds per call, of one call with each tuple of arguments."""
+    start = clock(device)
+    for arguments in calls:
+        contender(*arguments)
+    return 1e3 * (clock(device) - start) / len(calls)
+
+
+def ms_in_turns(contenders: dict[str, Callable], turns: Iterable[list], device: torch.device) -> dict[str, list]:
     """Return, for each contender, the milliseconds per call in each turn.
 
     A turn is a list of tuples of arguments; in it, each contender is called once with every tuple. The first call warms
@@ -37,10 +71,7 @@ def ms_in_turns(
     for first, *others in turns:
         for name in names:
             contenders[name](*first)
-            start = clock(device)
-            for arguments in others:
-                contenders[name](*arguments)
-            ms[name].append(1e3 * (clock(device) - start) / len(others))
+            ms[name].append(ms_of(contenders[name], others, device))
         names = names[1:] + names[:1]
     return ms
 
@@ -63,19 +94,20 @@ def environment(device: torch.device) -> dict[str, str]:
     }
 
 
-def conditions(result: dict[str, Any]) -> str:
-    """Return how the figures in the result of a comparison were measured, as text to print above them."""
-    options, machine = result["options"], ", ".join(f"{name} {text}" for name, text in result["environment"].items())
-    return f"Measured on {machine}.\n\n`{options.get('networks') or options['model']}` on `{options['dataset']}`"
+def conditions(options: Any, device: torch.device) -> str:
+    """Return how the figures of a comparison are measured, as text to print above them."""
+    machine = ", ".join(f"{name} {text}" for name, text in environment(device).items())
+    subject = getattr(options, "networks", None) or options.model
+    return f"Measured on {machine}.\n\n`{subject}` on `{options.dataset}`"
 
 
-def make_result(options: Any, device: torch.device, figures: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures of a comparison with its environment and options, but for those that name paths here."""
+def present(options: Any, device: torch.device, figures: dict, caption: str, report: Callable[[dict], str]) -> None:
+    """Print the report of a comparison, then write it to --output, if given, with its environment and options.
+
+    Options that name paths of this machine are left out. Raises Stopped if it cannot be written.
+    """
     choices = {name: value for name, value in asdict(options).items() if name not in ("runs_dir", "output")}
-    return {"environment": environment(device), "options": choices} | figures
-
-
-def write_result(path: Path | None, result: dict[str, Any]) -> None:
-    """Write a result, once it is printed, to `path`, if given; raises Stopped if that fails."""
-    if path:
-        write_whole(path, json.dumps(result, indent=1).encode())
+    result = {"environment": environment(device), "options": choices} | figures
+    print(f"{conditions(options, device)}, {caption}.\n\n{report(result)}", flush=True)
+    if options.output:
+        write_whole(options.output, json.dumps(result, indent=1).encode())

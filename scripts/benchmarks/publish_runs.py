@@ -12,7 +12,6 @@ FID by `evaluate.py`, of 1,000 samples, and what `python -m gradient_audit` find
 """
 
 import io
-import os
 import re
 import subprocess
 import sys
@@ -30,12 +29,12 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.checkpoint import write_whole
-from common.errors import BadInput, Stopped, as_bad_input, as_stopped
+from common.errors import as_bad_input
 from common.options import Count, Options
+from scripts.benchmarks.harness import ENVIRONMENT, ROOT, run_script
 from scripts.benchmarks.silent_mistakes import MISTAKES
 from scripts.tools import evaluate
 from scripts.tools.output import launch, table
@@ -48,7 +47,6 @@ CURVES = {
     "D(x)": "probability/real",
     "D(G(z))": "probability/fake",
 }
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
 
@@ -58,26 +56,14 @@ class PublishOptions(Options):
 
     what: Literal["reference", "mistakes"] = "reference"  # Default runs of all scripts; or silent mistakes.
     scripts: tuple[Literal[SCRIPTS], ...] = SCRIPTS  # Training scripts to run for `reference`, by name.
-    output: Path | None = None
-    """Where each run has its folder; CycleGAN, whose curves are others, has it in one of this name and `_cyclegan`.
-    Files published there before are replaced, others stay. None: runs/reference or runs/mistakes."""
+    output: Path = ROOT / "runs"
+    """Where the folder `reference` or `mistakes` is made; CycleGAN, whose curves are others, has `reference_cyclegan`.
+    Files published there before are replaced, others stay."""
     steps: Count | None = None  # Steps of each run. None: the scripts' defaults; 600 for mistakes.
 
 
-def run_script(script: Path, arguments: list[object], folder: Path) -> Path:
-    """Run a training script in `folder`, and return its run there; raises Stopped if it fails."""
-    command = [sys.executable, script, "--runs-dir", "runs", *arguments]
-    if subprocess.run([*map(str, command)], cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL).returncode:
-        raise Stopped(f"{script.name} failed with the message above; the runs published before stay")
-    (run,) = Path(folder, "runs", script.stem).iterdir()
-    return run
-
-
 def publish(run: Path, folder: Path, note: str = "") -> None:
-    """Publish a run in `folder`, with a note on its mistake; other files there stay.
-
-    The samples of step 0 are left out: noise, which no PNG makes smaller.
-    """
+    """Publish a run in `folder`, with a note on its mistake; other files there stay."""
     if note:
         with SummaryWriter(run) as board:
             board.add_text("mistake", note)
@@ -86,10 +72,10 @@ def publish(run: Path, folder: Path, note: str = "") -> None:
     for path in sorted(run.glob("events.out.tfevents.*")):
         for record in RawEventFileLoader(str(path)).Load():
             event = Event.FromString(record)
+            # The samples of step 0 are noise, which no PNG makes smaller.
             if event.step or not any(value.tag.startswith("images/") for value in event.summary.value):
                 writer.write(record)
-    with as_stopped(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "events.out.tfevents.0", file.getvalue())
 
 
@@ -109,14 +95,13 @@ def contact_sheet(tiles: dict[str, Image.Image], columns: int) -> Image.Image:
     return sheet
 
 
-def publish_reference(options: PublishOptions, output: Path) -> None:
+def publish_reference(options: PublishOptions) -> None:
     """Run the scripts one by one and publish each as it ends."""
     arguments = [] if options.steps is None else ["--steps", options.steps]
     for script in tqdm(options.scripts, "runs", unit="run"):
-        folder = (output.parent / f"{output.name}_cyclegan" if script == "cyclegan" else output) / script
+        folder = options.output / ("reference_cyclegan" if script == "cyclegan" else "reference") / script
         with tempfile.TemporaryDirectory() as temporary:
-            path = ROOT / "scripts" / f"{script}.py"
-            run = run_script(path, arguments, temporary)
+            run = run_script(ROOT / "scripts" / f"{script}.py", arguments, Path("runs"), temporary)
             publish(run, folder)
             grids = sample_grids(run)
         if script == "gan_conditional":
@@ -126,15 +111,15 @@ def publish_reference(options: PublishOptions, output: Path) -> None:
             contact_sheet(strip, len(strip)).save(folder / "samples.png")
 
 
-def publish_mistakes(options: PublishOptions, output: Path) -> None:
+def publish_mistakes(options: PublishOptions) -> None:
     """Make each mistake, publish its run, and print the table."""
-    rows, tiles, steps = [], {}, options.steps or 600
+    rows, tiles, steps, output = [], {}, options.steps or 600, options.output / "mistakes"
     arguments = ["--steps", steps, "--log-every", max(1, steps // 60), "--sample-every", max(1, steps // 2)]
     for mistake in tqdm(MISTAKES, "runs", unit="run"):
         with tempfile.TemporaryDirectory() as temporary:
             script = Path(temporary, f"{mistake.name}.py")
             script.write_text(mistake.change((ROOT / "scripts" / "gan_detach.py").read_text()))
-            run = run_script(script, [*arguments, *mistake.arguments], temporary)
+            run = run_script(script, [*arguments, *mistake.arguments], Path("runs"), temporary)
             board = EventAccumulator(str(run)).Reload()
             means = [mean(p.value for p in board.Scalars(tag) if p.step > steps - 100) for tag in CURVES.values()]
             publish(run, output / mistake.name, mistake.note())
@@ -142,12 +127,10 @@ def publish_mistakes(options: PublishOptions, output: Path) -> None:
             fid = evaluate.evaluate_run(evaluate.Options(run, count=1000))["samples"]["fid"]
             numbers = [f"{number:.2f}" for number in (*means, fid)]
             rows.append([f"`{mistake.name}`", mistake.text, *numbers, audit_findings(script, mistake.arguments)])
-            tqdm.write(" | ".join(rows[-1]))  # a later run may fail
     text = table(["run", "mistake", *CURVES, "FID", "audit"], rows)
     print(text, flush=True)
     contact_sheet(tiles, 4).save(output / "samples.png")
     write_whole(output / "table.md", f"{text}\n".encode())
-    print(f"\nSamples:     {output / 'samples.png'}")
 
 
 def audit_findings(script: Path, arguments: tuple[str, ...]) -> str:
@@ -164,13 +147,11 @@ def audit_findings(script: Path, arguments: tuple[str, ...]) -> str:
 
 def main(options: PublishOptions) -> None:
     """Make the runs and publish them."""
-    if not options.scripts:
-        raise BadInput("--scripts: needs a value")
-    output = (options.output or ROOT / "runs" / options.what).resolve()
+    output = options.output / options.what
     with as_bad_input("--output", OSError):  # before the training
         output.mkdir(parents=True, exist_ok=True)
-    {"reference": publish_reference, "mistakes": publish_mistakes}[options.what](options, output)
-    print(f"TensorBoard: tensorboard --logdir {output}")
+    {"reference": publish_reference, "mistakes": publish_mistakes}[options.what](options)
+    print(f"TensorBoard: tensorboard --logdir {output.resolve()}")
 
 
 if __name__ == "__main__":

@@ -22,13 +22,12 @@ from typing import Annotated, Literal
 import torch
 import tyro
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # makes `common` and `scripts` importable from any folder
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.data import load_images, to_uint8
 from common.errors import BadInput, Stopped, counted
 from common.options import Count, Options, Range, Weight
-from scripts.benchmarks.harness import environment, spread
+from scripts.benchmarks.harness import ROOT, environment, spread
 from scripts.tools import evaluate
 from scripts.tools.measures import measure_fid
 from scripts.tools.output import launch, table
@@ -68,10 +67,7 @@ def train_here(contender: Path, seed: int, dataset: str, count: int, pipe: Conne
 
 
 def train(contender: Path, seed: int, options: SpeedrunOptions, count: int, judge: Callable) -> tuple[float, float]:
-    """Train in a new process until the FID of so many samples is the target; return the seconds and the lowest FID.
-
-    The seconds are inf where the target is not reached.
-    """
+    """Train in a new process to the target; return the seconds, or inf, and the lowest FID of so many samples."""
     context, lowest = get_context("spawn"), math.inf
     pipe, its_end = context.Pipe()
     process = context.Process(target=train_here, args=(contender.resolve(), seed, options.dataset, count, its_end))

@@ -30,34 +30,28 @@ def frozen(network: nn.Module) -> Iterator[None]:
     trained.requires_grad_(True)
 
 
+def update(optimizer, loss):
+    """Change the weights that an optimizer holds, with a plain `backward()`, which adds to all other gradients, too."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
 def d_first(generator, discriminator, optimizer_g, optimizer_d, real, z, forward=nullcontext, backward=nullcontext):
     """Make the update of `gan_detach.py` as people write it; forward, backward: contexts of D in G's passes."""
     fake = generator(z)
-    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
-    d_loss = discriminator_loss(real_logits, fake_logits)
-    optimizer_d.zero_grad()
-    d_loss.backward()
-    optimizer_d.step()
+    update(optimizer_d, discriminator_loss(discriminator(real), discriminator(fake.detach())))
     with forward(discriminator):
         g_loss = generator_loss(discriminator(fake))
-    optimizer_g.zero_grad()
     with backward(discriminator):
-        g_loss.backward()
-    optimizer_g.step()
+        update(optimizer_g, g_loss)
 
 
 def g_first(generator, discriminator, optimizer_g, optimizer_d, real, z):
     """Make the update of `gan_generator_first.py` as people write it."""
     fake = generator(z)
-    g_loss = generator_loss(discriminator(fake))
-    optimizer_g.zero_grad()
-    g_loss.backward()
-    optimizer_g.step()
-    real_logits, fake_logits = discriminator(real), discriminator(fake.detach())
-    d_loss = discriminator_loss(real_logits, fake_logits)
-    optimizer_d.zero_grad()
-    d_loss.backward()
-    optimizer_d.step()
+    update(optimizer_g, generator_loss(discriminator(fake)))
+    update(optimizer_d, discriminator_loss(discriminator(real), discriminator(fake.detach())))
 
 
 def one_pass(generator, discriminator, optimizer_g, optimizer_d, real, z):

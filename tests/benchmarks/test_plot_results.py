@@ -3,19 +3,18 @@
 import json
 import re
 
-from helpers import call
+from helpers import ROOT, call
 from matplotlib.figure import Figure
 
-from scripts.benchmarks import compare_modes, compare_updates
-from scripts.benchmarks.plot_results import PICTURES, ROOT, draw_cost
-
-FIGURES = ROOT / "runs" / "figures"
+from scripts.benchmarks import compare_modes, compare_updates, plot_results
+from scripts.benchmarks.plot_results import FIGURES, PICTURES, draw_cost
 
 
-def test_the_shipped_pictures_are_drawn_from_the_shipped_figures(tmp_path):
+def test_the_shipped_pictures_are_drawn_from_the_shipped_figures(tmp_path, monkeypatch):
     for name in PICTURES:
         (tmp_path / f"{name}.json").write_bytes((FIGURES / f"{name}.json").read_bytes())
-    call("plot_results", "--folder", tmp_path)
+    monkeypatch.setattr(plot_results, "FIGURES", tmp_path)
+    call("plot_results")
     for name in PICTURES:
         drawn, shipped = (words((folder / f"{name}.svg").read_text()) for folder in (tmp_path, FIGURES))
         assert drawn == shipped
@@ -23,7 +22,7 @@ def test_the_shipped_pictures_are_drawn_from_the_shipped_figures(tmp_path):
         assert set(figures.get("rows", figures.get("runs"))) <= set(shipped)
 
 
-def test_a_bar_is_as_long_as_what_is_needed_and_its_red_end_as_what_is_wasted():
+def test_a_bar_is_as_long_as_what_is_needed_and_its_red_end_as_what_is_redundant():
     figure, ms = Figure(), [1.0, 3.0, 2.0]
     rows = {"retain_graph": {"flops": 5e9, "needed": 3e9, "ms": ms}, "r3": {"flops": 2e9, "needed": None, "ms": ms}}
     draw_cost({"rows": rows}, figure)

@@ -10,8 +10,10 @@ import torch
 from helpers import ROOT, TRAINING, call, contents, path_of, saved
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common.errors import Stopped
 from common.options import GanOptions
 from scripts.benchmarks import publish_runs
+from scripts.benchmarks.harness import run_script
 from scripts.benchmarks.publish_runs import audit_findings
 from scripts.benchmarks.silent_mistakes import MISTAKES
 
@@ -33,6 +35,13 @@ def test_a_published_run_has_all_curves_and_texts_and_the_pictures_after_the_fir
     assert sorted(after.Tags()["images"]) == ["images/samples", "real"]
     assert [event.step for event in after.Images("images/samples")] == [1, 2, 3, 4, 5, 6, 7]
     assert set(contents(tmp_path / "published")) == {"events.out.tfevents.0"}
+
+
+def test_a_script_that_fails_is_named_with_its_status(tmp_path):
+    script = tmp_path / "fails.py"
+    script.write_text("raise SystemExit(3)")
+    with pytest.raises(Stopped, match=r"^fails.py: failed with status 3, and the message above$"):
+        run_script(script, [], "runs", tmp_path)
 
 
 def test_every_training_script_is_published_and_the_page_of_curves_has_a_row_for_it():
@@ -81,15 +90,15 @@ def test_the_tool_publishes_curves_samples_and_a_table(tmp_path, capsys, monkeyp
     figures = {"samples": {"fid": 1.5}}  # evaluate.py has tests of its own
     monkeypatch.setattr(publish_runs.evaluate, "evaluate_run", lambda options: figures)
     monkeypatch.setattr(publish_runs, "MISTAKES", (BY_NAME["no-zero-grad"],))
-    call("publish_runs", "--what", "mistakes", "--output", tmp_path / "out", "--steps", 2)
-    table = (tmp_path / "out" / "table.md").read_text()
+    call("publish_runs", "--what", "mistakes", "--output", tmp_path, "--steps", 2)
+    table = (tmp_path / "mistakes" / "table.md").read_text()
     assert table in capsys.readouterr().out
     rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()[2:]]
     assert [(row[1], row[-2]) for row in rows] == [("`no-zero-grad`", "stale")]  # the last one is by the audit
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"no-zero-grad", "samples.png", "table.md"}
-    call("publish_runs", "--scripts", "gan_conditional", "cyclegan", "--output", tmp_path / "new", "--steps", 1)
-    assert {*contents(tmp_path / "new" / "gan_conditional")} == {"events.out.tfevents.0", "samples.png"}
-    assert {*contents(tmp_path / "new_cyclegan")} == {"cyclegan", "cyclegan/events.out.tfevents.0"}
+    assert {path.name for path in (tmp_path / "mistakes").iterdir()} == {"no-zero-grad", "samples.png", "table.md"}
+    call("publish_runs", "--scripts", "gan_conditional", "cyclegan", "--output", tmp_path, "--steps", 1)
+    assert {*contents(tmp_path / "reference" / "gan_conditional")} == {"events.out.tfevents.0", "samples.png"}
+    assert {*contents(tmp_path / "reference_cyclegan")} == {"cyclegan", "cyclegan/events.out.tfevents.0"}
 
 
 def test_the_published_mistakes_are_those_of_the_list_and_a_sign_quotes_figures_of_its_row():

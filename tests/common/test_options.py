@@ -71,9 +71,8 @@ def test_an_error_is_one_line_whatever_is_in_it():
     assert one_line("a\nb\x1b[1m\udcff c\t d") == r"a\nb\x1b[1m\udcff c\t d"
 
 
-@pytest.mark.parametrize("arguments", ["publish_runs --scripts --steps 2", "compare_modes --orders"])
-def test_a_list_without_a_value_is_refused(arguments, refusal):
-    assert arguments.split()[1] in refusal(*arguments.split())
+def test_a_list_without_a_value_is_refused(refusal):
+    assert "--orders" in refusal("compare_modes", "--orders")
 
 
 def test_what_is_counted_is_in_the_plural_but_for_one():
