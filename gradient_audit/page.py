@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
+from itertools import groupby, pairwise
 from pathlib import Path
 from string import Template
 
@@ -113,21 +114,28 @@ def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], 
 
 
 def one_step(events: list[Row]) -> tuple[str, list[Row]]:
-    """Return which step it is, and its events: of the optimizer that stepped last, the last that was watched in full.
+    """Return which training step it is, and its events: of those that repeat, the last that was watched in full.
 
-    After an error, and where there are no two steps, return what happened last.
+    It begins with what leads to the optimizer that stepped first. After an error, and where nothing repeats, return
+    what happened last.
     """
-    steps = [(event.place, event.optimizer, end) for end, event in enumerate(events, 1) if event.kind == "step"]
-    ends = [end for *which, end in steps if which == [*steps[-1][:2]]]
+    steps = [((event.place, event.optimizer), end) for end, event in enumerate(events, 1) if event.kind == "step"]
+    runs = [name for name, _ in groupby(name for name, _ in steps)]  # those of one optimizer in a row are one
+    first = next((name for name in runs if runs.count(name) > 1), runs[-1] if runs else None)
+    starts, last = [], None  # of the training steps; and what steps at the end of one
+    for (before, start), (name, _) in pairwise([(None, 0), *steps]):
+        if name == first and (before != first or runs.count(first) == 1):
+            starts.append(start)
+            last = before
+    ends = starts[1:] + [end for name, end in steps[-1:] if name == last]
     text = ""
     if any(isinstance(event, Call) and event.raised for event in events):
         text = "What happened up to the error."
-    elif len(ends) > 1:
-        starts = [0, *ends[:-1]]
+    elif ends:
         full = [n for n, end in enumerate(ends) if in_full(events[max(starts[n] - 1, 0) : end])]
         number = full[-1] if full else len(ends) - 1
-        text = f"Step {number + 1} of {len(ends)} by {steps[-1][0]}"
-        text += ", the last one that was watched in full." if full else "."
+        text = f"Step {number + 1} of {len(ends)}, up to {last[0]}"
+        text += ": the last one that was watched in full." if full else "."
         events = events[starts[number] : ends[number]]
     if events and not in_full(events):
         text += " Not all of it was watched in detail: forward passes, `zero_grad()` and terms are missing."

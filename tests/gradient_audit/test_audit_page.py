@@ -91,7 +91,7 @@ def five_steps_of_d(generator, discriminator, optimizer_g, optimizer_d, real, z)
 
 def test_of_a_loop_with_six_passes_a_step_the_last_step_in_detail_is_drawn_with_all_its_events():
     reader = read(audit_of(five_steps_of_d, steps=4))
-    assert "Step 2 of 4 by test_audit_page.py:" in reader.text
+    assert "Step 2 of 4, up to test_audit_page.py:" in reader.text
     kinds = [kind for kind, cells in reader.rows if marks(cells)]
     assert kinds.count("zero_grad") == kinds.count("backward") == kinds.count("step") == 6
     assert (kinds.count("forward"), kinds.count("term")) == (17, 10)
@@ -151,21 +151,35 @@ WHOLE = step()
 @pytest.mark.parametrize("events", [[*STEPS, *WHOLE], [*STEPS, *WHOLE, *step()[:2]], [*SETUP, *STEPS, *WHOLE]])
 def test_one_step_is_the_last_whole_one_in_the_order_of_its_lines(events):
     which, drawn = one_step(events)
-    assert which == "Step 3 of 3 by `train.py:5 `, the last one that was watched in full."
+    assert which == "Step 3 of 3, up to `train.py:5 `: the last one that was watched in full."
     assert [*map(id, drawn)] == [*map(id, WHOLE)]
+
+
+G, D = ([event("backward", line), event("step", line)] for line in (7, 9))
+
+
+@pytest.mark.parametrize("before", [[], SETUP, step() + step()])
+@pytest.mark.parametrize("body", [[*G, *D, *D], [*D, *D, *G], [*G, *D]])
+@pytest.mark.parametrize("rest", [0, 2])
+def test_a_step_begins_where_the_loop_does_also_where_the_script_ended_within_it_or_trained_otherwise_before(
+    before, body, rest
+):
+    which, drawn = one_step([*before, *body, *body, *body[:rest]])
+    assert which.startswith(f"Step 2 of 2, up to `{body[-1].place.where}")
+    assert [*map(id, drawn)] == [*map(id, body)]
 
 
 # The number of a row is odd while it is watched in detail: the detail ends in the third step, or pauses in it.
 @pytest.mark.parametrize("third", [[event("step", 5, 2)], step(3), step()[:2] + step(2)[2:]])
 def test_a_step_of_which_a_part_was_not_watched_in_detail_is_not_drawn(third):
     which, drawn = one_step([*step(), *WHOLE, *third, *step(4)])
-    assert which.startswith("Step 2 of 4 ")
+    assert which.startswith("Step 2 of 4, ")
     assert [*map(id, drawn)] == [*map(id, WHOLE)]
 
 
 def test_where_no_step_was_watched_in_full_the_page_says_what_is_missing():
     which, _ = one_step([*step(0), *step(0)])
-    assert which.startswith("Step 2 of 2 by `train.py:5 `. Not all of it was watched in detail: forward passes, ")
+    assert which.startswith("Step 2 of 2, up to `train.py:5 `. Not all of it was watched in detail: forward passes, ")
 
 
 def test_a_step_longer_than_the_picture_is_cut_and_the_page_says_so():
