@@ -119,7 +119,10 @@ def one_step(events: list[Row]) -> tuple[str, list[Row]]:
     It begins with what leads to the optimizer that stepped first. After an error, and where nothing repeats, return
     what happened last.
     """
-    steps = [((event.place, event.optimizer), end) for end, event in enumerate(events, 1) if event.kind == "step"]
+    rows = [(event, end) for end, event in enumerate(events, 1) if event.kind == "step"]
+    again = [optimizer for optimizer, _ in groupby(event.optimizer for event, _ in rows)]
+    # One that never steps again after another did, as those that an inner loop makes anew, is known by its line alone.
+    steps = [((e.place, e.optimizer if again.count(e.optimizer) > 1 else None), end) for e, end in rows]
     runs = [name for name, _ in groupby(name for name, _ in steps)]  # those of one optimizer in a row are one
     first = next((name for name in runs if runs.count(name) > 1), runs[-1] if runs else None)
     starts, last = [], None  # of the training steps; and what steps at the end of one

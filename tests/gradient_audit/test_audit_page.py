@@ -1,6 +1,7 @@
 """The page shows what the audit knows: every event of a step, every finding with its source, and nothing else."""
 
 from html.parser import HTMLParser
+from unittest import mock
 
 import pytest
 from audited import audit_of, textbook_detach
@@ -167,6 +168,15 @@ def test_a_step_begins_where_the_loop_does_also_where_the_script_ended_within_it
     which, drawn = one_step([*before, *body, *body, *body[:rest]])
     assert which.startswith(f"Step 2 of 2, up to `{body[-1].place.where}")
     assert [*map(id, drawn)] == [*map(id, body)]
+
+
+def test_a_loop_whose_inner_loop_makes_a_new_optimizer_each_time_is_drawn_whole():
+    def body(number):
+        inner = StepRow("step", Place("train.py", 7, "train"), detail=1, event=mock.Mock(optimizer=number))
+        return [inner, *step()]
+
+    first, second, third = map(body, range(1, 4))
+    assert one_step([*first, *second, *third])[1] == third
 
 
 # The number of a row is odd while it is watched in detail: the detail ends in the third step, or pauses in it.
