@@ -1,4 +1,4 @@
-"""Labels: data sets whose images have a class, and networks that are told it."""
+"""Labels: data sets whose images have a class, and networks that get it."""
 
 import os
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class ConditionalGenerator(nn.Module):
 
 
 class ProjectionDiscriminator(nn.Module):
-    """A discriminator that is told the class: to its logit it adds the product of its features and the class's own."""
+    """A discriminator that gets the class: to its logit it adds the product of its features and the class's own."""
 
     def __init__(self, discriminator: nn.Sequential, classes: int):
         super().__init__()
@@ -80,7 +80,7 @@ class ProjectionDiscriminator(nn.Module):
 
 
 def conditional(model: str, image_shape: tuple[int, int, int], z_dim: int, classes: int) -> tuple[nn.Module, nn.Module]:
-    """Return the generator and the discriminator of a model in MODELS, told the class of each image; or BadInput."""
+    """Return the generator and the discriminator of a model in MODELS that get the class of each image; or BadInput."""
     with as_bad_input("--image-size", ValueError):
         generator, discriminator = MODELS[model](image_shape, z_dim + classes)
     return ConditionalGenerator(generator, classes), ProjectionDiscriminator(discriminator, classes)

@@ -1,4 +1,4 @@
-"""GAN with class labels: both networks are told which digit, D first on detached fakes.
+"""GAN with class labels: both networks get the class; D first on detached fakes.
 
 G makes an image of the class that it is given. D, a projection discriminator, judges whether an image is real and of
 the class that it is given (Miyato and Koyama, "cGANs with Projection Discriminator", 2018). The fakes have the labels
