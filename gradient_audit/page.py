@@ -116,35 +116,56 @@ def row(kind: str, place: Place, words: str, shape: str, cells: dict[str, str], 
 def one_step(events: list[Row]) -> tuple[str, list[Row]]:
     """Return which training step it is, and its events: of those that repeat, the last that was watched in full.
 
-    It begins with what leads to the optimizer that stepped first. After an error, and where nothing repeats, return
-    what happened last.
+    After an error, and where nothing repeats, return what happened last.
     """
-    rows = [(event, end) for end, event in enumerate(events, 1) if event.kind == "step"]
-    again = [optimizer for optimizer, _ in groupby(event.optimizer for event, _ in rows)]
-    # One that never steps again after another did, as those that an inner loop makes anew, is known by its line alone.
-    steps = [((e.place, e.optimizer if again.count(e.optimizer) > 1 else None), end) for e, end in rows]
-    runs = [name for name, _ in groupby(name for name, _ in steps)]  # those of one optimizer in a row are one
-    first = next((name for name in runs if runs.count(name) > 1), runs[-1] if runs else None)
-    starts, last = [], None  # of the training steps; and what steps at the end of one
-    for (before, start), (name, _) in pairwise([(None, 0), *steps]):
-        if name == first and (before != first or runs.count(first) == 1):
-            starts.append(start)
-            last = before
-    ends = starts[1:] + [end for name, end in steps[-1:] if name == last]
-    text = ""
+    text, parts = "", training_steps(events)
     if any(isinstance(event, Call) and event.raised for event in events):
         text = "What happened up to the error."
-    elif ends:
-        full = [n for n, end in enumerate(ends) if in_full(events[max(starts[n] - 1, 0) : end])]
-        number = full[-1] if full else len(ends) - 1
-        text = f"Step {number + 1} of {len(ends)}, up to {last[0]}"
+    elif parts:
+        full = [n for n, (start, end) in enumerate(parts) if in_full(events[max(start - 1, 0) : end])]
+        number = full[-1] if full else len(parts) - 1
+        events = events[slice(*parts[number])]
+        text = f"Step {number + 1} of {len(parts)}, up to {[e.place for e in events if e.kind == 'step'][-1]}"
         text += ": the last one that was watched in full." if full else "."
-        events = events[starts[number] : ends[number]]
     if events and not in_full(events):
         text += " Not all of it was watched in detail: forward passes, `zero_grad()` and terms are missing."
     if len(events) > MOST_EVENTS:
         text += f" Shown are the last {MOST_EVENTS} of its {len(events)} events."
     return text.strip(), events[-MOST_EVENTS:]
+
+
+def training_steps(events: list[Row]) -> list[tuple[int, int]]:
+    """Return where each turn of the training loop begins and ends among the events.
+
+    It begins with what leads to the optimizer that steps first, and ends with the last step before that steps again.
+    """
+    rows = [(event, closing(events, end)) for end, event in enumerate(events, 1) if event.kind == "step"]
+    again = [optimizer for optimizer, _ in groupby(event.optimizer for event, _ in rows)]
+    # One that never steps again after another did, as those that an inner loop makes anew, is known by its line alone.
+    steps = [((e.place, e.optimizer if again.count(e.optimizer) > 1 else None), end) for e, end in rows]
+    runs = [name for name, _ in groupby(name for name, _ in steps)]  # those of one optimizer in a row are one
+    first = next((name for name in runs if runs.count(name) > 1), runs[-1] if runs else None)
+    starts, last = [], None  # and what steps at the end of a turn
+    for (before, start), (name, _) in pairwise([(None, 0), *steps]):
+        if name == first and (before != first or runs.count(first) == 1):
+            starts.append(start)
+            last = before
+    ends = starts[1:]
+    # The script may have been stopped within a turn, also right before the zero_grad() at its end.
+    if last and steps[-1][0] == last and events[steps[-1][1] - 1].kind == events[starts[-1] - 1].kind:
+        ends.append(steps[-1][1])
+    return [*zip(starts, ends, strict=False)]
+
+
+def closing(events: list[Row], end: int) -> int:
+    """Return where a step that ends at `end` ends together with calls of zero_grad() right below it."""
+    step = events[end - 1].place
+    for event in events[end:]:
+        is_below = event.place[:3:2] == step[:3:2] and event.place.number > step.number  # of the file and the function
+        if event.kind != "zero_grad" or not is_below:
+            break
+        end += 1
+    return end
 
 
 def in_full(events: list[Row]) -> bool:

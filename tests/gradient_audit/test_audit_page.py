@@ -170,6 +170,14 @@ def test_a_step_begins_where_the_loop_does_also_where_the_script_ended_within_it
     assert [*map(id, drawn)] == [*map(id, body)]
 
 
+def test_zero_grad_below_a_step_ends_the_drawn_step_which_is_another_one_where_the_script_ended_before_it():
+    cleared, first, whole = event("zero_grad", 6), [*step(), event("zero_grad", 6)], [*step(), event("zero_grad", 6)]
+    for rest in ([], step(), step()[:2]):
+        assert one_step([cleared, *first, *whole, *rest])[1] == whole
+    above = [event("zero_grad", 2), *step()]
+    assert one_step([event("zero_grad", 2), *step(), *above])[1] == above
+
+
 def test_a_loop_whose_inner_loop_makes_a_new_optimizer_each_time_is_drawn_whole():
     def body(number):
         inner = StepRow("step", Place("train.py", 7, "train"), detail=1, event=mock.Mock(optimizer=number))
