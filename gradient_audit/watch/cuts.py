@@ -32,12 +32,19 @@ class Cuts:
         tensors, memory_of = plain_tensors(args), self.lineage.memory_of
         cuts = [memory.cuts for x in tensors if type(x) is Tensor and (memory := memory_of(x)).cuts]
         if mistake := self.mistake(function, tensors, result, here):
-            block = next(reversed(self.blocks.values()), None) if mistake == "no-graph" else None
-            cuts.append({(mistake, block or place_at(here)): self.lineage.sources_of([*tensors, result])})
+            place = self.place_of(mistake) or place_at(here)
+            cuts.append({(mistake, place): self.lineage.sources_of([*tensors, result])})
         weights = {memory_of(x) for x in tensors if cuts and type(x) is nn.Parameter}  # not their views
         for memory in {*map(memory_of, plain_tensors(result))} - weights if cuts else ():
             for some in cuts:
                 memory.add_cuts(some)
+
+    def place_of(self, mistake: str) -> Place | None:
+        """Return the line that begins the block under `no_grad()`, or the only one that has read a number."""
+        if mistake == "no-graph":
+            return next(reversed(self.blocks.values()), None)
+        numbers = self.lineage.number_places if mistake == "loss-rebuilt" else ()
+        return next(iter(numbers)) if len(numbers) == 1 else None
 
     def mistake(self, function: Callable, tensors: list[Tensor], result: object, here: Lines) -> str:
         """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""

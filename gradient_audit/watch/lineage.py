@@ -42,15 +42,22 @@ class Lineage:
         self.of_itself: set[int] = set()  # likewise, of differences of equal values that both have a graph
         self.passed: dict[int, Running] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
-        self.number_sources, self.number_place, self.numbers = NOTHING, None, set()
+        self.forget_numbers()
 
     def forget_numbers(self) -> None:
         """Forget the numbers that the script has read, as by item(), since the last pass."""
-        self.number_sources, self.number_place, self.numbers = NOTHING, None, set()
+        self.number_sources, self.numbers = NOTHING, set()
+        self.number_places: dict[Place, None] = {}
+
+    @property
+    def number_place(self) -> Place | None:
+        """The last line that has read a number."""
+        return next(reversed(self.number_places), None)
 
     def note_numbers(self, tensor: Tensor) -> None:
         if tensor.numel() <= MOST_NUMBERS and (sources := self.sources_of(tensor)):
-            self.number_sources, self.number_place = self.number_sources | sources, current_place()
+            self.number_sources |= sources
+            self.number_places[current_place()] = None
             self.numbers |= numbers_in(tensor)
 
     def note_rebuilt(self, tensor: Tensor, here: Lines) -> None:
