@@ -6,7 +6,7 @@ import zipfile
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -25,6 +25,13 @@ def lock(folder: Path, opened: ExitStack) -> None:
         opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
 
 
+def is_there(file: IO) -> bool:
+    """Return whether an open file was neither deleted nor replaced by another of its name."""
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(file.fileno()), Path(file.name).stat())
+    return False
+
+
 def run_name(name: str | None) -> str:
     """Return the name of a new run's folder: the time, and `name`."""
     return f"{datetime.now():%Y%m%d-%H%M%S-%f}" + (f"-{name}" if name else "")
@@ -33,12 +40,10 @@ def run_name(name: str | None) -> str:
 def check_place(runs: Path, name: str | None) -> None:
     """Raise BadInput, naming the option, if `runs` cannot hold the folder of a run; it makes one, and removes it."""
     there = next(folder for folder in (runs, *runs.parents) if os.path.lexists(folder))
-    hints = {f"--runs-dir: {runs} cannot hold a folder; choose another": None}
-    hints |= {f"--name={name}: cannot be in the name of a folder; choose another": name}
-    for hint, each in hints.items():
-        with as_bad_input(hint, (OSError, UnicodeError)):
-            str(runs / run_name(each)).encode()  # TensorBoard writes to no other path
+    for option, each in ((f"--runs-dir: {runs} cannot hold", None), (f"--name={name}: cannot be in the name of", name)):
+        with as_bad_input(f"{option} a folder; choose another", (OSError, UnicodeError)):
             folder = there / run_name(each)
+            str(runs / folder.name).encode()  # TensorBoard writes to no other path
             folder.mkdir()
             folder.rmdir()
 
@@ -130,8 +135,8 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
 
     Raises BadInput if it does not fit, or the data in `facts` are others.
     """
-    for name in ("data_shapes", "data_types", "classes"):
-        now, before = facts[name], stored.get(name)
+    for name in ("data_shapes", "data_types", "classes", "label_checksums"):
+        now, before = facts[name], stored.get(name, facts[name])  # older runs lack some
         if now != before:
             raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
     for name, owner in state.items():
@@ -158,21 +163,17 @@ def averages_in(state: dict[str, Any]) -> dict[str, str]:
 def load_initial_weights(state: dict[str, Any], run: Path) -> None:
     """Load the weights of each network in `state` from another run, averaged if it has an average."""
     checkpoint, own = load_checkpoint(run), averages_in(state)
-    with as_bad_input(f"--init-from {run}: its checkpoint does not tell which network is whose average", KeyError):
-        averages = checkpoint["averages"]
     of_it = checkpoint | checkpoint["options"]
     names = ("script", "model", "z_dim", "width", "blocks", "data_shapes", "classes")  # what its networks depend on
     had = ", ".join(f"{name} {of_it[name]}" for name in names if name in of_it)
     for name, network in state.items():
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
-            try:
-                average = averages.get(name)
+            hint = f"--init-from {run}: does not hold this {name}; its networks are those of {had}; take the same"
+            with as_bad_input(hint, Exception):  # of any type, in a damaged file
+                average = checkpoint["averages"].get(name)
                 weights = checkpoint[average or name]
                 if average:  # whose keys begin with `module.`, but for the number of its updates
                     weights = {key.removeprefix("module."): w for key, w in weights.items() if key != "n_averaged"}
                 network.load_state_dict(weights)
-            except Exception as error:  # of any type, in a damaged file; torch's text may list every key
-                hint = f"its networks are those of {had}; take the same"
-                raise BadInput(f"--init-from {run}: does not hold this {name}; {hint}") from error
             if name in own:
                 state[own[name]].module.load_state_dict(network.state_dict())

@@ -1,5 +1,6 @@
 """Images for training, by the name of a data set or the path of a folder, and their batches, by (seed, step) alone."""
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,8 @@ def load_dataset(dataset: str, image_size: int | None = None, held_out: bool = F
     return images, labels, tuple(classes)
 
 
-def check_data(data: Any) -> Tensor:
-    """Return the samples in what `batches` takes, without labels; raises BadInput where they are of another type."""
+def check_data(data: Any, batch_size: int) -> Tensor:
+    """Return the samples in what `batches` takes, without labels; raises BadInput for another type, or too few."""
     samples = getattr(data, "images", data)
     kind, shape = getattr(samples, "dtype", type(samples).__name__), [*getattr(samples, "shape", [])]
     if 0 in shape or not ((kind is torch.float32 and shape) or (kind is torch.uint8 and len(shape) == 4)):
@@ -62,7 +63,28 @@ def check_data(data: Any) -> Tensor:
         raise BadInput(f"data must be {asked}, not {type(samples).__name__} {kind} {shape}")
     if kind is torch.float32 and not samples.isfinite().all():
         raise BadInput("data hold NaN or infinity; leave out such rows")
+    if batch_size > max(64, len(samples)):  # small folders train with the default
+        raise BadInput(f"--batch-size {batch_size}: there are {len(samples)} images; take so many or fewer")
     return samples
+
+
+def describe_data(data: tuple, batch_size: int) -> dict[str, list]:
+    """Return what must be the same in all processes and as a run is resumed; raises BadInput as `check_data` does."""
+    samples, labeled = (
+        [check_data(each, batch_size) for each in data],
+        [each for each in data if hasattr(each, "labels")],
+    )
+    facts = {"data_shapes": [[*each.shape] for each in samples], "classes": [[*each.classes] for each in labeled]}
+    facts["data_types"] = [str(each.dtype).removeprefix("torch.") for each in samples]
+    return facts | {"label_checksums": [checksum(each.labels) for each in labeled]}
+
+
+def checksum(values: Tensor) -> int:
+    """Return the CRC-32 of a tensor's numbers."""
+    total = 0
+    for part in values.split(1000):
+        total = zlib.crc32(part.cpu().contiguous().numpy(), total)
+    return total
 
 
 def to_float(images: Tensor) -> Tensor:

@@ -34,22 +34,18 @@ warnings.filterwarnings("ignore", module="PIL")  # which name no file, as that o
 
 def load_files(paths: list[str], image_size: int, mode: str | None = None, fit: Fit = "crop") -> Tensor:
     """Return image files as uint8 squares (N, C, image_size, image_size), as `map_images` and `read_image` do."""
+    failures = []  # so that all are named at once
 
-    def read(path: str) -> Tensor | BadInput:
+    def read(path: str) -> Tensor | None:
         try:
             return read_image(path, image_size, mode, fit)
         except BadInput as error:
-            return error
+            failures.append(str(error))
 
-    def readable(images: Iterable[Tensor | BadInput]) -> Iterator[Tensor]:
-        failures = []  # so that all are named at once
-        for image in images:
-            if isinstance(image, BadInput):
-                failures.append(str(image))
-            else:
-                yield image
+    def readable(images: Iterable[Tensor | None]) -> Iterator[Tensor]:
+        yield from (image for image in images if image is not None)
         if failures:
-            raise BadInput("; ".join(failures))
+            raise BadInput("; ".join(sorted(failures)))
 
     with ThreadPoolExecutor() as threads:  # which helps, as Pillow works without Python's lock
         images = threads.map(read, paths)

@@ -32,7 +32,7 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
     Departures from DCGAN (Radford et al., 2016):
     - no batch normalisation, which mixes samples: G's is of groups (Wu and He, 2018), D's of weights (`Normalised`);
     - G maps the noise to a style first, in a layer that learns slowly as its weights are large; D has a hidden layer;
-    - the style shifts G's normalised features (`Shifted`); in colour or above 32 pixels it scales them, too (`Styled`),
+    - the style shifts G's normalised features; in colour or above 32 pixels it scales them, too (Karras et al., 2019),
       and G upsamples before a convolution, as a transposed one leaves a lattice (Odena et al., 2016);
     - D begins with squares of 2x2 pixels as channels, as G for small grey images ends (Shi et al., 2016).
     """
@@ -46,32 +46,22 @@ def conv(image_shape: tuple[int, int, int], z_dim: int, normalise: float = 1, wi
     down += [nn.Flatten(), nn.Linear(wide * 16, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1)]  # (64), then the logit, (1)
     for layer in [layer for layer in down if normalise and hasattr(layer, "weight")]:
         nn.utils.parametrize.register_parametrization(layer, "weight", Normalised(normalise), unsafe=True)
-    make_generator = small_grey_generator if channels == 1 and size <= 32 else large_or_colour_generator
-    networks = make_generator(image_shape, z_dim, widths), nn.Sequential(*down)
+    last = widths[-1] * 3 // 2
+    generator, up = Generator(z_dim, last, size >> len(widths)), []  # (last, 7, 7) or (last, 8, 8)
+    if channels == 1 and size <= 32:  # small and grey: made as squares of 2x2 pixels
+        up += [nn.ConvTranspose2d(last, width, 4, stride=2, padding=1), Styled(width, scales=False), nn.ReLU()]
+        up += [nn.Conv2d(width, 4, 3, padding=1), nn.PixelShuffle(2), nn.Tanh()]  # (4, S/2, S/2), then (1, S, S)
+    else:
+        for wide, narrow in pairwise([last, *reversed(widths[:-1]), width // 2]):  # 1x1 first: fewer to upsample
+            up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]  # ..., (width / 2, S, S)
+        up += [nn.Conv2d(narrow, channels, 3, padding=1), nn.Tanh()]  # (C, S, S)
+    networks = generator.extend(up), nn.Sequential(*down)
     return tuple(network.to(memory_format=torch.channels_last) for network in networks)
 
 
-def small_grey_generator(image_shape: tuple[int, int, int], z_dim: int, widths: list[int]) -> nn.Module:
-    """Return a generator of images (1, S, S), S of 28 or 32, which it makes as squares of 2x2 pixels."""
-    width, wide = widths[0], widths[1] * 3 // 2
-    generator = Generator(z_dim, wide, image_shape[-1] // 4)  # (wide, S/4, S/4)
-    layers = [nn.ConvTranspose2d(wide, width, 4, stride=2, padding=1), Shifted(width), nn.ReLU()]  # (width, S/2, S/2)
-    layers += [nn.Conv2d(width, 4, 3, padding=1), nn.PixelShuffle(2), nn.Tanh()]  # (4, S/2, S/2), then (1, S, S)
-    return generator.extend(layers)
-
-
-def large_or_colour_generator(image_shape: tuple[int, int, int], z_dim: int, widths: list[int]) -> nn.Module:
-    """Return a generator of images (C, S, S), S one of CONV_SIZES, which doubles the size of its features up to S."""
-    last, layers = widths[-1] * 3 // 2, []
-    generator = Generator(z_dim, last, image_shape[-1] >> len(widths))  # (last, 7, 7) or (last, 8, 8)
-    for wide, narrow in pairwise([last, *reversed(widths[:-1]), widths[0] // 2]):  # 1x1 first: fewer to upsample
-        layers += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
-        layers += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow), nn.ReLU()]  # ..., (width / 2, S, S)
-    return generator.extend([*layers, nn.Conv2d(narrow, image_shape[0], 3, padding=1), nn.Tanh()])  # (C, S, S)
-
-
 class Generator(nn.Sequential):
-    """It begins with a style, (N, STYLE), which it makes of the noise; `Shifted` and `Styled` layers take it again."""
+    """It begins with a style, (N, STYLE), which it makes of the noise; `Styled` layers take it again."""
 
     def __init__(self, z_dim: int, channels: int, side: int):
         mapping = nn.Linear(z_dim, STYLE, bias=False)
@@ -84,33 +74,22 @@ class Generator(nn.Sequential):
         mapping, *layers = self
         features = style = nn.functional.layer_norm(mapping(z), [STYLE]).tanh()
         for layer in layers:
-            features = layer(features, style) if isinstance(layer, Shifted | Styled) else layer(features)
+            features = layer(features, style) if isinstance(layer, Styled) else layer(features)
         return features
 
 
-class Shifted(nn.GroupNorm):
-    """Group normalisation, which removes the mean colour; then the style shifts each channel."""
-
-    def __init__(self, channels: int):
-        super().__init__(channels // 8, channels, affine=False)
-        self.change = nn.Linear(STYLE, channels)
-
-    def forward(self, features: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
-        """Return features (N, channels, H, W), given such features and styles (N, STYLE)."""
-        return super().forward(features) + self.change(style)[..., None, None]
-
-
 class Styled(nn.GroupNorm):
-    """The same, but the style scales each channel, too (Karras et al., 2019)."""
+    """Group normalisation, which removes the mean colour; then the style shifts, or scales and shifts, each channel."""
 
-    def __init__(self, channels: int):
+    def __init__(self, channels: int, scales: bool = True):
         super().__init__(channels // 8, channels, affine=False)
-        self.change = nn.Linear(STYLE, 2 * channels)
+        self.change = nn.Linear(STYLE, channels * (1 + scales))
 
     def forward(self, features: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
         """Return features (N, channels, H, W), given such features and styles (N, STYLE)."""
-        scale, shift = self.change(style)[..., None, None].chunk(2, dim=1)
-        return torch.addcmul(shift, super().forward(features), 1 + scale)
+        *scale, shift = self.change(style)[..., None, None].split(features.shape[1], dim=1)
+        features = super().forward(features)
+        return torch.addcmul(shift, features, 1 + scale[0]) if scale else features + shift
 
 
 class Normalised(nn.Module):

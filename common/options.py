@@ -100,7 +100,8 @@ class GanOptions(RunOptions, NetworkOptions):  # --help begins with the last bas
         count, channels, _, size = images.shape
         is_few = channels == 3 and count < 10_000
         augment = ("on" if is_few else "off") if self.augment == "auto" else self.augment
-        lr, lr_d = default_rates(size, augment == "on")
+        # Higher for small images, if D is not augmented (docs/tried.md).
+        lr, lr_d = (5e-3, 5e-3) if size <= 32 and augment == "off" else (2e-3, 3e-3)
         return replace(self, lr=self.lr or lr, lr_d=self.lr_d or self.lr or lr_d, augment=augment)
 
 
@@ -111,11 +112,6 @@ class SimultaneousOptions(GanOptions):
     lr: Rate = 2e-3  # Adam's learning rate for G, up to half of the steps; then it falls linearly to zero.
     lr_d: Rate = 3e-3  # The same, for D: simultaneous updates need a higher one.
     steps: Count = 3000  # Steps to train, each one update of both networks.
-
-
-def default_rates(size: int, is_augmented: bool) -> tuple[float, float]:
-    """Return Adam's rates for G and D: higher for small images, if D is not augmented (docs/tried.md)."""
-    return (5e-3, 5e-3) if size <= 32 and not is_augmented else (2e-3, 3e-3)
 
 
 def typed(name: str, value: object) -> str:
@@ -143,6 +139,8 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     default = kind(**values)
     options = parse(main, kind, default)
     before, given, run = default.to_store(), options.to_store(), options.resume
+    if options.steps < checkpoint["step"]:
+        raise BadInput(f"--steps={options.steps}: the run {run} has done {checkpoint['step']} already; give more")
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
     for name in sorted(before.keys() - free):
         is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}

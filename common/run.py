@@ -15,8 +15,8 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
 from common.board import Board, show, show_end, show_lines
-from common.data import batches, check_data, seed_for
-from common.errors import BadInput, as_stopped, counted, note_signals
+from common.data import batches, checksum, describe_data, seed_for
+from common.errors import BadInput, counted, note_signals
 from common.options import RunOptions, typed
 from common.ranks import Ranks
 
@@ -104,18 +104,20 @@ class Run(AbstractContextManager):
 
     def begin(self, data: tuple) -> None:
         """Check data and state, load what the state begins with, and make or lock the folder of the run."""
-        options, state, samples = self.options, self.state, [check_data(each) for each in data]
+        options, state = self.options, self.state
         facts = {"script": self.script.stem, "options": options.to_store(), "averages": checkpoint.averages_in(state)}
-        facts["data_shapes"] = [[*each.shape] for each in samples]
-        facts["data_types"] = [str(each.dtype).removeprefix("torch.") for each in samples]
-        facts["classes"] = [[*each.classes] for each in data if hasattr(each, "classes")]
+        facts |= describe_data(data, options.batch_size)
         if any(theirs != facts for theirs in self.ranks.gather(facts)):
             raise BadInput("the processes have different options or images; start all with the same command")
+        sums = [checksum(getattr(each, "images", each)) for each in data]
+        facts["image_checksums"] = sums  # no two machines need resize an image to the same bits
         self.facts = facts | self.facts
         checkpoint.check_state(state, {*self.facts, "step", "sums"})
         self.ranks.check_state(state)
         if self.stored:
             self.sums = checkpoint.load_state(state, self.stored, self.facts, options.resume)
+            if self.ranks.is_main and self.stored.get("image_checksums", sums) != sums:
+                show_lines("note: as many images as before, but not the same to the bit: was one of them replaced?")
         elif options.init_from:
             checkpoint.load_initial_weights(state, options.init_from)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)
@@ -191,7 +193,6 @@ class Run(AbstractContextManager):
         content = self.facts | {"step": self.step, "sums": self.totals()}
         content |= checkpoint.finite_states(self.state, self.step)
         if self.board:
-            with as_stopped(self.folder):
-                self.board.writer.flush()  # no point logged before the checkpoint can be lost after it
+            self.board.flush(self.step)  # no point logged before the checkpoint can be lost after it
             checkpoint.write_whole(self.folder / "checkpoint.pt", checkpoint.as_bytes(content))
         self.saved_step = self.step

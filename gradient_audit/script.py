@@ -13,6 +13,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from os import getpid  # which a script may replace in `os`
 from pathlib import Path
 from types import ModuleType
 from typing import TextIO
@@ -91,7 +92,7 @@ class StepLimit:
 
 def audit_script(options: Namespace) -> int:
     """Run the script of a command line under the audit, print the report, and return the exit status."""
-    out, errors, process = own_copy(sys.stdout), own_copy(sys.stderr), os.getpid()
+    out, errors, process = own_copy(sys.stdout), own_copy(sys.stderr), getpid()
 
     def finish(ending: str, trace: str = "") -> int:
         nothing_ran = audit.saw_nothing
@@ -114,18 +115,31 @@ def audit_script(options: Namespace) -> int:
         for stream in (sys.stdout, sys.__stdout__, sys.stderr):
             with suppress(Exception):  # closed, or of the script's own kind
                 stream.flush()
-        print(f"\n{report}", file=out)
+        out.write(f"\n{report}\n")  # a script may have changed print()
         wrong = ("error", "question") if options.strict else ("error",)
         return int(bool(trace) or lost or nothing_ran or audit.unjudged or audit.severity in wrong)
 
-    def end(code: int = 0) -> None:
-        status = int(os.getpid() == process)  # 1 if what follows raises, as where the reader of stdout has left
+    def end(ending: str = "", failed: bool = False) -> None:
+        status = int(getpid() == process)  # 1 if what follows raises, as where the reader of stdout has left
         try:
             if status:
                 audit.__exit__(None, None, None)
-                status = finish(f"The script exited with status {code}." if code else limit.ending) or int(code != 0)
+                status = finish(ending or limit.ending) or int(failed)
         finally:  # the script would catch that, too
             leave(status)
+
+    def instead(name: str) -> Callable:
+        original = getattr(os, name)
+
+        def ended(*given: object, **named: object) -> None:
+            if getpid() != process:
+                original(*given, **named)
+            elif name != "_exit":
+                end(f"The script ended in os.{name}(): the program that takes its place is not audited.", failed=True)
+            (code,) = given or named.values()
+            end(f"The script exited with status {code}." if code else "", bool(code))
+
+        return ended
 
     leave = os._exit  # without a report, where the script calls it
     os.environ["GRADIENT_AUDIT"] = str(process)  # tells this process, and no other, that it keeps nothing
@@ -133,10 +147,10 @@ def audit_script(options: Namespace) -> int:
     audit = GradientAudit.of_script(limit)
     ending = trace = shown = ""
     try:
-        with audit, mock.patch.object(os, "_exit", lambda code: end(code) if os.getpid() == process else leave(code)):
+        with audit, mock.patch.multiple(os, **{name: instead(name) for name in ("_exit", "execv", "execve")}):
             run_as_main(options.script, options.arguments)
     except BaseException as raised:
-        if os.getpid() != process:
+        if getpid() != process:
             raise
         if not limit.stops and (not isinstance(raised, SystemExit) or raised.code):
             trace = shown = traceback_of_script(raised)
@@ -147,18 +161,18 @@ def audit_script(options: Namespace) -> int:
             if isinstance(raised, SystemExit):  # which Python shows without a traceback
                 code = f"status {message}" if isinstance(raised.code, int) else f"a message: {message.rstrip('.')}"
                 ending, shown = f"The script exited with {code}.{NOTHING_RAN if audit.saw_nothing else ''}", ""
-    if os.getpid() != process:  # a fork has no report
+    if getpid() != process:  # a fork has no report
         return 0
     status = finish(ending or limit.ending, trace)
     if shown:
-        print(f"\n{shown}", end="", file=errors)
+        errors.write(f"\n{shown}")
     return status
 
 
 def own_copy(stream: TextIO) -> TextIO:
     """Return a stream that a script can neither replace nor close, to the same file; of a test's, that itself."""
     try:
-        copy = io.FileIO(os.dup(stream.fileno()), "w")
+        copy = io.FileIO(os.dup(stream.fileno()), "w", closefd=False)  # else Python warns as it ends
     except (AttributeError, OSError, ValueError):
         return stream
     # The terminal may lack letters.

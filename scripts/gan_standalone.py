@@ -1,16 +1,15 @@
 # /// script
-# requires-python = ">=3.10"
 # dependencies = ["torch", "torchvision", "tensorboard", "tqdm"]
 # ///
-"""GAN on one page: `gan_detach.py` in a single file. Only that one has `--resume`, augmentation and held-out images.
+"""GAN on one page: `gan_detach.py` in a single file. `uv run gan_standalone.py` installs what it needs.
 
-`uv run gan_standalone.py --dataset folder/of/images` installs what it needs. Images are drawn with replacement.
-    x ── D ───────────────── d_loss
-    z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
-            └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
+x ── D ───────────────── d_loss
+z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends at detach; D steps
+        └─ D ──────────── g_loss     backward: through D without its weights, then G; G steps
 """
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -29,8 +28,7 @@ from torchvision.utils import save_image
 from tqdm import tqdm
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}  # others are left out
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-Z_DIM, STYLE = 64, 128  # lengths of the noise vector, and of the style that G makes of it
+DEVICE, Z_DIM, STYLE = "cuda" if torch.cuda.is_available() else "cpu", 64, 128  # lengths of the noise and its style
 SIZES = {28: 2, 32: 2, 56: 3, 64: 3, 112: 4, 128: 4, 224: 5, 256: 5}  # pixels a side, and how often it is halved
 
 
@@ -43,7 +41,6 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     optimizer_d.zero_grad()
     d_loss.backward()
     optimizer_d.step()
-
     # G: max log D(G(z)), by the updated D. `inputs` limits the gradients to G's weights: D's are of no use.
     g_loss = -nn.functional.logsigmoid(discriminator(fake)).mean()
     optimizer_g.zero_grad()
@@ -61,16 +58,15 @@ class Normalised(nn.Module):
         return weight * (min(len(weight), weight[0].numel()) ** 0.5 / torch.linalg.vector_norm(weight))
 
 
-class Styled(nn.GroupNorm):
-    """Group normalisation of each sample by itself; and what makes of the style the numbers that change its result."""
-
-    def __init__(self, channels, numbers):
-        super().__init__(channels // 8, channels, affine=False)
-        self.change = nn.Linear(STYLE, numbers)  # a shift of each channel; of twice as many, a scale comes first
+def styled(channels, numbers):
+    """Return group normalisation of each sample, and what makes of the style the numbers that change its result."""
+    layer = nn.GroupNorm(channels // 8, channels, affine=False)
+    layer.change = nn.Linear(STYLE, numbers)  # a shift of each channel; of twice as many, a scale comes first
+    return layer
 
 
 class Generator(nn.Sequential):
-    """Its first layer maps the noise to a style: the second takes it, and each `Styled` takes it again."""
+    """Its first layer maps the noise to a style: the second takes it, and each `styled` layer takes it again."""
 
     def forward(self, z):
         """Return images (N, C, S, S) in [-1, 1], given noise (N, Z_DIM)."""
@@ -78,7 +74,7 @@ class Generator(nn.Sequential):
         features = style = nn.functional.layer_norm(mapping(z), [STYLE]).tanh()
         for layer in layers:
             features = layer(features)
-            if isinstance(layer, Styled):
+            if hasattr(layer, "change"):
                 *scale, shift = layer.change(style)[..., None, None].split(layer.num_channels, dim=1)
                 features = torch.addcmul(shift, features, 1 + scale[0]) if scale else features + shift
         return features
@@ -98,12 +94,12 @@ def make_pair(channels, size):
     nn.init.orthogonal_(mapping.weight, gain=3.5)
     up = [nn.Linear(STYLE, last * side**2), nn.Unflatten(1, (-1, side, side)), nn.GroupNorm(last // 8, last), nn.ReLU()]
     if channels == 1 and size <= 32:  # small and grey: made as squares of 2x2 pixels, first as channels
-        up += [nn.ConvTranspose2d(48, 16, 4, stride=2, padding=1), Styled(16, 16), nn.ReLU()]  # (16, S/2, S/2)
+        up += [nn.ConvTranspose2d(48, 16, 4, stride=2, padding=1), styled(16, 16), nn.ReLU()]  # (16, S/2, S/2)
         up += [nn.Conv2d(16, 4, 3, padding=1), nn.PixelShuffle(2), nn.Tanh()]  # (4, S/2, S/2), then (1, S, S)
     else:
         for wide, narrow in pairwise([last, *reversed(widths[:-1]), 8]):  # ..., (16, S/2, S/2), (8, S, S)
             up += [nn.Conv2d(wide, narrow, 1), nn.Upsample(scale_factor=2, mode="bilinear")]
-            up += [nn.Conv2d(narrow, narrow, 3, padding=1), Styled(narrow, 2 * narrow), nn.ReLU()]
+            up += [nn.Conv2d(narrow, narrow, 3, padding=1), styled(narrow, 2 * narrow), nn.ReLU()]
         up += [nn.Conv2d(8, channels, 3, padding=1), nn.Tanh()]  # (C, S, S)
     return Generator(mapping, *up), nn.Sequential(*down)
 
@@ -122,7 +118,7 @@ def load_images(dataset, size):
                 images.append(pil_to_tensor(ImageOps.fit(image.convert("RGB"), (size or 64, size or 64))))
         return torch.stack(images)
     except Exception as error:  # files fail in many ways
-        sys.exit(f"error: {path}: cannot be read or downloaded; name mnist or a folder of images ({error})")
+        sys.exit(f"error: {path}: cannot be read or downloaded; name mnist or a folder of images ({error!r})")
 
 
 def main():
@@ -136,8 +132,9 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights, the noise, the choice of images")
     parser.add_argument("--sample-every", type=int, default=250, help="steps from one sample grid and checkpoint on")
     options = parser.parse_args(sys.argv[1:] if "__file__" in globals() else [])  # of a notebook: write yours into []
-    if min(options.batch_size, options.steps, options.sample_every) < 1:
-        parser.error("--batch-size, --steps and --sample-every: from 1 on")
+    is_wrong = min(options.batch_size, options.steps, options.sample_every) < 1 or not 0 <= options.seed < 2**64
+    if is_wrong or os.environ.get("WORLD_SIZE", "1") != "1":  # each process would make a run of its own
+        parser.error("--batch-size, --steps, --sample-every: from 1 on; --seed: below 2**64; torchrun: gan_detach.py")
     images = load_images(options.dataset, options.image_size).to(DEVICE)
     torch.manual_seed(options.seed)
     generator, discriminator = (n.to(DEVICE, memory_format=torch.channels_last) for n in make_pair(*images.shape[1:3]))
@@ -161,15 +158,15 @@ def main():
             results = train_step(generator, discriminator, optimizer_g, optimizer_d, images[rows] / 127.5 - 1, z)
             average.update_parameters(generator)
             last = interrupts or step == options.steps
-            if step % 50 == 0 or last:
-                for name, value in results.items():
-                    board.add_scalar(name, value, step)
+            for name, value in results.items() if step % 50 == 0 or last else ():
+                board.add_scalar(name, value, step)
             if step % options.sample_every == 0 or last:
                 if not all(p.isfinite().all() for p in [*average.parameters(), *discriminator.parameters()]):
                     sys.exit(f"error: step {step}: the weights are not finite; {folder} stays as saved before")
                 save_image(average(sample_z) / 2 + 0.5, folder / "samples" / f"step-{step:06d}.png")
                 states = facts | {name: part.state_dict() for name, part in state.items()}
-                torch.save(states | {"step": step, "averages": {"generator": "average"}}, folder / ".checkpoint.pt")
+                torch.save(states | {"step": step, "averages": {"generator": "average"}}, content := io.BytesIO())
+                (folder / ".checkpoint.pt").write_bytes(content.getvalue())
                 (folder / ".checkpoint.pt").replace(folder / "checkpoint.pt")  # whole, or not at all
             if last and interrupts:
                 sys.exit(130)
@@ -177,4 +174,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as error:
+        sys.exit(f"error: ./runs cannot be written ({error})")

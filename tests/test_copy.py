@@ -14,7 +14,7 @@ from processes import ended, forked, logs, start_ranks
 
 from common import losses
 from common.models import conv, mlp
-from common.options import default_rates
+from common.options import GanOptions
 from gradient_audit import GradientAudit
 from scripts import gan_detach
 from scripts.tools.finished_run import load_generator
@@ -36,7 +36,7 @@ results = train_step(*sum(networks, []), *optimizers, *{given})
 assert all(value.isfinite() for value in results.values())
 """
 GIVEN = {"gan_conditional": "torch.ones(3, 4, 3)", "cyclegan": "[ImagePool(), ImagePool(), *torch.ones(2, 4, 3)]"}
-RATE, _ = default_rates(8, False)
+RATE = GanOptions().for_images(torch.empty(1, 1, 8, 8)).lr
 
 
 def names(node):

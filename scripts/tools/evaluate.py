@@ -103,6 +103,8 @@ def curve_name(entry: dict) -> str:
 def stored_entries(path: Path) -> dict[tuple, dict]:
     """Return the entries of an `evaluation.json` by their settings; raises BadInput if it is something else."""
     with as_bad_input(f"{path}: was not written by evaluate.py; move it elsewhere", Exception):
+        if path.exists() and not path.is_file():
+            raise ValueError("no regular file")  # a FIFO would be waited for
         return {settings_of(entry): entry for entry in json.loads(path.read_text())} if path.exists() else {}
 
 

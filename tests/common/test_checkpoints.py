@@ -143,9 +143,7 @@ def test_a_state_of_other_names_shapes_or_dtypes_is_refused_before_anything_is_c
 
 def test_initial_weights_from_a_checkpoint_that_names_no_averages_are_refused_by_that(copied, refusal):
     change(copied, lambda c: c.pop("averages"))
-    line = refusal("gan_detach", *SMALL, "--init-from", copied)
-    assert f"--init-from {copied}: its checkpoint does not tell which network is whose average" in line
-    assert line.endswith("it lacks 'averages'")
+    assert refusal("gan_detach", *SMALL, "--init-from", copied).endswith("it lacks 'averages'")
 
 
 @pytest.mark.parametrize("sums", [None, [1], {"a": "b"}, {"a": (None, 1)}])

@@ -84,8 +84,8 @@ def test_a_run_yields_images_and_labels_of_each_data_set(tmp_path):
     assert (real.dtype, labels.dtype) == (torch.float32, torch.int64)
 
 
-def test_a_class_is_sampled_by_its_name_and_a_run_resumes_with_the_same_classes_only(
-    folder, finished, tmp_path, refusal
+def test_a_class_is_sampled_by_its_name_and_a_run_resumes_with_the_same_labels_and_classes_only(
+    folder, finished, tmp_path, outcome, refusal
 ):
     call("gan_conditional", "--dataset", folder, *SMALL, "--steps", 1, "--runs-dir", tmp_path / "runs")
     (run,) = (tmp_path / "runs" / "gan_conditional").iterdir()
@@ -105,6 +105,11 @@ def test_a_class_is_sampled_by_its_name_and_a_run_resumes_with_the_same_classes_
     assert "--class pink: " in (line := refusal("sample", run, "--class", "pink"))
     assert r"has the classes 7, all, caf\xe9; name one" in line
     assert "has no classes; leave it out" in refusal("sample", finished, "--class", "7")
-    call("gan_conditional", "--resume", run, "--steps", 2)
+    assert "note:" not in outcome("gan_conditional", "--resume", run, "--steps", 2)[1]
+    one, other = (folder / name / "9.png" for name in ("7", "all"))
+    one.write_bytes(other.read_bytes())
+    assert "note: as many images as before, but not" in outcome("gan_conditional", "--resume", run, "--steps", 3)[1]
+    one.rename(folder / "all" / "moved.png")
+    assert "the label_checksums are [" in refusal("gan_conditional", "--resume", run, "--steps", 4)
     (folder / "7").rename(folder / "8")
-    assert "the classes are [[" in refusal("gan_conditional", "--resume", run, "--steps", 3)
+    assert "the classes are [[" in refusal("gan_conditional", "--resume", run, "--steps", 4)

@@ -48,7 +48,7 @@ def test_the_ends_of_a_range_belong_to_it():
 def resumed(options):
     """Return the options of a run that is resumed without any on the command line."""
     with mock.patch("sys.argv", ["own.py"]):
-        return parse_resumed(resumed, Own, "own", {"script": "own", "options": options})
+        return parse_resumed(resumed, Own, "own", {"script": "own", "step": 1, "options": options})
 
 
 @pytest.mark.parametrize(

@@ -556,10 +556,20 @@ def test_a_script_that_leaves_by_os_exit_and_a_file_that_is_no_notebook_are_no_s
     done = forked(RUN_AUDIT, tmp_path / "leaves.py")
     assert "| `leaves.py:" in done.stdout and done.stdout.rstrip().endswith("The script ended by itself.")
     assert done.returncode == 1
-    (tmp_path / "leaves.py").write_text(f"{NETWORK}{LOOP}import os\nos._exit(3)\n")
-    done = forked(RUN_AUDIT, "--iterations", 99, tmp_path / "leaves.py")
-    assert "Nothing wrong" in done.stdout and done.stdout.endswith("The script exited with status 3.\n")
-    assert done.returncode == 1
+    replaced = "The script ended in os.{}(): the program that takes its place is not audited.\n"
+    hostile = "import builtins, os, warnings\nbuiltins.print, os.getpid = None, int\nwarnings.simplefilter('error')\n"
+    for end, told in (
+        ("os._exit(status=3)", "The script exited with status 3.\n"),
+        ("os.execl('/bin/echo', 'echo', 'training')", replaced.format("execv")),
+        ("os.execvpe('echo', ['echo'], os.environ)", replaced.format("execve")),
+    ):
+        (tmp_path / "leaves.py").write_text(f"{NETWORK}{LOOP}{hostile}{end}\n")
+        done = forked(RUN_AUDIT, "--iterations", 99, tmp_path / "leaves.py")
+        assert "Nothing wrong" in done.stdout and done.stdout.endswith(told)
+        assert (done.returncode, done.stderr) == (1, "")
+    (tmp_path / "leaves.py").write_text(f"{hostile}{NETWORK}{LOOP}")
+    done = python(RUN_AUDIT, tmp_path / "leaves.py")
+    assert "Nothing wrong" in done.stdout and (done.returncode, done.stderr) == (0, "")  # and no ResourceWarning
     for text in ("{}", "import torch", '{"worksheets": []}'):
         (tmp_path / "old.ipynb").write_text(text)
         done = forked(RUN_AUDIT, tmp_path / "old.ipynb")

@@ -22,7 +22,7 @@ from helpers import SMALL, TRAINING, call, contents, load, logged, module_of, op
 from PIL import Image
 from processes import ended, fork, wait_until
 
-from common.errors import BadInput
+from common.errors import BadInput, Stopped
 from common.launch import describe_origin
 from common.options import RunOptions
 from common.run import Run
@@ -185,8 +185,11 @@ def left_after(last, act):
 ARGUMENTS = "--steps 9 --batch-size 4 --device cpu --log-every 2 --runs-dir"
 
 
-def test_break_saves_the_last_step_that_was_logged_and_says_how_to_go_on(tmp_path, capsys):
-    call(left_after(3, lambda: None), *ARGUMENTS.split(), tmp_path)
+def test_break_saves_the_last_step_that_was_logged_also_in_another_folder_and_says_how_to_go_on(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path.parent)
+    call(left_after(3, lambda: os.chdir("/")), *ARGUMENTS.split(), tmp_path.name)
     checkpoint = saved(tmp_path)
     assert (checkpoint["step"], checkpoint["weights"]["weight"].item()) == (3, 3)
     (run,) = tmp_path.glob("script/*")
@@ -277,6 +280,29 @@ def test_a_resumed_run_has_the_last_file_of_its_events_also_after_the_clock_was_
     torch.save(load(run) | {"step": 1}, run / "checkpoint.pt")  # as if it had been killed in its second step
     logged(tmp_path, lambda step: {"a": 10 * step}, IMAGES, steps=3, log_every=1, resume=run)
     assert points_of(run)["a"] == [(1, 1), (2, 20), (3, 30)]
+
+
+def delete_in_step_2(pattern, folder):
+    """Train four steps, with a checkpoint after every other one; delete a file of the run in the second."""
+    with open_run(folder, steps=4, log_every=1, checkpoint_every=2) as run:
+        for (step,) in run.steps(state={}, pictures={}):
+            run.log(step, {"a": step})
+            if step == 2:
+                run.board.writer.flush()
+                next(run.folder.glob(pattern)).unlink()
+
+
+def test_curves_that_are_deleted_are_told_and_the_rest_goes_into_a_new_file(tmp_path, capsys):
+    delete_in_step_2("events*", tmp_path)
+    (run,) = tmp_path.glob("script/*")
+    assert ": was deleted; a new file has the curves after step 2\n" in capsys.readouterr().out
+    assert points_of(run)["a"] == [(2, 2), (3, 3), (4, 4)]
+
+
+def test_a_run_whose_lock_is_deleted_stops_before_it_writes_a_checkpoint(tmp_path):
+    with pytest.raises(Stopped, match=r"\.lock: was deleted, so another process may train this run: nothing is writ"):
+        delete_in_step_2(".lock", tmp_path)
+    assert not list(tmp_path.glob("script/*/checkpoint.pt"))
 
 
 def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_path, capsys):

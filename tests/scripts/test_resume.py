@@ -196,11 +196,12 @@ go_on = partial(call, "gan_detach", "--resume")
 REFUSED = {
     "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=0.005; leave it out",
     "gan_detach --resume {run} --betas 0.5 0.9": "the run {run} has --betas=(0.0, 0.9); leave it out",
+    "gan_detach --resume {run} --steps 2": "--steps=2: the run {run} has done 3 already; give more",
     "gan_detach --resume {run}/nowhere": "{run}/nowhere/checkpoint.pt: not found; name the folder of a run",
     "gan_detach --resume {run}/samples": "samples/checkpoint.pt: not found",
     "gan_detach --resume {run}/checkpoint.pt": "name the folder of a run that has saved a checkpoint",
     "gan_detach --init-from {run} --image-size 8 --model mlp --z-dim 9": "not hold this generator; its networks are "
-    "those of script gan_detach, model mlp, z_dim 64, data_shapes [[4000, 1, 8, 8]], classes []; take the same",
+    "those of script gan_detach, model mlp, z_dim 64, data_shapes [[4000, 1, 8, 8]], classes []; take the same: ",
     "gan_conditional --init-from {run} --image-size 8 --model mlp": "does not hold this generator; its networks are",
     "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b; its networks are those of script gan",
     "gan_detach --init-from {run}/nowhere": "{run}/nowhere: not found",

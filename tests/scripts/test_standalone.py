@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -92,13 +93,15 @@ def test_it_trains_on_mnist_s_own_files(folder, here):
     assert load(run_of(folder))["data_shapes"] == [[12, 1, 28, 28]]
 
 
-def test_its_help_is_ascii_and_what_cannot_work_is_refused_in_one_line(here, folder):
+def test_its_help_is_ascii_and_what_cannot_work_is_refused_in_one_line(here, folder, monkeypatch):
     status, output, _ = here("--help")
     assert (status, output.isascii(), "--dataset" in output) == (0, True, True)
     assert here("--steps many")[::2] == (2, "gan_standalone.py: error: argument --steps: invalid int value: 'many'\n")
-    for option in ("batch-size", "steps", "sample-every"):
-        status, _, error = here(f"--dataset {folder / 'images'} --{option} 0")
-        assert (status, error.partition("error: ")[2]) == (2, "--batch-size, --steps and --sample-every: from 1 on\n")
+    told = "--batch-size, --steps, --sample-every: from 1 on; --seed: below 2**64; torchrun: gan_detach.py\n"
+    for option in ("seed 0", "batch-size 0", "steps 0", "sample-every 0", f"seed {2**64}"):
+        monkeypatch.setenv("WORLD_SIZE", "2" if option == "seed 0" else "1")
+        status, _, error = here(f"--dataset {folder / 'images'} --{option}")
+        assert (status, error.partition("error: ")[2]) == (2, told)
     for name in ("16", "float", "broken"):
         (folder / name).mkdir()
     Image.new("I;16", (28, 28)).save(folder / "16" / "a.png")
@@ -109,7 +112,10 @@ def test_its_help_is_ascii_and_what_cannot_work_is_refused_in_one_line(here, fol
         status, _, error = here(f"--steps 1 --dataset={dataset}")
         assert (status, error.startswith(f"error: {subject}: cannot be read"), "\n" in error) == (1, True, False)
         assert ("more than 8 bits" in error) == (dataset in ("16", "float"))
-    assert not (folder / "runs").exists()
+    monkeypatch.setattr(gan_standalone.MNIST, "__init__", mock.Mock(side_effect=RuntimeError("Tried a:\n1\nb:\n2")))
+    assert "\n" not in here("--dataset mnist")[2]
+    (folder / "runs").touch()
+    assert here(f"{ON_IMAGES} --steps 1")[2].startswith("error: ./runs cannot be written ([Errno 20] Not a dir")
 
 
 def test_a_notebook_s_cell_runs_it_and_has_its_ctrl_c_back(folder, monkeypatch):
@@ -171,19 +177,19 @@ def test_an_image_is_upright_on_white_and_the_first_frame_if_it_moves(tmp_path):
     assert frame.unique().tolist() == [10]
 
 
-def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(folder, here, monkeypatch):
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before_and_is_told_in_one_line(folder, here, monkeypatch):
     save, limits = torch.save, resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def save_with_space_for_one(state, path):
+    def limit_after(state, file):
+        save(state, file)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000 if state["step"] == 4 else limits[0], limits[1]))
-        try:
-            save(state, path)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-    monkeypatch.setattr(torch, "save", save_with_space_for_one)
-    with pytest.raises(RuntimeError):
-        here(f"{ON_IMAGES} --steps 4 --sample-every 2")
+    monkeypatch.setattr(torch, "save", limit_after)
+    try:
+        line = here(f"{ON_IMAGES} --steps 4 --sample-every 2")[2]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert line == "error: ./runs cannot be written ([Errno 27] File too large)"
     assert load(run_of(folder))["step"] == 2
 
 

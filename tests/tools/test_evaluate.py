@@ -303,6 +303,11 @@ def test_features_that_cannot_be_taken_are_refused_in_a_line(name, run, untraine
     assert line.startswith(f"error: --features {path}: {asked}: ")
 
 
+def test_a_fifo_called_evaluation_json_is_not_waited_for(run, refusal):
+    os.mkfifo(run / "evaluation.json")
+    assert "evaluation.json: was not written by evaluate.py; move it elsewhere: no reg" in refusal("evaluate", run)
+
+
 def test_figures_are_printed_before_they_are_written_where_that_cannot_be(run, untrained, outcome):
     (run / "evaluation").write_text("in the way")
     status, printed, errors = outcome("evaluate", run, "--count", 10)
