@@ -133,9 +133,7 @@ class Run(AbstractContextManager):
         chosen = [typed(name, value) for name, value in self.facts["options"].items() if value != given[name]]
         if chosen:  # by main
             count, *shape = self.facts["data_shapes"][0]
-            classes = [
-                f"in {len(names)} {'classes' if names[1:] else 'class'} " for names in self.facts.get("classes", [])
-            ]
+            classes = [f"in {len(names)} {'classes' if names[1:] else 'class'} " for names in self.facts["classes"]]
             kind = f"{'x'.join(map(str, shape))} {''.join(classes)}with {' '.join(chosen)}"
             show_lines(f"Trains on {counted(count, 'image')} of {kind}")
         self.board = Board(self.folder, self.facts, self.step, pictures, columns)

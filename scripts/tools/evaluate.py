@@ -17,9 +17,6 @@ The column `real images` has the same of other real images.
 
 import json
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
@@ -34,7 +31,7 @@ from torch.utils.tensorboard import SummaryWriter
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
 from common.board import show_lines
-from common.checkpoint import load_checkpoint, lock, write_whole
+from common.checkpoint import load_checkpoint, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import DATASETS, load_images
 from common.errors import BadInput, as_bad_input, as_stopped, counted
@@ -68,7 +65,6 @@ class Options(GeneratorOptions):
     weights: Literal["average", "last"] = "average"  # The EMA of the weights, or those after the last step.
     seed: Seed = 0  # Fixes the samples and the choice of real images.
     dataset: str | None = None  # Where the run's images are now, if a folder has moved. None: where they were.
-    watch: bool = False  # Judge each new checkpoint of a run under way, until no process trains it.
 
 
 @cache
@@ -108,14 +104,13 @@ def stored_entries(path: Path) -> dict[tuple, dict]:
         return {settings_of(entry): entry for entry in json.loads(path.read_text())} if path.exists() else {}
 
 
-def evaluate_run(options: Options, checkpoint: dict | None = None, only_fid: bool = False) -> dict:
+def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     """Measure, and return the figures as an entry of the run's `evaluation.json`.
 
-    checkpoint: that of the run, if it is loaded already. only_fid: return the FID of the samples and the step alone, in
-    a fifth of the time.
+    only_fid: return the FID of the samples and the step alone, in a fifth of the time.
     """
     run, device = options.run, pick_device(options.device)
-    checkpoint = checkpoint or load_checkpoint(run)
+    checkpoint = load_checkpoint(run)
     stored_entries(options.folder / "evaluation.json")
     generator, names = load_generator(run, options.networks, options.weights, checkpoint), class_names(checkpoint)
     if checkpoint.get("data_types", [])[:1] == ["float32"]:  # older runs have no types
@@ -228,30 +223,12 @@ def report(entry: dict) -> str:
     return "\n\n".join([title, table(["", "samples", "real images"], rows), *notes])
 
 
-def watch(run: Path) -> Iterator[dict]:
-    """Yield the checkpoint in a run's folder, and each that replaces it, as long as a process trains the run."""
-    path, step, is_trained = run / "checkpoint.pt", None, True
-    if not path.exists() and not (run / ".lock").exists():
-        raise BadInput(f"--watch: {run} is not the folder of a run; name that")
-    while is_trained:
-        with suppress(BadInput), ExitStack() as opened:  # a process that trains the run holds the lock
-            lock(run, opened)
-            is_trained = False  # but its last checkpoint, which it wrote under the lock, may be new
-        if path.exists() or not is_trained:
-            checkpoint = load_checkpoint(run)
-            if checkpoint["step"] != step:
-                step = checkpoint["step"]
-                yield checkpoint
-        time.sleep(1)
-
-
 def main(options: Options) -> None:
     """Measure, print the figures and add them to the run."""
-    for checkpoint in watch(options.run) if options.watch else [load_checkpoint(options.run)]:
-        entry = evaluate_run(options, checkpoint)
-        show_lines(report(entry))
-        add_to_run(options, entry)
-        show_lines(f"\nWritten to {options.folder / 'evaluation.json'}", f"TensorBoard: quality/{curve_name(entry)}")
+    entry = evaluate_run(options)
+    show_lines(report(entry))
+    add_to_run(options, entry)
+    show_lines(f"\nWritten to {options.folder / 'evaluation.json'}", f"TensorBoard: quality/{curve_name(entry)}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from contextlib import ExitStack
 from dataclasses import replace
 from unittest import mock
 
@@ -14,7 +13,6 @@ from PIL import Image
 from torch_fidelity import feature_extractor_inceptionv3
 
 from common import data
-from common.checkpoint import lock
 from common.conditional import LabeledImages, conditional
 from common.data import load_dataset, load_images, to_float
 from common.errors import BadInput
@@ -337,26 +335,6 @@ def test_a_name_of_a_class_breaks_no_table_and_identical_images_have_no_spread_o
     alike = torch.zeros(8, 1, 2, 2, dtype=torch.uint8)
     assert measure_colours(alike + 9, alike) == {}
     assert measure_colours(alike, torch.arange(8, dtype=torch.uint8)[:, None, None, None] + alike) == {"colours": 0}
-
-
-def test_a_run_is_watched_until_no_process_holds_it(run, monkeypatch):
-    with pytest.raises(BadInput, match=f"--watch: {run.parent} is not the folder of a run"):
-        evaluate.main(Options(run.parent, watch=True))
-    steps = [9, 9, 12]
-
-    def wait(_):  # in place of a second
-        if steps:
-            change(run, lambda checkpoint: checkpoint.update(step=steps.pop(0)))
-        else:
-            held.close()
-
-    monkeypatch.setattr(evaluate.time, "sleep", wait)
-    with ExitStack() as held:
-        lock(run, held)
-        evaluate.main(Options(run, count=10, watch=True))
-    assert [entry["step"] for entry in reports(run)] == [7, 9, 12]
-    points = points_of(run / "evaluation")["quality/digits-10-average/fid"]
-    assert [step for step, _ in points] == [7, 9, 12]
 
 
 def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fewer_steps(tmp_path, monkeypatch):
