@@ -1,5 +1,6 @@
 """What a run shows: TensorBoard, a progress bar, pictures of samples, and lines of text."""
 
+import io
 import os
 import shlex
 import sys
@@ -11,15 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.plugins.hparams.metadata import SESSION_START_INFO_TAG
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import nn
 from torch.optim import Optimizer
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-from common.checkpoint import is_there, write_whole
+from common.checkpoint import write_whole
 from common.data import to_uint8
-from common.errors import Stopped, as_stopped, counted, one_line
+from common.errors import as_stopped, counted, one_line
 from common.image_files import grid, png
 
 TAGS = {  # of the results that most steps have; any other result is a curve by its own name
@@ -28,7 +32,6 @@ TAGS = {  # of the results that most steps have; any other result is a curve by 
     "d_real": "probability/real",
     "d_fake": "probability/fake",
 }
-EVENTS = "events.out.tfevents.*"
 
 
 class Board:
@@ -39,44 +42,25 @@ class Board:
         self.folder, self.pictures, self.columns = folder, pictures, columns
         self.last_point = first, time.perf_counter()
         with as_stopped(folder):
-            for number, path in enumerate(sorted(folder.glob(EVENTS))):  # TensorBoard reads by name
-                path.rename(path.with_name(f"{EVENTS[:-1]}{number:010}.{path.name.split('.', 4)[4]}"))
-            self.lock = (folder / ".lock").open("a")
+            for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):  # TensorBoard reads by name
+                write_whole(path, without_options(path))  # for which it takes the first record
+                path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
+            self.writer = SummaryWriter(folder, purge_step=first + 1)
         self.hook = threading.excepthook
         threading.excepthook = self.pass_over
         facts = facts["options"] | {name: fact for name, fact in facts.items() if name != "options"}
         words = {name: one_line(str(fact)) for name, fact in facts.items() if not isinstance(fact, int | float)}
-        self.options = hparams_pb(facts | words)  # each a column of the tab HPARAMS
-        self.open_events(purge_step=first + 1)
+        self.writer.file_writer.add_summary(hparams_pb(facts | words))  # each a column of the tab HPARAMS
         shown = {"desc": facts["script"], "unit": "step", "initial": first, "total": facts["steps"]}
         if sys.stderr and not sys.stderr.isatty():  # it is None where it is closed
             shown |= {"mininterval": 10, "bar_format": "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"}
         self.bar = tqdm(**shown, dynamic_ncols=True, disable=not sys.stderr)
 
-    def open_events(self, **options: int) -> None:
-        """Begin a file of TensorBoard's."""
-        with as_stopped(self.folder):
-            self.writer = SummaryWriter(self.folder, **options)
-            self.writer.file_writer.add_summary(self.options)
-            self.events = max(self.folder.glob(EVENTS)).open()  # which is read no more, but tells if it is there
-
-    def flush(self, step: int) -> None:
-        """Write to the disk what was logged up to a step; raises Stopped if another process may hold the folder."""
-        if not is_there(self.lock):
-            raise Stopped(f"{self.lock.name}: was deleted, so another process may train this run: nothing is written")
-        with as_stopped(self.folder):
-            self.writer.flush()
-            if not is_there(self.events):
-                show_lines(f"{self.events.name}: was deleted; a new file has the curves after step {step}")
-                with self.events:
-                    self.writer.close()
-                self.open_events()
-
     def close(self) -> None:
         """Close the bar and the files."""
         show(self.bar.close)
         try:
-            with as_stopped(self.folder), self.lock, self.events:
+            with as_stopped(self.folder):
                 self.writer.close()
         finally:
             threading.excepthook = self.hook
@@ -120,6 +104,16 @@ class Board:
             module.training = True
         if grids:
             write_whole(self.folder / "samples" / f"step-{step:06d}.png", png(*grids))
+
+
+def without_options(path: Path) -> bytes:
+    """Return the content of a file of events without what the tab HPARAMS shows of a run."""
+    file = io.BytesIO()
+    writer = RecordWriter(file)
+    for record in RawEventFileLoader(str(path)).Load():  # up to the end, or to a part of a record
+        if SESSION_START_INFO_TAG.encode() not in record:
+            writer.write(record)
+    return file.getvalue()
 
 
 def show(change: Callable, *arguments: object, stream: str = "stderr") -> None:

@@ -25,11 +25,12 @@ def lock(folder: Path, opened: ExitStack) -> None:
         opened.enter_context(FileLock(folder / ".lock", blocking=False, fallback_to_soft=False))
 
 
-def is_there(file: IO) -> bool:
-    """Return whether an open file was neither deleted nor replaced by another of its name."""
-    with suppress(OSError):
-        return os.path.samestat(os.fstat(file.fileno()), Path(file.name).stat())
-    return False
+def check_lock(file: IO) -> None:
+    """Raise Stopped if the file `.lock`, which is open, was deleted or replaced by another of its name."""
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(file.fileno()), Path(file.name).stat()):
+            return
+    raise Stopped(f"{file.name}: was deleted, so another process may train this run: nothing is written")
 
 
 def run_name(name: str | None) -> str:

@@ -70,10 +70,8 @@ def check_data(data: Any, batch_size: int) -> Tensor:
 
 def describe_data(data: tuple, batch_size: int) -> dict[str, list]:
     """Return what must be the same in all processes and as a run is resumed; raises BadInput as `check_data` does."""
-    samples, labeled = (
-        [check_data(each, batch_size) for each in data],
-        [each for each in data if hasattr(each, "labels")],
-    )
+    samples = [check_data(each, batch_size) for each in data]
+    labeled = [each for each in data if hasattr(each, "labels")]
     facts = {"data_shapes": [[*each.shape] for each in samples], "classes": [[*each.classes] for each in labeled]}
     facts["data_types"] = [str(each.dtype).removeprefix("torch.") for each in samples]
     return facts | {"label_checksums": [checksum(each.labels) for each in labeled]}

@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from common import checkpoint
 from common.board import Board, show, show_end, show_lines
 from common.data import batches, checksum, describe_data, seed_for
-from common.errors import BadInput, counted, note_signals
+from common.errors import BadInput, as_stopped, counted, note_signals
 from common.options import RunOptions, typed
 from common.ranks import Ranks
 
@@ -136,6 +136,7 @@ class Run(AbstractContextManager):
             classes = [f"in {len(names)} {'classes' if names[1:] else 'class'} " for names in self.facts["classes"]]
             kind = f"{'x'.join(map(str, shape))} {''.join(classes)}with {' '.join(chosen)}"
             show_lines(f"Trains on {counted(count, 'image')} of {kind}")
+        self.lock = self.opened.enter_context((self.folder / ".lock").open("a"))
         self.board = Board(self.folder, self.facts, self.step, pictures, columns)
         self.opened.callback(self.board.close)
         if not self.stored:
@@ -191,6 +192,8 @@ class Run(AbstractContextManager):
         content = self.facts | {"step": self.step, "sums": self.totals()}
         content |= checkpoint.finite_states(self.state, self.step)
         if self.board:
-            self.board.flush(self.step)  # no point logged before the checkpoint can be lost after it
+            checkpoint.check_lock(self.lock)
+            with as_stopped(self.folder):
+                self.board.writer.flush()  # no point logged before the checkpoint can be lost after it
             checkpoint.write_whole(self.folder / "checkpoint.pt", checkpoint.as_bytes(content))
         self.saved_step = self.step

@@ -41,6 +41,7 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     optimizer_d.zero_grad()
     d_loss.backward()
     optimizer_d.step()
+
     # G: max log D(G(z)), by the updated D. `inputs` limits the gradients to G's weights: D's are of no use.
     g_loss = -nn.functional.logsigmoid(discriminator(fake)).mean()
     optimizer_g.zero_grad()
@@ -54,7 +55,6 @@ class Normalised(nn.Module):
     """Gives a weight, as a matrix, singular values with a root mean square of 1: it bounds D's slope."""
 
     def forward(self, weight):
-        """Return the normalised weight."""
         return weight * (min(len(weight), weight[0].numel()) ** 0.5 / torch.linalg.vector_norm(weight))
 
 

@@ -57,3 +57,13 @@ def test_options_and_where_a_run_comes_from_are_in_the_tab_hparams_without_a_pat
     assert facts["versions"].string_value.startswith("torch ")
     assert {"command", "commit", "init_from"} < facts.keys()
     assert str(ROOT / "scripts") not in str(facts)
+
+
+def test_the_tab_hparams_has_the_steps_that_a_resumed_run_was_given_and_each_curve_stays(tmp_path):
+    run = logged(tmp_path, numbers, steps=2, log_every=1)
+    logged(tmp_path, numbers, steps=3, log_every=1, resume=run)
+    events = EventAccumulator(str(run)).Reload()
+    (content,) = events.PluginTagToContent("hparams").values()
+    facts = HParamsPluginData.FromString(content).session_start_info.hparams
+    assert facts["steps"].number_value == 3
+    assert points_of(run)["a"] == [(1, 1), (2, 2), (3, 3)]
