@@ -55,6 +55,7 @@ class Normalised(nn.Module):
     """Gives a weight, as a matrix, singular values with a root mean square of 1: it bounds D's slope."""
 
     def forward(self, weight):
+        """Return the normalised weight."""
         return weight * (min(len(weight), weight[0].numel()) ** 0.5 / torch.linalg.vector_norm(weight))
 
 
@@ -132,9 +133,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights, the noise, the choice of images")
     parser.add_argument("--sample-every", type=int, default=250, help="steps from one sample grid and checkpoint on")
     options = parser.parse_args(sys.argv[1:] if "__file__" in globals() else [])  # of a notebook: write yours into []
-    is_wrong = min(options.batch_size, options.steps, options.sample_every) < 1 or not 0 <= options.seed < 2**64
-    if is_wrong or os.environ.get("WORLD_SIZE", "1") != "1":  # each process would make a run of its own
-        parser.error("--batch-size, --steps, --sample-every: from 1 on; --seed: below 2**64; torchrun: gan_detach.py")
+    if min(options.batch_size, options.steps, options.sample_every, options.seed + 1, 2**64 - options.seed) < 1:
+        parser.error("--batch-size, --steps and --sample-every: from 1 on; --seed: from 0 on, below 2**64")
     images = load_images(options.dataset, options.image_size).to(DEVICE)
     torch.manual_seed(options.seed)
     generator, discriminator = (n.to(DEVICE, memory_format=torch.channels_last) for n in make_pair(*images.shape[1:3]))

@@ -41,7 +41,8 @@ def _cutting_line(facts: Facts, place: Place) -> tuple[Place, str] | None:
     """Return the nearest line that cuts off what is trained, and that, if no gradient of these passes was used."""
     passes = [p for p in facts.passes if p.place == place]
     trained = facts.owned - set().union(*(p.reached for p in passes))
-    if any(p.users or p.read for p in passes):
+    is_cleared = any(p.number not in facts.balances[number].passes for p in passes for number in p.reached)
+    if not is_cleared or any(p.users or p.read or p.began.named for p in passes):
         return None
     cuts = ((at, joined(facts.networks_of(sources & trained))) for _, at, sources in passes[0].began.cuts[::-1])
     return next((cut for cut in cuts if cut[1]), None)

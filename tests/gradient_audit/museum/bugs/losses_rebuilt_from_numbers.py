@@ -1,7 +1,7 @@
 """The losses are summed as numbers, and the sum is made a tensor again.
 
 No public report of it was found."""
-# expects: error dead at "d_loss = torch.tensor("
+# expects: error dead at "losses = "
 # expects: mistake loss-rebuilt at "d_loss.backward()"
 # cure: "ones).item(), bce(D(fake), zeros).item()" -> "ones), bce(D(fake), zeros)"
 # cure: "torch.tensor(losses)" -> "torch.stack(losses)"
