@@ -93,7 +93,7 @@ def test_it_trains_on_mnist_s_own_files(folder, here):
     assert load(run_of(folder))["data_shapes"] == [[12, 1, 28, 28]]
 
 
-def test_its_help_is_ascii_and_what_cannot_work_is_refused_in_one_line(here, folder):
+def test_its_help_is_ascii_and_what_cannot_work_is_refused_in_one_line(here, folder, monkeypatch):
     status, output, _ = here("--help")
     assert (status, output.isascii(), "--dataset" in output) == (0, True, True)
     assert here("--steps many")[::2] == (2, "gan_standalone.py: error: argument --steps: invalid int value: 'many'\n")
