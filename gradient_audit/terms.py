@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gradient_audit.facts import Facts
 from gradient_audit.history import HAND, Call, TermRow
 from gradient_audit.places import Place
-from gradient_audit.trace import OTHER
+from gradient_audit.trace import OTHER, Term
 
 IDLE_AFTER = 6  # steps of another optimizer; more than the five critic steps that are usual before the generator's one
 
@@ -102,9 +102,16 @@ def rebuilt_losses(facts: Facts) -> dict[Call, Place]:
     }
 
 
+def cut_of(facts: Facts, term: Term) -> tuple[str, Place] | None:
+    """Return the mistake and the line, nearest to the loss, that cut a term off from what is trained."""
+    lost = (facts.owned | facts.moved_parameters) - term.reached
+    return next(((mistake, place) for mistake, place, sources in term.cuts[::-1] if sources & lost), None)
+
+
 def left_out_networks(facts: Facts) -> set[str]:
     """Return the networks that no optimizer holds, and to which alone a dead term leads: `ownerless` says so."""
-    led_to = {name for dead in facts.once(dead_terms) for name in facts.networks_of(dead.pairs[0][1].term.reached)}
+    terms = [dead.pairs[0][1].term for dead in facts.once(dead_terms)]
+    led_to = {name for term in terms if not cut_of(facts, term) for name in facts.networks_of(term.reached)}
     trained = facts.owned | facts.moved_parameters
     return {name for name in led_to if facts.optimizers and not facts.parameters[name].keys() & trained}
 

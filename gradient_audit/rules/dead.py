@@ -1,5 +1,6 @@
 """A loss, or a term of one, that moves nothing."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from gradient_audit.errors import explained
@@ -9,7 +10,7 @@ from gradient_audit.graphs import calls_cut_off
 from gradient_audit.history import Call, TermRow
 from gradient_audit.holders import unused_gradients
 from gradient_audit.places import Place
-from gradient_audit.terms import dead_terms, left_out_networks, rebuilt_losses, zero_terms
+from gradient_audit.terms import cut_of, dead_terms, left_out_networks, rebuilt_losses, zero_terms
 from gradient_audit.trace import NONE, GraphMissing, RequiresGradSet
 
 RANK = 60
@@ -42,31 +43,33 @@ def find(facts: Facts) -> Iterator[Sentence]:
     yield from _dead_passes(facts)
     left_out = facts.once(left_out_networks)
     ownerless = set().union(*(unused.ownerless for unused in facts.once(unused_gradients) if not unused.meant))
-    text = "contributes no gradient to any parameter that is updated."
+    found: dict[tuple, list[tuple[Call, TermRow]]] = defaultdict(list)  # of those that one line cuts off, all
     for dead in facts.once(dead_terms):
         p, row = dead.pairs[0]
         is_told = {*facts.networks_of(row.term.reached)} & left_out  # by the rule `ownerless`
         if not (is_told or NONE < row.term.reached <= ownerless):
-            networks = tuple(name for name in facts.parameters if p.cells[name] == "used")
-            is_zero = row.term.value == 0
-            cure = "" if dead.proved else ZERO if is_zero or row.term.measured else CONSTANT
-            yield _of_term(facts, p, row, networks, AT_ZERO if is_zero else text, cure)
+            cure = "" if dead.proved else ZERO if row.term.value == 0 or row.term.measured else CONSTANT
+            cut = cut_of(facts, row.term) if cure != ZERO else None
+            found[cure, cut or (row, None), p.place].append((p, row))
+    for (cure, (mistake, cut), place), pairs in found.items():
+        networks = [name for name in facts.parameters if any(p.cells[name] == "used" for p, _ in pairs)]
+        is_zero, question = pairs[0][1].term.value == 0, bool(cure)
+        verb = "contributes" if len(pairs) == 1 else "contribute"
+        text = AT_ZERO if is_zero else f"{verb} no gradient to any parameter that is updated."
+        cure = cure if cure == ZERO else cure + CURES.get(mistake, UNKNOWN if question else "")
+        places = [cut, *(row.place for _, row in pairs), place]
+        known = mistake if mistake in CURES else ""
+        text = f"{joined(_words_of(row) for _, row in pairs)} {text}"
+        yield Sentence(text, networks, filter(None, places), cure, question, known)
     for p, row, numbers in facts.once(zero_terms):
-        text = "gives {} a gradient of exactly zero, each time that it was measured."
-        yield _of_term(facts, p, row, facts.networks_of(numbers), text, ZERO)
+        text = f"{_words_of(row)} gives {{}} a gradient of exactly zero, each time that it was measured."
+        places = filter(None, (row.place, p.place))
+        yield Sentence(text, facts.networks_of(numbers), places, ZERO, question=True)
 
 
-def _of_term(facts: Facts, p: Call, row: TermRow, networks: tuple[str, ...], text: str, cure: str) -> Sentence:
+def _words_of(row: TermRow) -> str:
     name = "a term of the sum" if row.term.value is not None else f"`{row.term.name}`"
-    at = f" from {row.place.where}" if row.place else ""
-    # What cut off something that is not trained, as an image, or has a graph beside, is no cause.
-    lost = (facts.owned | facts.moved_parameters) - row.term.reached if cure != ZERO else NONE
-    mistake, cut = [("", None), *((name, at) for name, at, sources in row.term.cuts if sources & lost)][-1]
-    places = [place for place in (cut, row.place, p.place) if place]
-    question, known = bool(cure), mistake if mistake in CURES else ""
-    if cure != ZERO:
-        cure += CURES.get(mistake, UNKNOWN if question else "")
-    return Sentence(f"{name}{at} {text}", networks, places, cure, question, known)
+    return f"{name} from {row.place.where}" if row.place else name
 
 
 def _dead_passes(facts: Facts) -> Iterator[Sentence]:

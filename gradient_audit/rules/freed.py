@@ -51,6 +51,7 @@ def _cure_of_both(facts: Facts, call: Call, event: Freed, here: tuple[str, ...])
     if not here or len(holders) < 2:
         return f"{ONCE}; or compute it anew for each pass, `detach()` a constant, or `retain_graph=True` in the first."
     others = {name: {*here} - {name} for name in here}
-    first = joined([n for n in here if not any(facts.leads_through(call, n, o) for o in others[n])] or here)
-    cure = f"`detach()` what {first} computed, in the loss that is not for {first}, and run what follows on it"
+    names = [n for n in here if not any(facts.leads_through(call, n, o) for o in others[n])] or [*here]
+    first, it = joined(names), joined(names) if len(names) == 1 else "it"
+    cure = f"`detach()` what {first} computed, in the loss that is not for {it}, and run what follows on it"
     return f"{cure} once for each loss, limited by `inputs=`; if both are for {first}, {ONCE}."

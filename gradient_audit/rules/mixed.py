@@ -1,9 +1,11 @@
 """A step on the sum of two losses' gradients, of which one was for another network."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import LIMIT, Sentence, joined
+from gradient_audit.places import Place
 from gradient_audit.players import mixtures, oppositions
 
 RANK = 20
@@ -18,11 +20,14 @@ EXHIBITS = ("bugs/lightning_gan_leak.py", "bugs/d_steps_on_g_loss_alone.py", "cl
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the sums, and the steps on the other player's loss; see `players`."""
     stale = {step for steps in facts.steps.values() for _, step in steps.stale}
+    found: dict[tuple[tuple[Place, ...], bool], dict[str, bool]] = defaultdict(dict)  # as several discriminators have
     for networks, mixture in facts.once(mixtures).items():
         if stale.issuperset(mixture.places[1::2]):  # the steps: the cure of `stale` clears these gradients, too
             continue
-        names = joined(name for name in networks if name in mixture.added_to)
+        is_added_to = {name: name in mixture.added_to for name in networks}
+        found[tuple(dict.fromkeys(mixture.places)), mixture.proved] |= is_added_to
+    for (places, is_proved), is_added_to in found.items():
+        names = joined(name for name in is_added_to if is_added_to[name])
         text = f"`backward()` also wrote gradients into {names}. They were not cleared, so `step()` used the sum "
-        text += "of two losses."
-        yield Sentence(text, networks, mixture.places, question=not mixture.proved)
+        yield Sentence(f"{text}of two losses.", is_added_to, places, question=not is_proved)
     yield from (one.sentence for one in facts.once(oppositions) if not one.one_optimizer)

@@ -25,7 +25,10 @@ def find(facts: Facts) -> Iterator[Sentence]:
             module = facts.networks[network].module
             calls = [row.place for row in facts.forwards if row.event.module == module and row.in_loss]
             places = calls or places
-            cure = "Compute it under `torch.no_grad()`, or freeze the network, `network.requires_grad_(False)`."
+            cure = (
+                "Freeze it, `network.requires_grad_(False)`; where nothing that is trained comes before it, compute it "
+            )
+            cure += "under `torch.no_grad()`."
         elif unused.meant == "backbone":
             text = f"{facts.count_of(unused.ownerless, network)} of {{}} are held by no optimizer."
         yield Sentence(text, (network,), places, cure)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
 from gradient_audit.graphs import losses_without_pass, passes_cut_off
-from gradient_audit.holders import mistaken_optimizers
+from gradient_audit.holders import mistaken_optimizers, unused_gradients
 from gradient_audit.places import Place
 from gradient_audit.steps import Steps
 from gradient_audit.terms import rebuilt_losses, zero_terms
@@ -21,6 +21,8 @@ MISTAKES = ("detached-fakes", "optimizer-old-weights")
 EXHIBITS = ("bugs/dragan_loss_unused.py", "bugs/encoder_under_no_grad.py", "clean/branch_not_taken.py")
 CUT = """This line cuts them off. In the loss that is for them, leave out `detach()` or `no_grad()`; where another loss
 needs it, `detach()` there alone."""
+COPIED = """They are copied to other parameters, or written there with `.data`, which cuts them off:
+`torch.func.functional_call()` takes tensors in place of parameters, with their graph."""
 CLEARED = "Call it before `backward()`, or after `step()`."
 UNUSED = "This looks like a loss for them, and got no `backward()`: call that, or add it to the loss that gets one."
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
@@ -59,7 +61,9 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
     clears = [] if cut_off else _clearing_lines(facts, missing)
     if inside:
         yield Sentence(f"{text}.", (network,), places, CHECKPOINT)
-    elif missing <= facts.behind_written:
+    elif missing <= facts.behind_written and any(
+        unused.ownerless & facts.written and not unused.meant for unused in facts.once(unused_gradients)
+    ):
         return  # `ownerless` tells what was written, and how
     elif missing <= facts.written:
         cure = "Then leave them out of the optimizer, which does not move them: this is right."
@@ -69,6 +73,13 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
         held = missing != facts.parameters[network].keys() & facts.stepped  # maybe on purpose
         text += ": this line clears it between `backward()` and `step()`."
         yield Sentence(text, (network,), clears + places, CLEARED, question=held)
+    elif (
+        not (cuts or unused)
+        and missing <= facts.behind_written
+        and any(p.reached & facts.written for p in facts.passes)
+    ):
+        writes = [row.place for row in facts.history.rows if row.kind == "hand" and row.parameters & facts.written]
+        yield Sentence(f"{text}.", (network,), writes[:1] + places, COPIED)
     elif cut_off or unused or missing == facts.parameters[network].keys() & facts.stepped:
         yield Sentence(f"{text}.", (network,), places, CUT if cuts else UNUSED if unused else "")
     elif not missing <= _behind_features(facts):

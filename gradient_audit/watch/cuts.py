@@ -43,8 +43,7 @@ class Cuts:
         """Return the line that begins the block under `no_grad()`, or the only one that has read a number."""
         if mistake == "no-graph":
             return next(reversed(self.blocks.values()), None)
-        numbers = self.lineage.number_places if mistake == "loss-rebuilt" else ()
-        return next(iter(numbers)) if len(numbers) == 1 else None
+        return self.lineage.place_of_number() if mistake == "loss-rebuilt" else None
 
     def mistake(self, function: Callable, tensors: list[Tensor], result: object, here: Lines) -> str:
         """Return the mistake that it may be if an operation cuts its result off the graph, or ""."""

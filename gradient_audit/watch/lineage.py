@@ -46,24 +46,23 @@ class Lineage:
 
     def forget_numbers(self) -> None:
         """Forget the numbers that the script has read, as by item(), since the last pass."""
-        self.number_sources, self.numbers = NOTHING, set()
-        self.number_places: dict[Place, None] = {}
+        self.number_sources = NOTHING
+        self.numbers: dict[float, Place] = {}  # by number: the line that has read it
 
-    @property
-    def number_place(self) -> Place | None:
-        """The last line that has read a number."""
-        return next(reversed(self.number_places), None)
+    def place_of_number(self, number: float | None = None) -> Place | None:
+        """Return the line that has read a number, or the only one that has read any."""
+        places = {*self.numbers.values()}
+        return self.numbers.get(number, places.pop() if len(places) == 1 else None)
 
     def note_numbers(self, tensor: Tensor) -> None:
         if tensor.numel() <= MOST_NUMBERS and (sources := self.sources_of(tensor)):
             self.number_sources |= sources
-            self.number_places[current_place()] = None
-            self.numbers |= numbers_in(tensor)
+            self.numbers |= dict.fromkeys(numbers_in(tensor), current_place())
 
     def note_rebuilt(self, tensor: Tensor, here: Lines) -> None:
         """Note of a new tensor whether its numbers, or what it is the mean of, were read from others."""
         small = storage_of(tensor) is not None and tensor.numel() <= MOST_NUMBERS and tensor.is_floating_point()
-        if self.number_sources and small and (tensor.numel() == 1 or numbers_in(tensor) & self.numbers):
+        if self.number_sources and small and (tensor.numel() == 1 or numbers_in(tensor) & self.numbers.keys()):
             memory = self.memory_of(tensor)
             memory.sources |= Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER))
             memory.rebuilt = place_at(here)
@@ -80,7 +79,8 @@ class Lineage:
         indices = written_arguments(function)
         inputs = [x for index, x in enumerate(args) if index not in indices or len(indices) > 1]  # as a fused step's
         summed = function.overloadpacket in SUM_OPERATIONS
-        number = self.number_sources and summed and any(isinstance(x, float | int) and x for x in inputs[:2])
+        numbers = (x for x in inputs[:2] if isinstance(x, float | int) and x)
+        number = next(numbers, None) if self.number_sources and summed else None
         everything = tensors_in(args)
         tensors = plain_tensors(everything)
         for tensor in tensors if self.number_sources and not number else ():
@@ -104,7 +104,7 @@ class Lineage:
             self._note_node(function, inputs[:2], targets, result, with_graph, here)
         elif (sources or number) and type(result) in PLAIN:
             if number:
-                self.memory_of(result).rebuilt = self.number_place
+                self.memory_of(result).rebuilt = self.place_of_number(number)
                 self.derive(result, Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER)))
             memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
             lines = {origin.lines for origin in origins if summed} - {()}  # of one summand that starts a sum: its own
@@ -226,7 +226,7 @@ class Lineage:
     def constant(self, summand: object) -> Constant | None:
         """Return a summand without a graph; None for others, and for a number that is 0."""
         if isinstance(summand, float | int):
-            memory = Memory(rebuilt=self.number_place)
+            memory = Memory(rebuilt=self.place_of_number(summand))
             return Constant(float(summand), self.number_sources, memory) if summand else None
         if type(summand) is not Tensor or summand.requires_grad or summand.is_complex() or summand.is_meta:
             return None
