@@ -1,6 +1,7 @@
-"""What the tests of the audit share: two tiny networks, a textbook step, and an audit as cells and findings."""
+"""What the tests of the audit share: two tiny networks, a textbook step, a script, and an audit as cells and findings."""
 
 import inspect
+import re
 from pathlib import Path
 
 import torch
@@ -10,6 +11,17 @@ from common.losses import discriminator_loss, generator_loss
 from gradient_audit import GradientAudit
 
 D_ONLY, G_ONLY = ("-", "used"), ("used", "-")  # the cells of a backward pass: generator, discriminator
+NETWORK = """
+import torch
+net = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+"""
+LOOP = """
+for step in range(5):
+    optimizer.zero_grad()
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+"""
 
 
 def make_networks():
@@ -46,6 +58,20 @@ def cells(audit):
 def found(audit):
     """The findings as (name, networks)."""
     return {(finding.kind, finding.networks) for finding in audit.findings}
+
+
+def findings(done):
+    """The kinds of the findings that were printed."""
+    return re.findall(r"^- \*\*(\S+)\*\*", done.stdout, flags=re.MULTILINE)
+
+
+def table(done, script):
+    """The columns' names, and for each backward pass the line of the script that is named, its count and its cells."""
+    lines = script.read_text().splitlines()
+    printed = [line for line in done.stdout.splitlines() if line.startswith(("| backward", f"| `{script.name}:"))]
+    header, *rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in printed]
+    assert header[:2] == ["backward pass", "times"]
+    return header[2:], [(lines[int(re.search(r":(\d+) ", row[0])[1]) - 1].strip(), *row[1:]) for row in rows]
 
 
 def line_of(function, text):

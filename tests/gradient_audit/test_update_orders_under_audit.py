@@ -4,8 +4,8 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, make_all
-from helpers import module_of, path_of
+from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, make_all, table
+from helpers import make_images, module_of, path_of
 from processes import RUN_AUDIT, forked
 
 from common.models import mlp
@@ -52,7 +52,9 @@ def test_an_update_order_has_its_table_and_gives_the_same_bits_as_without_audit(
 
 
 MLP = "--model mlp --image-size 8"
-OTHERS = {
+WHOLE = {
+    "gan_detach": MLP,
+    "gan_standalone": "--dataset images --image-size 28",
     "gan_r3": f"{MLP} --penalty-every 1",
     "gan_wgan_gp": MLP,
     "gan_conditional": MLP,
@@ -60,12 +62,17 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("script", OTHERS)
-def test_the_other_scripts_as_wholes_are_right_and_waste_nothing(script, tmp_path):
-    options = f"{OTHERS[script]} --batch-size 4 --device cpu --runs-dir {tmp_path}"
-    done = forked(RUN_AUDIT, path_of(script), *options.split())
+@pytest.mark.parametrize("script", WHOLE)
+def test_the_scripts_as_wholes_are_right_waste_nothing_and_leave_their_runs(script, tmp_path):
+    make_images(tmp_path / "images", 4, 28)
+    (tmp_path / "scratch").mkdir()
+    options = f"{WHOLE[script]} --batch-size 4" + " --device cpu --runs-dir runs" * (script != "gan_standalone")
+    done = forked(RUN_AUDIT, path_of(script), *options.split(), folder=tmp_path, TMPDIR=str(tmp_path / "scratch"))
     assert "Nothing wrong, nothing wasted." in done.stdout
     assert "Stopped after 3 steps of every optimizer." in done.stdout
+    assert [path.name for path in (*tmp_path.glob("runs"), *tmp_path.glob("scratch/tmp*"))] == ["runs"]
+    names = ["generator", "discriminator"]  # as main calls them
+    assert table(done, path_of(script))[0] == names or script == "cyclegan"
 
 
 SHAPE, Z_DIM = (1, 8, 8), 4
