@@ -30,12 +30,6 @@ def test_a_rule_has_a_bug_that_it_finds_and_a_right_loop_that_it_leaves_alone(ru
     assert told and texts.keys() - told  # a right loop may get a question
 
 
-def test_a_right_loop_among_the_exhibits_of_a_rule_gets_no_error_of_it():
-    for rule in rules():
-        for name in (name for name in rule.exhibits if name.startswith("clean/")):
-            assert f"# expects: error {rule.kind}" not in (pages.MUSEUM / name).read_text()
-
-
 @pytest.mark.parametrize("turns", [1, 2])
 def test_a_trace_that_is_written_by_hand_is_judged_as_one_that_was_watched(turns):
     """One parameter, a pass and a step in each turn of a loop, and no zero_grad()."""
