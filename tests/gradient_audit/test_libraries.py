@@ -10,11 +10,12 @@ LIBRARY = Path(__file__).parent / "museum" / "site-packages" / "gan_library.py"
 LINES = LIBRARY.read_text().splitlines()
 HEAD = f"""import sys; sys.path.append({str(LIBRARY.parent)!r})
 import gan_library, torch
+torch.manual_seed(0)
 G, D = torch.nn.Linear(4, 8), torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 1))
 """
 
 
-def at(code, script="train.py:4"):
+def at(code, script="train.py:5"):
     """The user's line and the library's with this code, as a report names them."""
     (number,) = (number for number, line in enumerate(LINES, 1) if code in line)
     return f"{script} via gan_library.py:{number}"
@@ -46,26 +47,23 @@ def test_two_places_of_a_library_are_two_rows_and_two_findings_with_terms_and_de
     assert re.search(r"via gan_library.py:\d+ `D\(fake\).pow\(2\).mean\(\)` +\| +\| wasted 100% \|", done.stdout)
 
 
-@pytest.mark.parametrize("call", ["two_places", "graph_dropped"])
-def test_a_librarys_pass_gets_the_cells_shares_and_findings_that_the_users_own_would_get(tmp_path, call):
-    done, found = audit(tmp_path, f"torch.manual_seed(0)\ngan_library.{call}(G, D)\n")
-    own = pasted(tmp_path, f"torch.manual_seed(0)\ngan_library.{call}(G, D)\n")
+@pytest.mark.parametrize(
+    ("call", "kind", "code"), [("two_places", "wasted", "# two"), ("graph_dropped", "graph", "# dropped")]
+)
+def test_a_librarys_pass_gets_the_cells_shares_and_findings_that_the_users_own_would_get(tmp_path, call, kind, code):
+    done, found = audit(tmp_path, f"gan_library.{call}(G, D)\n")
+    own = pasted(tmp_path, f"gan_library.{call}(G, D)\n")
+    assert (kind, at(code)) in found
     rows = [re.findall(r"\| [^|`]* \| [^|`]* \| [^|`]* \|$", report.stdout, re.MULTILINE) for report in (done, own)]
     assert len(rows[0]) > 3 and rows[0] == rows[1]
     assert [kind for kind, _ in found] == re.findall(r"^- \*\*(\w+)\*\*", own.stdout, re.MULTILINE)
 
 
-def test_a_graph_that_a_library_drops_is_told_at_its_line(tmp_path):
-    assert ("graph", at("# dropped")) in audit(tmp_path, "gan_library.graph_dropped(G, D)\n")[1]
-
-
 def test_an_error_that_is_raised_in_a_library_has_its_lines_in_each_fact(tmp_path):
     done, _ = audit(tmp_path, "gan_library.steps_between(G, D)\n")
-    named = {"wanted": "# late", "read": "D(G(torch.randn(6, 4)))\n", "written": "# between"}
-    named["read"] = "d_fake = D(G("
-    for fact, code in named.items():
+    for fact, code in {"wanted": "# late", "read": "d_fake = D(G(", "written": "# between"}.items():
         library = at(code).partition(" via ")[2]
-        assert re.search(rf"^- {fact} by +`train.py:4 .*` via {library} `", done.stdout, re.MULTILINE), done.stdout
+        assert re.search(rf"^- {fact} by +`train.py:5 .*` via {library} `", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_of_a_helper_in_a_library_the_outermost_line_that_differs_is_named_and_never_code_without_a_file(tmp_path):
@@ -80,30 +78,29 @@ def test_a_pass_through_a_network_in_the_constructor_of_a_librarys_class_is_no_w
     assert "Nothing wrong, nothing wasted." in audit(tmp_path, f"{made}for _ in range(5):\n    {loop}\n")[0].stdout
 
 
-def test_terms_of_one_call_are_counted_and_a_read_tensor_has_the_line_of_the_loop_too(tmp_path):
-    done, _ = audit(
-        tmp_path,
-        """class Judge(torch.nn.Module):
+TERMS = """class Judge(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.main = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 1))
+        self.main = D
     def forward(self, x):
         return self.main(x)
-D = Judge()
+judge = Judge()
 def losses(scores):
     return sum((1 - score).pow(2).mean() for score in scores)
-opt_g, opt_d = gan_library.optimizers(G, D)
-score = D(G(torch.randn(6, 4)))
-loss = losses([D(torch.randn(6, 8)), score])
+opt_g, opt_d = gan_library.optimizers(G, judge)
+score = judge(G(torch.randn(6, 4)))
+loss = losses([judge(torch.randn(6, 8)), score])
 loss.backward(retain_graph=True)
 opt_d.step()
 score.mean().backward()
-""",
-    )
-    assert re.search(r"\+ `train.py:15 losses\(.*\)` via train.py:12 `\(1 - .*` \(1 of 2\) ", done.stdout)
-    assert re.search(
-        r"^- read by +`train.py:14 D\(G\(.*\)` via train.py:9 `self.main\(x\)`$", done.stdout, re.MULTILINE
-    )
+"""
+
+
+def test_terms_of_one_call_are_counted_and_a_read_tensor_has_the_line_of_the_loop_too(tmp_path):
+    done, _ = audit(tmp_path, TERMS)
+    assert re.search(r"\+ `train.py:16 losses\(.*\)` via train.py:13 `\(1 - .*` \(1 of 2\) ", done.stdout)
+    read = r"^- read by +`train.py:15 judge\(G\(.*\)` via train.py:10 `self.main\(x\)`$"
+    assert re.search(read, done.stdout, re.MULTILINE)
 
 
 NAMES = """
