@@ -1,4 +1,4 @@
-"""What the tests of the audit share: two tiny networks, a textbook step, a script, and an audit as cells and findings."""
+"""What the tests of the audit share: two tiny networks, a textbook step, a script, and what an audit of it says."""
 
 import inspect
 import re

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from helpers import ROOT, TRAINING, call, path_of, saved
+from helpers import ROOT, SMALL, TRAINING, call, path_of, saved
 from processes import ended, forked, logs, start_ranks
 
 from common import losses
@@ -148,13 +148,10 @@ def edited(folder, *edits):
     return script
 
 
-TINY = ["--model", "mlp", "--image-size", 8, "--batch-size", 4, "--device", "cpu"]
-
-
 def test_a_rate_of_the_step_is_right_after_more_steps(tmp_path):
     linear = "    rate = linear_decay(options.steps, options.steps // 2)\n"
     script = edited(tmp_path, (linear, f"    {COSINE}"), ("import sys", "import math, sys"))
-    call(script, *TINY, "--steps", 2, "--runs-dir", tmp_path)
+    call(script, *SMALL, "--steps", 2, "--runs-dir", tmp_path)
     call(script, "--resume", next(tmp_path.glob("gan_mine/*")), "--steps", 4)
     rate = saved(tmp_path)["optimizer_g"]["param_groups"][0]["lr"]
     assert rate == pytest.approx(RATE * (1 + math.cos(math.pi * 3 / 4)) / 2, rel=1e-12)
@@ -175,7 +172,7 @@ CLIPPED = HOOK, HOOK + textwrap.indent(CLIPPING, "    ")
 
 def clipped(folder):
     """Train a copy with the clipping of the docs for a step."""
-    call(edited(folder, CLIPPED), *TINY, "--steps", 1, "--runs-dir", folder)
+    call(edited(folder, CLIPPED), *SMALL, "--steps", 1, "--runs-dir", folder)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -194,7 +191,7 @@ def test_scaled_losses_train_the_same_weights_to_the_bit_also_where_gradients_ar
     scaling = (update, step), (loop, main + loop), ("real, z)", "real, z, scaler)")
     too_much = ("device.type)", "device.type, 2.0**127)"), ("(d_loss)", "(4 * d_loss)")  # for two steps
     for runs, edits in (("plain", ()), ("scaled", scaling), ("overflow", (*scaling, *too_much))):
-        call(edited(tmp_path, CLIPPED, *edits), *TINY, "--steps", 3, "--runs-dir", tmp_path / runs)
+        call(edited(tmp_path, CLIPPED, *edits), *SMALL, "--steps", 3, "--runs-dir", tmp_path / runs)
     plain, scaled, overflow = (saved(tmp_path / runs) for runs in ("plain", "scaled", "overflow"))
     assert scaled["scaler"]["_growth_tracker"] == 3
     assert overflow["scaler"]["scale"] == 2**125  # and no weight is NaN, or it would not have been saved
@@ -205,7 +202,7 @@ def test_scaled_losses_train_the_same_weights_to_the_bit_also_where_gradients_ar
 def test_a_data_set_that_is_named_twice_gives_two_batches(tmp_path):
     loop = "    for step, real in run.steps(images, state=state, pictures=pictures):\n"
     both = f"    {TWICE}        assert first.shape == second.shape and not first.equal(second)\n        real = first\n"
-    call(edited(tmp_path, (loop, both)), *TINY, "--steps", 1, "--runs-dir", tmp_path)
+    call(edited(tmp_path, (loop, both)), *SMALL, "--steps", 1, "--runs-dir", tmp_path)
     assert saved(tmp_path)["step"] == 1
 
 
@@ -242,7 +239,7 @@ def test_a_schedule_goes_on_where_a_resumed_run_has_stopped(tmp_path):
         ("        run.log(step, results)\n", f"        {step}\n        run.log(step, results)\n"),
     )
     for runs, steps in (("whole", 4), ("parts", 2)):
-        call(script, *TINY, "--steps", steps, "--runs-dir", tmp_path / runs)
+        call(script, *SMALL, "--steps", steps, "--runs-dir", tmp_path / runs)
     call(script, "--resume", next((tmp_path / "parts").glob("*/*")), "--steps", 4)
     whole, parts = (saved(tmp_path / runs) for runs in ("whole", "parts"))
     for name in ("schedule_g", "optimizer_g", "generator"):

@@ -188,8 +188,6 @@ class TakesItsClosureSecond(torch.optim.SGD):
 @pytest.mark.parametrize(
     ("kind", "call"),
     [
-        (torch.optim.SGD, "(closure)"),
-        (torch.optim.SGD, "(closure=closure)"),
         (NamesItsClosureFn, "(closure)"),
         (NamesItsClosureFn, "(fn=closure)"),
         (TakesItsClosureSecond, "(1.0, closure)"),
