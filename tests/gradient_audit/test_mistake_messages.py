@@ -282,18 +282,14 @@ def test_a_mistake_is_shown_with_both_forms_what_they_did_why_and_the_cure(comma
     assert all(part in done.stdout for part in parts), done
 
 
-def test_an_error_names_the_mistakes_that_fit_and_shows_the_likeliest_with_the_message_raised_here(command):
-    done = command("--error", "-", given=TRACEBACK.encode())
+@pytest.mark.parametrize("log", [TRACEBACK.encode(), b"caf\xe9\n" + TRACEBACK.encode(), TRACEBACK.encode("utf-16")])
+def test_an_error_also_in_a_log_that_is_not_utf_8_names_the_mistakes_that_fit_and_shows_the_likeliest(command, log):
+    done = command("--error", "-", given=log)
     assert done.returncode == 0
     fitting = [mistake.name for mistake in match(TRACEBACK)]
     assert [line.split()[0] for line in done.stdout.splitlines()[1 : len(fitting) + 1]] == fitting
     assert "\nstep-between-backwards\n" in done.stdout
     assert observe(load("step-between-backwards").wrong).message[:100] in " ".join(done.stdout.split())
-
-
-@pytest.mark.parametrize("log", [b"caf\xe9\n" + TRACEBACK.encode(), TRACEBACK.encode("utf-16")])
-def test_a_log_that_is_not_utf_8_is_read_all_the_same(command, log):
-    assert "\nstep-between-backwards\n" in command("--error", "-", given=log).stdout
 
 
 def test_a_place_for_the_report_that_cannot_be_written_is_refused_before_the_script_runs(refusal, tmp_path):
