@@ -59,7 +59,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
         cure = cure if cure == ZERO else cure + CURES.get(mistake, UNKNOWN if question else "")
         places = [cut, *(row.place for _, row in pairs), place]
         known = mistake if mistake in CURES else ""
-        text = f"{joined(_words_of(row) for _, row in pairs)} {text}"
+        text = f"{joined(dict.fromkeys(_words_of(row) for _, row in pairs))} {text}"
         yield Sentence(text, networks, filter(None, places), cure, question, known)
     for p, row, numbers in facts.once(zero_terms):
         text = f"{_words_of(row)} gives {{}} a gradient of exactly zero, each time that it was measured."

@@ -11,6 +11,8 @@ SEVERITY = "waste"
 MEANING = """A network, or its first layers, gets gradients, and no optimizer holds it: a judge, a target, a backbone,
 word vectors."""
 CURE = "`network.requires_grad_(False)` if it is to stay; else give it to an optimizer."
+TARGET = """Freeze it, `network.requires_grad_(False)`; where nothing that is trained comes before it, compute it under
+`torch.no_grad()`."""
 EXHIBITS = ("bugs/deblurgan_vgg_unfrozen.py", "clean/backbone_frozen.py")
 
 
@@ -25,10 +27,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
             module = facts.networks[network].module
             calls = [row.place for row in facts.forwards if row.event.module == module and row.in_loss]
             places = calls or places
-            cure = (
-                "Freeze it, `network.requires_grad_(False)`; where nothing that is trained comes before it, compute it "
-            )
-            cure += "under `torch.no_grad()`."
+            cure = TARGET
         elif unused.meant == "backbone":
             text = f"{facts.count_of(unused.ownerless, network)} of {{}} are held by no optimizer."
         yield Sentence(text, (network,), places, cure)

@@ -73,15 +73,12 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
         held = missing != facts.parameters[network].keys() & facts.stepped  # maybe on purpose
         text += ": this line clears it between `backward()` and `step()`."
         yield Sentence(text, (network,), clears + places, CLEARED, question=held)
-    elif (
-        not (cuts or unused)
-        and missing <= facts.behind_written
-        and any(p.reached & facts.written for p in facts.passes)
-    ):
-        writes = [row.place for row in facts.history.rows if row.kind == "hand" and row.parameters & facts.written]
-        yield Sentence(f"{text}.", (network,), writes[:1] + places, COPIED)
     elif cut_off or unused or missing == facts.parameters[network].keys() & facts.stepped:
-        yield Sentence(f"{text}.", (network,), places, CUT if cuts else UNUSED if unused else "")
+        cure = CUT if cuts else UNUSED if unused else ""
+        if not cure and missing <= facts.behind_written and any(p.reached & facts.written for p in facts.passes):
+            writes = [row.place for row in facts.history.rows if row.kind == "hand" and row.parameters & facts.written]
+            places, cure = writes[:1] + places, COPIED
+        yield Sentence(f"{text}.", (network,), places, cure)
     elif not missing <= _behind_features(facts):
         cleared = any(missing & p.reached for p in facts.passes)
         text += ": it was cleared between `backward()` and `step()`." if cleared else ": no loss leads to them."
