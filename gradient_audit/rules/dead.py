@@ -54,13 +54,13 @@ def find(facts: Facts) -> Iterator[Sentence]:
     for (cure, (mistake, cut), place), pairs in found.items():
         networks = [name for name in facts.parameters if any(p.cells[name] == "used" for p, _ in pairs)]
         is_zero, question = pairs[0][1].term.value == 0, bool(cure)
-        verb = "contributes" if len(pairs) == 1 else "contribute"
+        names = [*dict.fromkeys(_words_of(row) for _, row in pairs)]
+        verb = "contributes" if len(names) == 1 else "contribute"
         text = AT_ZERO if is_zero else f"{verb} no gradient to any parameter that is updated."
         cure = cure if cure == ZERO else cure + CURES.get(mistake, UNKNOWN if question else "")
         places = [cut, *(row.place for _, row in pairs), place]
         known = mistake if mistake in CURES else ""
-        text = f"{joined(dict.fromkeys(_words_of(row) for _, row in pairs))} {text}"
-        yield Sentence(text, networks, filter(None, places), cure, question, known)
+        yield Sentence(f"{joined(names)} {text}", networks, filter(None, places), cure, question, known)
     for p, row, numbers in facts.once(zero_terms):
         text = f"{_words_of(row)} gives {{}} a gradient of exactly zero, each time that it was measured."
         places = filter(None, (row.place, p.place))
