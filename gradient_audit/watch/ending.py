@@ -17,13 +17,9 @@ from torch.optim.optimizer import Optimizer
 from gradient_audit import trace
 from gradient_audit.places import CONTEXT
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Memory
 from gradient_audit.watch.naming import named, places_in
 from gradient_audit.watch.networks import Networks, is_leaf
-from gradient_audit.watch.optimizers import Optimizers
-from gradient_audit.watch.parameters import Parameters
-from gradient_audit.watch.session import Session
 from gradient_audit.watch.settling import settle
 from gradient_audit.watch.sources import PARAMETER
 from gradient_audit.watch.splitting import unused_totals
@@ -35,17 +31,9 @@ CALLS = ("grad", "autograd.grad", "torch.autograd.grad")
 class Ending:
     """Adds the events of the end."""
 
-    def __init__(
-        self,
-        session: Session,
-        parameters: Parameters,
-        optimizers: Optimizers,
-        lineage: Lineage,
-        forwards: Forwards,
-        networks: Networks,
-    ):
-        self.session, self.guard, self.parameters, self.optimizers = session, session.guard, parameters, optimizers
-        self.lineage, self.forwards, self.networks = lineage, forwards, networks
+    def __init__(self, forwards: Forwards, networks: Networks):
+        self.forwards, self.networks, self.optimizers = forwards, networks, networks.optimizers
+        self.lineage, self.parameters, self.session = forwards.lineage, forwards.parameters, forwards.session
         self.lines: set[tuple[str, int]] = set()  # of the user's, that called for a pass
         self.wholes: dict[int, nn.Module] = {}  # by the id of a network: the module that it is a part of
 
@@ -57,7 +45,7 @@ class Ending:
             gc.collect()  # dead modules that hold one another
             self.parameters.expect(*networks.known)
             forwards = [seen for number, seen in self.forwards.seen.items() if self.forwards.graphs[number]]
-            chosen, self.wholes = settle(self.session, self.parameters, self.optimizers, networks, forwards)
+            chosen, self.wholes = settle(networks, forwards)
         else:
             chosen = networks.named
         self.optimizers.find()

@@ -12,11 +12,9 @@ from gradient_audit.trace import Freed, GraphMissing, Overwritten
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import written_frames
 from gradient_audit.watch.guard import guarded
-from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Memory, Write
-from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.saved import IN_PLACE, SECOND_TIME, changed_saved_tensors, saved_errors, saved_values
-from gradient_audit.watch.session import Running, Session
+from gradient_audit.watch.session import Running
 from gradient_audit.watch.sources import FORWARD
 from gradient_audit.watch.tensors import nodes_of, storage_of, tensors_in
 
@@ -27,10 +25,9 @@ NO_GRAPH = "does not require grad and does not have a grad_fn"
 class Errors:
     """Adds an event for each error whose cause can be seen."""
 
-    def __init__(self, session: Session, parameters: Parameters, lineage: Lineage, forwards: Forwards):
-        self.session, self.parameters = session, parameters
-        self.lineage, self.forwards = lineage, forwards
-        self.guard = session.guard
+    def __init__(self, forwards: Forwards):
+        self.forwards, self.lineage, self.parameters = forwards, forwards.lineage, forwards.parameters
+        self.session, self.guard = forwards.session, forwards.guard
         self.changed: dict[Memory, int] = {}  # the numbers of tensors that were changed in place
         self.hooks = ExitStack()  # removes those on the nodes of the pass that runs
         self.used: list[Changed] = []  # in it, though changed

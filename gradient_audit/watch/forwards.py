@@ -13,8 +13,6 @@ from gradient_audit.trace import Forward, GraphGone, GraphUsed, NanFound, Scalar
 from gradient_audit.watch.frames import Lines, callers_at, current_lines, current_place, place_at, runs_inside
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
-from gradient_audit.watch.parameters import Parameters
-from gradient_audit.watch.session import Session
 from gradient_audit.watch.sources import FORWARD, GRAPH, PARAMETER, Sources
 from gradient_audit.watch.tensors import has_nan, tensors_in
 
@@ -32,9 +30,9 @@ class Seen:
 class Forwards:
     """Adds an event for each forward pass of a network, and follows the graphs of what they return."""
 
-    def __init__(self, session: Session, parameters: Parameters, lineage: Lineage):
-        self.session, self.guard, self.activity = session, session.guard, session.activity
-        self.parameters, self.lineage = parameters, lineage
+    def __init__(self, lineage: Lineage):
+        self.lineage, self.parameters, self.session = lineage, lineage.parameters, lineage.session
+        self.guard, self.activity = self.session.guard, self.session.activity
         self.seen: dict[int, Seen] = {}
         self.running: list[list[Seen]] = []  # for each forward pass that runs, those that ended inside of it
         self.outputs: dict[int, list[Seen]] = defaultdict(list)  # by a node's sequence number: whose output it is

@@ -14,8 +14,7 @@ from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Memory
 from gradient_audit.watch.optimizers import Optimizers
-from gradient_audit.watch.parameters import Account, Parameters
-from gradient_audit.watch.session import Session
+from gradient_audit.watch.parameters import Account
 from gradient_audit.watch.sources import CALL
 from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, size_of, tensors_in
 
@@ -23,9 +22,10 @@ from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, size_o
 class Gradients:
     """Looks at gradients before passes and steps, and notes what the script does to them."""
 
-    def __init__(self, session: Session, parameters: Parameters, optimizers: Optimizers, lineage: Lineage):
-        self.session, self.guard, self.activity = session, session.guard, session.activity
-        self.parameters, self.optimizers, self.lineage = parameters, optimizers, lineage
+    def __init__(self, optimizers: Optimizers, lineage: Lineage):
+        self.optimizers, self.lineage = optimizers, lineage
+        self.parameters, self.session = lineage.parameters, lineage.session
+        self.guard, self.activity = self.session.guard, self.session.activity
         self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
         self.divided: set[int] = set()  # passes whose gradients it has divided
 

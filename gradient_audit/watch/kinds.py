@@ -4,16 +4,16 @@ from collections import defaultdict
 
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.optimizers import Optimizers
-from gradient_audit.watch.parameters import Parameters
-from gradient_audit.watch.session import Running, Session
+from gradient_audit.watch.session import Running
 from gradient_audit.watch.tensors import ids_of, parameters_of
 
 
 class Kinds:
     """Tells whether a script has used all that its passes gave: steps that no hook sees come at their own time."""
 
-    def __init__(self, session: Session, parameters: Parameters, optimizers: Optimizers, forwards: Forwards):
-        self.session, self.parameters, self.optimizers, self.forwards = session, parameters, optimizers, forwards
+    def __init__(self, optimizers: Optimizers, forwards: Forwards):
+        self.optimizers, self.forwards = optimizers, forwards
+        self.session, self.parameters = forwards.session, forwards.parameters
         self.calls: dict[frozenset[int], list[Running]] = defaultdict(list)
 
     def note(self, call: Running) -> bool:

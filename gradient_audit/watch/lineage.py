@@ -29,7 +29,7 @@ class Lineage:
     """What single operations tell, noted while the forward passes run."""
 
     def __init__(self, session: Session, parameters: Parameters):
-        self.session, self.accounts = session, parameters.accounts
+        self.session, self.parameters, self.accounts = session, parameters, parameters.accounts
         self.writes: deque[Write] = deque(maxlen=4096)
         self.lines: dict[int, Lines] = {}  # of a node, by its sequence number
         self.outer: Lines = ()  # that called the forward pass that runs

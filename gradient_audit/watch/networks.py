@@ -18,8 +18,6 @@ from gradient_audit.trace import Replaced
 from gradient_audit.watch.frames import PACKAGE, construction_place, current_place, frames
 from gradient_audit.watch.guard import guarded, watch_calls
 from gradient_audit.watch.optimizers import Optimizers
-from gradient_audit.watch.parameters import Parameters
-from gradient_audit.watch.session import Session
 from gradient_audit.watch.tensors import ids_of, parameters_of
 
 # Names that come last: of an average or a loss that holds a network, and of where it is only inside.
@@ -30,11 +28,9 @@ OF_EACH = frozenset(vars(nn.Module()))  # attributes of each module, as `_parame
 class Networks:
     """The modules that the caller has named, or those that a script makes."""
 
-    def __init__(
-        self, session: Session, parameters: Parameters, optimizers: Optimizers, named: dict[str, nn.Module] | None
-    ):
-        self.session, self.guard = session, session.guard
-        self.parameters, self.optimizers, self.named = parameters, optimizers, named
+    def __init__(self, optimizers: Optimizers, named: dict[str, nn.Module] | None):
+        self.optimizers, self.named = optimizers, named
+        self.parameters, self.session, self.guard = optimizers.parameters, optimizers.session, optimizers.guard
         # Every module, in order of construction: weakly, for what the script drops is no network.
         self.known = WeakIdKeyDictionary()
         for module in (named or {}).values():  # no dict: a user's own `==` may compare them

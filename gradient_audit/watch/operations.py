@@ -20,8 +20,8 @@ from gradient_audit.watch.gradients import Gradients
 from gradient_audit.watch.guard import guarded, watch_calls
 from gradient_audit.watch.lineage import REPLACING
 from gradient_audit.watch.memory import Memory
-from gradient_audit.watch.parameters import Account, Parameters
-from gradient_audit.watch.session import AGAIN, DETAILED, Running, Session
+from gradient_audit.watch.parameters import Account
+from gradient_audit.watch.session import AGAIN, DETAILED, Running
 from gradient_audit.watch.sources import CALL
 from gradient_audit.watch.splitting import note_total
 from gradient_audit.watch.tensors import (
@@ -41,11 +41,12 @@ SCIPY = str(Path("scipy", "optimize"))
 class Details(dispatch.TorchDispatchMode):
     """Watches in detail between `start` and `stop`."""
 
-    def __init__(self, session: Session, parameters: Parameters, gradients: Gradients, forwards: Forwards):
+    def __init__(self, gradients: Gradients, forwards: Forwards):
         super().__init__()
-        self.session, self.guard, self.activity = session, session.guard, session.activity
-        self.parameters, self.gradients, self.forwards = parameters, gradients, forwards
-        self.lineage, self.cuts = gradients.lineage, Cuts(gradients.lineage)
+        self.gradients, self.forwards, self.lineage = gradients, forwards, forwards.lineage
+        self.cuts = Cuts(self.lineage)
+        self.parameters, self.session = forwards.parameters, forwards.session
+        self.guard, self.activity = self.session.guard, self.session.activity
         self.ended = self.entered = False  # entered: the mode, at least once
         self.home = threading.get_ident()  # `stop` could not leave the mode in another thread
         self.hooks = ExitStack()  # removes those that `start` adds

@@ -10,16 +10,12 @@ from torch import Tensor, nn
 from gradient_audit.places import Place
 from gradient_audit.trace import MOST_PASSES, HandStep, Pass, PassBegan, Term, TermCrossed
 from gradient_audit.watch.errors import Errors
-from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import callers_at, current_place, runs_in_function
-from gradient_audit.watch.gradients import Gradients
 from gradient_audit.watch.guard import guarded
-from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.measure import Measure, Measurement
 from gradient_audit.watch.operations import Details
-from gradient_audit.watch.optimizers import Optimizers
-from gradient_audit.watch.parameters import Account, Parameters
-from gradient_audit.watch.session import Running, Session
+from gradient_audit.watch.parameters import Account
+from gradient_audit.watch.session import Running
 from gradient_audit.watch.sources import CALL, PARAMETER, Sources
 from gradient_audit.watch.splitting import Summand, is_start_of_sum, summands_of
 from gradient_audit.watch.tensors import has_nan, is_zero, nodes_between, nodes_of, tensors_in
@@ -28,21 +24,13 @@ from gradient_audit.watch.tensors import has_nan, is_zero, nodes_between, nodes_
 class Passes:
     """Adds the events of the calls of autograd."""
 
-    def __init__(
-        self,
-        session: Session,
-        parameters: Parameters,
-        optimizers: Optimizers,
-        lineage: Lineage,
-        forwards: Forwards,
-        gradients: Gradients,
-        details: Details,
-    ):
-        self.session, self.guard, self.activity = session, session.guard, session.activity
-        self.parameters, self.optimizers, self.lineage = parameters, optimizers, lineage
-        self.forwards, self.gradients, self.details = forwards, gradients, details
-        self.measure = Measure(session)
-        self.errors = Errors(session, parameters, lineage, forwards)
+    def __init__(self, details: Details):
+        self.details, self.gradients, self.forwards = details, details.gradients, details.forwards
+        self.lineage, self.parameters, self.session = details.lineage, details.parameters, details.session
+        self.optimizers = self.gradients.optimizers
+        self.guard, self.activity = self.session.guard, self.session.activity
+        self.measure = Measure(self.session)
+        self.errors = Errors(self.forwards)
         self.term_nodes: dict[int, list[tuple[int, int]]] = {}  # by sequence number: the call, and which term
 
     @guarded

@@ -9,9 +9,6 @@ from torch import nn
 from gradient_audit import trace
 from gradient_audit.watch.forwards import Seen
 from gradient_audit.watch.networks import Networks, is_leaf
-from gradient_audit.watch.optimizers import Optimizers
-from gradient_audit.watch.parameters import Parameters
-from gradient_audit.watch.session import Session
 from gradient_audit.watch.tensors import ids_of, parameters_of
 
 HEADS = 6  # more children than that are layers
@@ -62,18 +59,16 @@ def touched_in(events: list[trace.Event]) -> Touched:
     return touched
 
 
-def settle(
-    session: Session, parameters: Parameters, optimizers: Optimizers, networks: Networks, forwards: list[Seen]
-) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
+def settle(networks: Networks, forwards: list[Seen]) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
     """Return the networks by name, and, by the id of each, the module that it is a part of.
 
     forwards: forward passes whose graphs were followed.
     """
-    holders = defaultdict(set)
-    for optimizer in optimizers.find():
+    parameters, holders = networks.parameters, defaultdict(set)
+    for optimizer in networks.optimizers.find():
         for parameter in parameters_of(optimizer):
             holders[id(parameter)].add(id(optimizer))
-    touched = touched_in(session.trace.events)
+    touched = touched_in(networks.session.trace.events)
     concerned = holders.keys() | parameters.keys_of(touched.all)
     tops = [_trained_in(top, networks, concerned) for top in networks.top_modules()]
     # A network outside of the training, as an average of weights is, whose forward passes build graphs.
@@ -83,9 +78,8 @@ def settle(
     split = [(top, part) for top in tops for part in _split(top, holders, losses, terms)]
     parts = {id(part): part for _, part in split}  # by id: a user's own `==` may compare them
     chosen = _chosen(parts, concerned)
-    return _named(networks, parameters, [parts[key] for key in parts if key in chosen], holders), {
-        id(part): top for top, part in split
-    }
+    named = _named(networks, [parts[key] for key in parts if key in chosen], holders)
+    return named, {id(part): top for top, part in split}
 
 
 def _trained_in(module: nn.Module, networks: Networks, concerned: set[int]) -> nn.Module:
@@ -110,9 +104,7 @@ def _chosen(parts: dict[int, nn.Module], concerned: set[int]) -> set[int]:
     return chosen
 
 
-def _named(
-    networks: Networks, parameters: Parameters, parts: list[nn.Module], holders: dict[int, set[int]]
-) -> dict[str, nn.Module]:
+def _named(networks: Networks, parts: list[nn.Module], holders: dict[int, set[int]]) -> dict[str, nn.Module]:
     named: dict[str, nn.Module] = {}
     for part in (part for part in parts if isinstance(part, Own)):
         networks.names[part] = f"{networks.names.get(part.of, type(part.of).__name__)} (itself)"
@@ -120,7 +112,7 @@ def _named(
     for part in parts:
         name = networks.names.get(part._parameters["itself"] if is_leaf(part) else part, type(part).__name__)
         name = "tensor" if name == "Module" else name
-        made = name, parameters.made.get(part)
+        made = name, networks.parameters.made.get(part)
         stray = networks.times[made[1]] > 1 and not any(holders[key] for key in ids_of(part))
         if made in seen if part in networks.names else stray:
             continue  # made anew in each turn, under one name: the first stands for all; or in forward()

@@ -41,15 +41,14 @@ class Watcher:
         self.hooks = self.session.hooks
         self.parameters = Parameters(self.session)
         self.optimizers = Optimizers(self.session, self.parameters)
-        self.networks = Networks(self.session, self.parameters, self.optimizers, named)
+        self.networks = Networks(self.optimizers, named)
         self.lineage = Lineage(self.session, self.parameters)
-        self.forwards = Forwards(self.session, self.parameters, self.lineage)
-        self.gradients = Gradients(self.session, self.parameters, self.optimizers, self.lineage)
-        self.details = Details(self.session, self.parameters, self.gradients, self.forwards)
-        common = self.session, self.parameters, self.optimizers, self.lineage, self.forwards
-        self.passes = Passes(*common, self.gradients, self.details)
-        self.ending = Ending(*common, self.networks)
-        self.kinds = Kinds(self.session, self.parameters, self.optimizers, self.forwards)
+        self.forwards = Forwards(self.lineage)
+        self.gradients = Gradients(self.optimizers, self.lineage)
+        self.details = Details(self.gradients, self.forwards)
+        self.passes = Passes(self.details)
+        self.ending = Ending(self.forwards, self.networks)
+        self.kinds = Kinds(self.optimizers, self.forwards)
         self.pauses = ExitStack()  # of the details, while steps run: under a mode, some would raise no version
 
     def start(self) -> None:
