@@ -23,7 +23,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
     names = {event.tensor: event for event in facts.of(TensorNamed)}
     for event in facts.of(Overwritten):
         changed = tuple(dict.fromkeys(names[tensor].network for tensor, _ in event.tensors if tensor in names))
-        tensors = [names[tensor].name if tensor in names else words for tensor, words in event.tensors]
+        tensors = [f"`{names[tensor].name}`" if tensor in names else words for tensor, words in event.tensors]
         writers = [place for place, _ in event.writers]
         known = {
             "wanted by": [event.place],

@@ -7,7 +7,7 @@ from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence, joined
 from gradient_audit.holders import Unused, mistaken_optimizers, unused_gradients
 from gradient_audit.terms import left_out_networks
-from gradient_audit.trace import LeafNamed, ParameterFound
+from gradient_audit.trace import ParameterFound, TensorNamed
 
 RANK = 50
 SEVERITY = "error"
@@ -64,9 +64,9 @@ def _never_held(facts: Facts, unused: Unused) -> Sentence:
 
 def _plain_leaves(facts: Facts) -> Iterator[Sentence]:
     """Yield the leaves in a network that are no parameters of it: no optimizer gets them."""
-    for leaf in facts.of(LeafNamed):
-        places = [p.place for p in facts.passes if leaf.leaf in p.leaves and p.place not in facts.read_lines]
-        if places and leaf.leaf not in facts.owned_leaves:
+    for leaf in facts.of(TensorNamed):
+        places = [p.place for p in facts.passes if leaf.tensor in p.leaves and p.place not in facts.read_lines]
+        if places and leaf.tensor not in facts.owned_leaves:
             text = f"the tensor {leaf.name} gets gradients; it is no nn.Parameter, and no optimizer holds it."
             cure = "Make it an `nn.Parameter`, so that `parameters()` holds it."
             yield Sentence(text, (leaf.network,), places, cure)

@@ -43,18 +43,9 @@ class Optimizer(Event):
 
 @dataclass(frozen=True)
 class TensorNamed(Event):
-    """A tensor of an `Overwritten` is one of a network."""
+    """A tensor of an `Overwritten` is one of a network, or a leaf that is no parameter is an attribute of a module."""
 
     tensor: int
-    network: str
-    name: str
-
-
-@dataclass(frozen=True)
-class LeafNamed(Event):
-    """A leaf that is no parameter is an attribute of a module."""
-
-    leaf: int
     network: str
     name: str
 

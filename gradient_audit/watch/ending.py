@@ -17,7 +17,6 @@ from torch.optim.optimizer import Optimizer
 from gradient_audit import trace
 from gradient_audit.places import CONTEXT
 from gradient_audit.watch.forwards import Forwards
-from gradient_audit.watch.memory import Memory
 from gradient_audit.watch.naming import named, places_in
 from gradient_audit.watch.networks import Networks, is_leaf
 from gradient_audit.watch.settling import settle
@@ -35,45 +34,41 @@ class Ending:
         self.forwards, self.networks, self.optimizers = forwards, networks, networks.optimizers
         self.lineage, self.parameters, self.session = forwards.lineage, forwards.parameters, forwards.session
         self.lines: set[tuple[str, int]] = set()  # of the user's, that called for a pass
-        self.wholes: dict[int, nn.Module] = {}  # by the id of a network: the module that it is a part of
 
-    def settle(self, raised: TracebackType | None) -> dict[str, nn.Module]:
-        """Return, by name, the networks that a pass reached or an optimizer holds. raised: where the script did."""
+    def settle(self, raised: TracebackType | None) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
+        """Return, by name, the networks that a pass reached or an optimizer holds; and see `settling.settle`.
+
+        raised: where the script did.
+        """
         networks = self.networks
-        if networks.named is None:
-            networks.name_modules([frame for frame, _ in traceback.walk_tb(raised)])
-            gc.collect()  # dead modules that hold one another
-            self.parameters.expect(*networks.known)
-            forwards = [seen for number, seen in self.forwards.seen.items() if self.forwards.graphs[number]]
-            chosen, self.wholes = settle(networks, forwards)
-        else:
-            chosen = networks.named
-        self.optimizers.find()
-        return chosen
+        if networks.named is not None:
+            return networks.named, {}
+        networks.name_modules([frame for frame, _ in traceback.walk_tb(raised)])
+        gc.collect()  # dead modules that hold one another
+        self.parameters.expect(*networks.known)
+        return settle(networks, self.forwards)
 
-    def add_events(
-        self, networks: dict[str, nn.Module], changed: dict[Memory, int], *, by_itself: bool, whole: bool
-    ) -> None:
-        """Add what is known now. changed: numbers of tensors that were changed in place; else see `Ended`."""
-        add = self.session.add
+    def conclude(self, raised: TracebackType | None, *, by_itself: bool, whole: bool) -> dict[str, nn.Module]:
+        """Add what is known now; return the networks, by name. raised: where the script did; else see `Ended`."""
+        add, numbers = self.session.add, self.session.numbers
+        networks, wholes = self.settle(raised)
+        self.optimizers.find()
         if self.forwards.living_graphs():
             gc.collect()  # the first is kept, or in a cycle
         self.forwards.note_gone()
         for place in unused_totals(self.lineage, set().union(*(call.nodes for call in self.session.calls.values()))):
             add(trace.SumUnused(place))
-        modules = {seen.module_number: seen.module() for seen in self.forwards.seen.values()}
-        for number, module in modules.items():
-            if module is not None:
-                add(trace.Module(number, frozenset(self.parameters.numbers_of(nn.Module.parameters(module)))))
+        for number, module in self.forwards.living_modules().items():
+            add(trace.Module(number, self.parameters.numbers_of(nn.Module.parameters(module))))
         for name, network in networks.items():
             add(self._network(name, network))
-            for inner, tensor in [*network.named_parameters(), *network.named_buffers()] if changed else ():
-                if (memory := self.lineage.memory_of(tensor)) in changed:
-                    add(trace.TensorNamed(changed[memory], name, f"`{name}.{inner}`"))
+            for inner, tensor in [*network.named_parameters(), *network.named_buffers()]:
+                if (memory := self.lineage.memory_of(tensor)) in numbers:  # it was changed in place
+                    add(trace.TensorNamed(numbers[memory], name, f"{name}.{inner}"))
         leaves = {id(leaf()): leaf() for leaf in self.optimizers.leaves if leaf() is not None}
         for number, optimizer in self.optimizers.active.items():
             add(self._optimizer(number, optimizer, leaves))
-        for event in self._named_leaves(networks, leaves):
+        for event in self._named_leaves(networks, wholes, leaves):
             add(event)
         add(self._written())
         stepped = any(isinstance(event, trace.Step | trace.HandStep) for event in self.session.trace.events)
@@ -83,6 +78,7 @@ class Ending:
         for excerpt in _excerpts(self.session.trace.events):
             add(excerpt)
         add(trace.Ended(by_itself, str(torch.__version__), whole))
+        return networks
 
     def _network(self, name: str, network: nn.Module) -> trace.Network:
         accounts = self.parameters.accounts
@@ -107,18 +103,20 @@ class Ending:
             made=self.parameters.made.get(optimizer),
         )
 
-    def _named_leaves(self, networks: dict[str, nn.Module], leaves: dict[int, Tensor]) -> Iterator[trace.LeafNamed]:
+    def _named_leaves(
+        self, networks: dict[str, nn.Module], wholes: dict[int, nn.Module], leaves: dict[int, Tensor]
+    ) -> Iterator[trace.TensorNamed]:
         """Yield the leaves in a network that are no parameters of it."""
         seen: set[int] = set()
         for network, part in networks.items() if leaves else ():
-            part, top = getattr(part, "of", part), self.wholes.get(id(part), part)
+            part, top = getattr(part, "of", part), wholes.get(id(part), part)
             inside = next(path for path, module in top.named_modules() if module is part)
             for path, module in top.named_modules(prefix=network.removesuffix(f".{inside}")):
                 things = vars(module) | module._buffers | {"_buffers": ()}
                 tensors = ((name, tensor) for name, thing in things.items() for tensor in tensors_in(thing))
                 for name, tensor in () if id(module) in seen else tensors:
                     if id(tensor) in leaves:
-                        yield trace.LeafNamed(self.session.number_of(tensor), network, f"{path}.{name}")
+                        yield trace.TensorNamed(self.session.number_of(tensor), network, f"{path}.{name}")
                 seen.add(id(module))
 
     def _written(self) -> trace.ParametersWritten:

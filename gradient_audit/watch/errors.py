@@ -28,7 +28,6 @@ class Errors:
     def __init__(self, forwards: Forwards):
         self.forwards, self.lineage, self.parameters = forwards, forwards.lineage, forwards.parameters
         self.session, self.guard = forwards.session, forwards.guard
-        self.changed: dict[Memory, int] = {}  # the numbers of tensors that were changed in place
         self.hooks = ExitStack()  # removes those on the nodes of the pass that runs
         self.used: list[Changed] = []  # in it, though changed
 
@@ -99,7 +98,7 @@ class Errors:
                 if isinstance(value, Tensor) and storage_of(value) is storage and value._version == tensor._version:
                     tensors[memory] = f"`{name}`"
             writes += of_it
-        numbered = tuple((self.changed.setdefault(memory, len(self.changed)), text) for memory, text in tensors.items())
+        numbered = tuple((self.session.number_of(memory), text) for memory, text in tensors.items())
         writers = {write.place: write.name for write in writes}
         return Overwritten(call.place, numbered, tuple(readers), (*writers.items(),), frozenset(behind), hidden)
 
@@ -138,14 +137,12 @@ class Errors:
 
     def _graph_missing(self, call: Running, losses: list[Tensor]) -> GraphMissing:
         """Tell how a loss without a graph was computed."""
-        numbers = self.lineage.sources_of(losses).numbers(FORWARD)
-        inside = set().union(*(self.forwards.seen[number].inside for number in numbers))
+        forwards = [self.forwards.seen[number] for number in self.lineage.sources_of(losses).numbers(FORWARD)]
+        inside, modules = set().union(*(one.inside for one in forwards)), self.forwards.living_modules()
         rows = []
-        for number in numbers:
-            module = self.forwards.seen[number].module()
-            parameters = self.parameters.numbers_of(nn.Module.parameters(module)) if module is not None else set()
-            if parameters and number not in inside:
-                rows.append((number, frozenset(parameters)))
+        for one in (one for one in forwards if one.module in modules and one.number not in inside):
+            if parameters := self.parameters.numbers_of(nn.Module.parameters(modules[one.module])):
+                rows.append((one.number, parameters))
         living = self.parameters.living()
         frozen = frozenset(account.number for account, parameter in living if not parameter.requires_grad)
         return GraphMissing(call.place, tuple(rows), self.lineage.cuts_behind(losses), frozen)

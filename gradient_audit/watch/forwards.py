@@ -4,7 +4,6 @@ import functools
 import weakref
 from collections import defaultdict
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 
 import torch
 from torch import nn
@@ -17,25 +16,16 @@ from gradient_audit.watch.sources import FORWARD, GRAPH, PARAMETER, Sources
 from gradient_audit.watch.tensors import has_nan, tensors_in
 
 
-@dataclass(eq=False)
-class Seen:
-    """A forward pass whose output is followed."""
-
-    number: int
-    module: weakref.ref
-    module_number: int
-    inside: set[int] = field(default_factory=set)
-
-
 class Forwards:
     """Adds an event for each forward pass of a network, and follows the graphs of what they return."""
 
     def __init__(self, lineage: Lineage):
         self.lineage, self.parameters, self.session = lineage, lineage.parameters, lineage.session
         self.guard, self.activity = self.session.guard, self.session.activity
-        self.seen: dict[int, Seen] = {}
-        self.running: list[list[Seen]] = []  # for each forward pass that runs, those that ended inside of it
-        self.outputs: dict[int, list[Seen]] = defaultdict(list)  # by a node's sequence number: whose output it is
+        self.seen: dict[int, Forward] = {}
+        self.modules: dict[int, weakref.ref] = {}  # that ran, by number
+        self.running: list[list[int]] = []  # for each forward pass that runs, those that ended inside of it
+        self.outputs: dict[int, list[Forward]] = defaultdict(list)  # by a node's sequence number: whose output it is
         self.graphs: dict[int, list[weakref.ref]] = {}  # by what built them: each dies with a node of it
         self.scalars: set[int] = set()  # forward passes from whose output a number was computed
         self.found_nan = False
@@ -65,31 +55,28 @@ class Forwards:
             self.lineage.outer = ()
             self.note_scalar(output, self.lineage.sources_of([output]))
 
-    def _add(self, module: nn.Module, inside: list[Seen], output: object) -> Seen:
-        number = next(self.session.built)
-        numbers = {one.number for one in inside}
-        seen = Seen(number, weakref.ref(module), self.session.number_of(module), numbers)
-        self.seen[number] = seen
-        without_grad = not torch.is_grad_enabled()
-        self.session.add(
-            Forward(
-                current_place(),
-                number,
-                seen.module_number,
-                frozenset(numbers),
-                callers_at(current_lines()),
-                any(tensor.grad_fn is not None for tensor in tensors_in(output)),
-                frozenset(self.lineage.sources_of(output).numbers(PARAMETER)),
-                without_grad,
-                is_frozen=not any(parameter.requires_grad for parameter in nn.Module.parameters(module)),
-                checkpointed=without_grad and runs_inside(torch.utils.checkpoint.__file__),
-            )
+    def _add(self, module: nn.Module, inside: list[int], output: object) -> int:
+        number, without_grad = next(self.session.built), not torch.is_grad_enabled()
+        seen = Forward(
+            current_place(),
+            number,
+            self.session.number_of(module),
+            frozenset(inside),
+            callers_at(current_lines()),
+            any(tensor.grad_fn is not None for tensor in tensors_in(output)),
+            frozenset(self.lineage.sources_of(output).numbers(PARAMETER)),
+            without_grad,
+            is_frozen=not any(parameter.requires_grad for parameter in nn.Module.parameters(module)),
+            checkpointed=without_grad and runs_inside(torch.utils.checkpoint.__file__),
         )
+        self.seen[number] = seen
+        self.modules[seen.module] = weakref.ref(module)
+        self.session.add(seen)
         self.follow_graph(number, output, seen)  # the event comes first: another thread may have nodes of that number
         self.lineage.derive(output, Sources.of(FORWARD, number) | Sources.of(GRAPH, number))
-        return seen
+        return number
 
-    def follow_graph(self, built: int, output: object, seen: Seen | None = None) -> bool:
+    def follow_graph(self, built: int, output: object, seen: Forward | None = None) -> bool:
         """Note when a backward pass comes through the graph of the output, and how long it exists; return if any."""
         refs = self.graphs.setdefault(built, [])
         for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
@@ -101,7 +88,7 @@ class Forwards:
         return bool(refs)
 
     @guarded
-    def note_use(self, built: int, seen: Seen | None, gradients: tuple) -> None:
+    def note_use(self, built: int, seen: Forward | None, gradients: tuple) -> None:
         """Note that a pass has come through a graph, and in which direction it moves the output of a module."""
         if self.activity.measuring:
             return
@@ -119,7 +106,7 @@ class Forwards:
         for node in nodes:
             if seen := self.outputs.get(node._sequence_nr()):
                 reached = self.lineage.reach([node])
-                found += [(one.number, one.module_number, reached) for one in seen]
+                found += [(one.number, one.module, reached) for one in seen]
         return tuple(found)
 
     def watch_for_nan(self, nodes: list) -> None:
@@ -143,6 +130,10 @@ class Forwards:
             for number in {*sources.numbers(GRAPH)} - self.scalars:
                 self.scalars.add(number)
                 self.session.add(ScalarComputed(number))
+
+    def living_modules(self) -> dict[int, nn.Module]:
+        """Return the modules that ran and still exist, by number."""
+        return {number: module for number, ref in self.modules.items() if (module := ref()) is not None}
 
     def living_graphs(self) -> bool:
         """Return whether the first graph that was followed still exists."""

@@ -111,7 +111,7 @@ class Gradients:
         passes = set().union(*(self.session.ledger.balances[account.number].passes for account, _ in accounts))
         for number in passes if scaler.get_scale() != 1 else ():
             call = self.session.calls.get(number)
-            if call and call.split and not call.nodes & self.scaled:
+            if call and call.kind == "backward" and not call.nodes & self.scaled:
                 self.session.add(trace.ScaleWrong(call.place, divided=True))
         self.divided |= passes
         grads = {account.number: parameter.grad for account, parameter in accounts}
@@ -127,13 +127,11 @@ class Gradients:
 
     @guarded
     def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
-        self.parameters.open_all()
         parameters = [*nn.Module.parameters(module)]
         on = any(parameter.requires_grad for parameter in parameters)
-        self.session.add(trace.RequiresGradSet(current_place(), frozenset(self.parameters.numbers_of(parameters)), on))
+        self.session.add(trace.RequiresGradSet(current_place(), self.parameters.numbers_of(parameters), on))
 
     def note_step(self, optimizer: Optimizer) -> None:
-        self.parameters.open_all()
         number = self.optimizers.number_of(optimizer)
         accounts = self.parameters.accounts_of(parameters_of(optimizer))
         if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
@@ -174,13 +172,9 @@ class Gradients:
         shared, balances = self.session.shared, self.session.ledger.balances
         grads = {key: parameter.grad for key, parameter in parameters.items() if parameter.grad is not None}
         in_detail = self.activity.detailed
-        found = {key: size_of(grad) for key, grad in grads.items() if in_detail}
-        sizes = {key: size for key, size in found.items() if size is not None}
-        others = {key: grad for key, grad in grads.items() if key not in sizes}
-        zeros = {key for key, size in sizes.items() if size == 0}
-        zeros |= {key for key, grad in others.items() if (in_detail or not balances[key].passes) and is_zero(grad)}
-        nan = {key for key, size in sizes.items() if math.isnan(size)}
-        nan |= {key for key, grad in others.items() if in_detail and has_nan(grad)}
+        sizes = {key: size_of(grad) for key, grad in grads.items() if in_detail}
+        zeros = {key for key, grad in grads.items() if (in_detail or not balances[key].passes) and is_zero(grad)}
+        nan = {key for key, grad in grads.items() if in_detail and has_nan(grad)}
         return self.session.add(
             trace.Step(
                 place=current_place(),
@@ -195,7 +189,7 @@ class Gradients:
                 inner=self.activity.steps > 1,
                 nan=shared(frozenset(nan)),
                 zeros=frozenset(zeros) if in_detail else None,
-                sizes=sizes,
+                sizes={key: size for key, size in sizes.items() if size is not None},
             )
         )
 

@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Protocol
 from unittest import mock
 
 from gradient_audit.watch.frames import PACKAGE
@@ -20,12 +19,6 @@ class Guard:
         self.failure = ""  # what raised inside the audit
 
 
-class Guarded(Protocol):
-    """Has methods that hooks call."""
-
-    guard: Guard
-
-
 def guarded(hook: Callable) -> Callable:
     """Return a method that returns None where it raises, and once the guard of its object is closed.
 
@@ -33,7 +26,7 @@ def guarded(hook: Callable) -> Callable:
     """
 
     @functools.wraps(hook)
-    def harmless(self: Guarded, *args, **kwargs):
+    def harmless(self, *args, **kwargs):
         guard = self.guard
         if guard.closed:
             return None

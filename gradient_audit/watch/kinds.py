@@ -44,7 +44,7 @@ class Kinds:
         if not any(balance.by_hand for balance in self.session.ledger.balances.values()):
             return True
         reached = self.parameters.keys_of(frozenset().union(*self.calls))
-        ran = [ids_of(module) for seen in self.forwards.seen.values() if (module := seen.module()) is not None]
+        ran = map(ids_of, self.forwards.living_modules().values())
         kinds = [kind for kind in self.calls if self._own(kind)]
         return all(ids & reached for ids in ran if ids) and all(len(self.calls[kind]) >= times for kind in kinds)
 
@@ -53,6 +53,6 @@ class Kinds:
         living = {account.number for account, _ in self.parameters.living()}
         return living & kind.difference(*(other for other in self.calls if other < kind))
 
-    def _owned(self) -> set[int]:
+    def _owned(self) -> frozenset[int]:
         """Return the parameters that optimizers of PyTorch's hold."""
         return self.parameters.numbers_of(p for one in list(self.optimizers.known) for p in parameters_of(one))

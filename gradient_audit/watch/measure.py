@@ -5,9 +5,8 @@ import re
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -19,23 +18,13 @@ from gradient_audit.places import Place
 from gradient_audit.watch.frames import PACKAGE
 from gradient_audit.watch.guard import guarded, watch_calls
 from gradient_audit.watch.session import Session
-from gradient_audit.watch.splitting import Way
+from gradient_audit.watch.splitting import Summand, Way
 
 PASSES = 2  # of a line, that are measured: the first may be special
 MOST_BYTES = 2**30  # of the gradients of all terms, which exist at one time
 # PyTorch's own nodes; those of an autograd.Function, of a checkpoint that is one, and of a compiled region have others.
 PURE = re.compile(r"\w+Backward\d+|torch::autograd::(AccumulateGrad|CopySlices|CopyBackwards)|CopySlices|CopyBackwards")
 Loss = tuple[list[Tensor], list[Tensor | None]]  # tensors, and the gradient of each; None: it is one
-
-
-@dataclass
-class Measurement:
-    """What the terms of a loss give to each parameter: squares of gradients, and products with their sum."""
-
-    hooked: bool = False  # code of the script's runs in the pass
-    unmeasured: str = ""  # why nothing was measured
-    columns: dict[int, list[tuple[float, float]]] = field(default_factory=dict)  # by parameter: for each term
-    weightless: tuple[int, ...] = ()  # terms that the loss multiplies by zero
 
 
 class Measure:
@@ -89,47 +78,45 @@ class Measure:
         }
         return hooked, next((reason for reason, holds in reasons.items() if holds), "")
 
-    @contextmanager
-    def at_work(self, measurement: Measurement) -> Iterator[None]:
-        """Compute without a trace; what raises is discarded: the script's own pass raises it, if it is the script's."""
+    def begin(
+        self, place: Place, nodes: list, loss: Loss, summands: list[Summand], leaves: dict[int, Tensor]
+    ) -> tuple[bool, str]:
+        """Look at the graph of a pass before it runs; measure its terms, unless its line was measured often enough.
+
+        summands: that have a graph. leaves: by number, to which the pass comes. Returns whether code of the script's
+        runs in the pass, and why nothing was measured.
+        """
+        hooked, hindrance = self.hindrance(nodes)
+        zeros = self.zeros[place, len(summands)]
+        if len(summands) < 2 or not leaves or (len(zeros) >= PASSES and not set.intersection(*zeros)):
+            return hooked, ""
+        if not hindrance and len(summands) * sum(leaf.nbytes for leaf in leaves.values()) > MOST_BYTES:
+            hindrance = "the gradients take over 1 GiB"
+        if hindrance:
+            return hooked, hindrance
         self.activity.measuring = True
         try:
             with warnings.catch_warnings(), torch.no_grad():
                 warnings.simplefilter("ignore")
-                yield
-        except Exception as error:
-            measurement.unmeasured = f"measuring raised {type(error).__name__}"
+                measure(loss, summands, leaves)
+        except Exception as error:  # the script's own pass raises it, if it is the script's
+            return hooked, f"measuring raised {type(error).__name__}"
         finally:
             self.activity.measuring = False
+        sizes = [[square for square, _ in summand.term.measured.values()] for summand in summands]
+        zeros.append({index for index, squares in enumerate(sizes) if not any(squares)})
+        return hooked, ""
 
-    def begin(self, place: Place, nodes: list, loss: Loss, ways: list[Way], leaves: dict[int, Tensor]) -> Measurement:
-        """Look at the graph of a pass before it runs; measure its terms, unless its line was measured often enough.
 
-        ways: to the terms that have a graph. leaves: by number, to which the pass comes.
-        """
-        hooked, hindrance = self.hindrance(nodes)
-        measurement = Measurement(hooked)
-        zeros = self.zeros[place, len(ways)]
-        if len(ways) < 2 or not leaves or (len(zeros) >= PASSES and not set.intersection(*zeros)):
-            return measurement
-        if not hindrance and len(ways) * sum(leaf.nbytes for leaf in leaves.values()) > MOST_BYTES:
-            hindrance = "the gradients take over 1 GiB"
-        measurement.unmeasured = hindrance
-        if not hindrance:
-            with self.at_work(measurement):
-                self.measure(measurement, loss, ways, leaves)
-                columns = measurement.columns.values()
-                zeros.append({i for i in range(len(ways)) if not any(column[i][0] for column in columns)})
-        return measurement
-
-    def measure(self, measurement: Measurement, loss: Loss, ways: list[Way], leaves: dict[int, Tensor]) -> None:
-        """Compute the gradients of each term, and fill in what they are."""
-        starts = [torch.ones_like(one) if start is None else start for one, start in zip(*loss, strict=True)]
-        rows = [gradients(way, starts, [*leaves.values()]) for way in ways]
-        columns = zip(*(row or [None] * len(leaves) for row in rows), strict=True)
-        found = [products(column, leaf) for column, leaf in zip(columns, leaves.values(), strict=True)]
-        measurement.weightless = tuple(index for index, row in enumerate(rows) if row is None)
-        measurement.columns = dict(zip(leaves, found, strict=True))
+def measure(loss: Loss, summands: list[Summand], leaves: dict[int, Tensor]) -> None:
+    """Compute the gradients of each term, and note in it what they are."""
+    starts = [torch.ones_like(one) if start is None else start for one, start in zip(*loss, strict=True)]
+    rows = [gradients(summand.way, starts, [*leaves.values()]) for summand in summands]
+    columns = zip(*(row or [None] * len(leaves) for row in rows), strict=True)
+    found = [products(column, leaf) for column, leaf in zip(columns, leaves.values(), strict=True)]
+    for summand, row, measured in zip(summands, rows, zip(*found, strict=True), strict=True):
+        measured = dict(zip(leaves, measured, strict=True))
+        summand.term = replace(summand.term, measured=measured, weightless=row is None)
 
 
 def gradients(way: Way, starts: list[Tensor], leaves: list[Tensor]) -> tuple[Tensor | None, ...] | None:

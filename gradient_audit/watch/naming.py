@@ -71,15 +71,11 @@ def _renamed(value: object, name: Callable[[Place], Place]) -> object:
 def places_in(events: list[Event]) -> set[Place]:
     """Return the places that events name."""
     found: set[Place] = set()
+
+    def name(place: Place) -> Place:
+        found.add(place)
+        return place
+
     for event in events:
-        _add_places(event, found)
+        _renamed(event, name)
     return found
-
-
-def _add_places(value: Event | Term | tuple, places: set[Place]) -> None:
-    for item in value if isinstance(value, tuple) else vars(value).values():
-        kind = type(item)
-        if kind is Place:
-            places.add(item)
-        elif kind in (tuple, Caller, Term):
-            _add_places(item, places)

@@ -2,7 +2,7 @@
 
 import re
 import weakref
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Set
 from contextlib import suppress
 from itertools import islice
@@ -41,7 +41,6 @@ class Networks:
         self.times: Counter[Place] = Counter()  # that a line has made a module
         self.trained: dict[int, nn.Module] = {}  # by id, those reached or stepped: a script that ends drops them
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
-        self.owners: dict[int, list[weakref.ref]] | None = None  # by id of a parameter; None: a module has changed
 
     def start(self) -> None:
         hooks = self.session.hooks
@@ -55,7 +54,6 @@ class Networks:
     def note_part(self, module: nn.Module, name: str = "", part: object = None) -> None:
         """Note a module, and the part that it gets."""
         self.parameters.expect(*([module] if self.named is None else self.known))
-        self.owners = None
         if self.named is not None:
             return
         old = (module._modules.get(name) or module._parameters.get(name)) if part is not None else None
@@ -72,7 +70,7 @@ class Networks:
         for parameter in new:
             if type(parameter) is nn.Parameter:
                 self.parameters.open(parameter)
-        numbers = frozenset(self.parameters.numbers_of(new)), frozenset(self.parameters.numbers_of(gone))
+        numbers = self.parameters.numbers_of(new), self.parameters.numbers_of(gone)
         self.session.add(Replaced(current_place(), *numbers))
 
     def add_leaves(self, optimizer: Optimizer) -> None:
@@ -83,7 +81,6 @@ class Networks:
                 module = nn.Module()
                 module._parameters["itself"] = tensor
                 self.leaves.setdefault(optimizer, []).append(module)
-                self.owners = None
                 self.parameters.open(tensor)
 
     def hold(self, parameters: Set[int]) -> None:
@@ -91,18 +88,10 @@ class Networks:
         if self.named is None and not parameters <= self.covered:
             self.covered |= parameters
             self.optimizers.find()
-            new = {id(top): top for key in parameters for top in self._owners_of(key) if id(top) not in self.trained}
-            self.trained |= new
-            if any(part not in self.names for top in new.values() for part in (top, *top.children())):
+            new = [top for top in self.top_modules() if id(top) not in self.trained and ids_of(top) & parameters]
+            self.trained |= {id(top): top for top in new}
+            if any(part not in self.names for top in new for part in (top, *top.children())):
                 self.name_modules([*frames()][::-1])
-
-    def _owners_of(self, key: int) -> list[nn.Module]:
-        if self.owners is None:
-            self.owners = defaultdict(list)
-            for top in self.top_modules():
-                for one in ids_of(top):
-                    self.owners[one].append(weakref.ref(top))
-        return [top for owner in self.owners.get(key, ()) if (top := owner()) is not None]
 
     def top_modules(self) -> list[nn.Module]:
         """Return the modules that are part of no other, in order of construction."""

@@ -1,5 +1,6 @@
 """What is watched in detail, and therefore only at first: single operations, zero_grad(), and when to watch them."""
 
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,6 +36,7 @@ from gradient_audit.watch.tensors import (
 )
 
 COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
+READING = ("tolist", "numpy")
 SCIPY = str(Path("scipy", "optimize"))
 
 
@@ -63,10 +65,8 @@ class Details(dispatch.TorchDispatchMode):
             return
         for kind in (Optimizer, nn.Module):
             watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
-        for name in ("tolist", "numpy"):
-            watch_calls(self.hooks, torch.Tensor, name, self.note_reading)
-        for name in ("tolist", "numpy", "__repr__", "__format__", "__reduce_ex__"):  # printed or saved: no operation
-            watch_calls(self.hooks, torch.Tensor, name, self.note_use)
+        for name in (*READING, "__repr__", "__format__", "__reduce_ex__"):  # read, printed or saved: no operation
+            watch_calls(self.hooks, torch.Tensor, name, functools.partial(self.note_use, name))
         watch_calls(self.hooks, torch.no_grad, "__enter__", self.cuts.enter)
         watch_calls(self.hooks, torch.no_grad, "__exit__", self.cuts.leave)
         begin, end = self.forwards.begin_forward, self.forwards.end_forward
@@ -95,12 +95,6 @@ class Details(dispatch.TorchDispatchMode):
             self.activity.spent = min(self.activity.spent, DETAILED - AGAIN)
             self.start()
 
-    def stop_if_spent(self, passes: int = DETAILED) -> None:
-        """Watch in detail no longer, after enough passes; from then on values are read only where they must be."""
-        if self.activity.spent >= passes and not self.activity.closures:  # the step of a closure is still to be seen
-            self.activity.reads_values = self.activity.writes
-            self.stop()
-
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Watch no operations, as autograd's own."""
@@ -117,17 +111,14 @@ class Details(dispatch.TorchDispatchMode):
     def note_zero_grad(self, of: Optimizer | nn.Module, *_: object, **__: object) -> None:
         if self.activity.is_watched():
             parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
-            self.session.add(ZeroGrad(current_place(), frozenset(self.parameters.numbers_of(parameters))))
+            self.session.add(ZeroGrad(current_place(), self.parameters.numbers_of(parameters)))
 
     @guarded
-    def note_reading(self, tensor: torch.Tensor, *_: object, **__: object) -> None:
+    def note_use(self, name: str, tensor: torch.Tensor, *_: object, **__: object) -> None:
         if self.activity.is_watched():
-            with self.paused():
-                self.lineage.note_numbers(tensor)
-
-    @guarded
-    def note_use(self, tensor: torch.Tensor, *_: object, **__: object) -> None:
-        if self.activity.is_watched():
+            if name in READING:
+                with self.paused():
+                    self.lineage.note_numbers(tensor)
             for call in map(self.session.calls.__getitem__, self.lineage.sources_of(tensor).numbers(CALL)):
                 self._note_reading_of(call, torch.ops.aten.detach.default, (tensor,))
                 if runs_inside(SCIPY) and call.is_pass:  # it steps on the numbers

@@ -50,8 +50,7 @@ class Optimizers:
     def note_construction(self, optimizer: Optimizer, *_: object, **__: object) -> None:
         """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""
         self.parameters.made[optimizer] = place = construction_place(optimizer)
-        self.parameters.open_all()
-        numbers = frozenset(self.parameters.numbers_of(parameters_of(optimizer)))
+        numbers = self.parameters.numbers_of(parameters_of(optimizer))
         if numbers and (number := self.constructed.get((place, numbers))):
             self.session.numbers[optimizer] = number
             self.active[number] = optimizer

@@ -85,11 +85,12 @@ class Parameters:
 
     def accounts_of(self, parameters: Iterable[Tensor]) -> list[tuple[Account, Tensor]]:
         """Return the watched ones among tensors, with their accounts."""
+        self.open_all()
         return [(self.accounts[id(p)], p) for p in parameters if id(p) in self.accounts]
 
-    def numbers_of(self, parameters: Iterable[Tensor]) -> set[int]:
+    def numbers_of(self, parameters: Iterable[Tensor]) -> frozenset[int]:
         """Return the numbers of the watched ones among tensors."""
-        return {account.number for account, _ in self.accounts_of(parameters)}
+        return frozenset(account.number for account, _ in self.accounts_of(parameters))
 
     def living(self) -> list[tuple[Account, Tensor]]:
         """Return the accounts whose parameters exist."""

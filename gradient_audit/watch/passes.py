@@ -1,18 +1,16 @@
 """The calls of autograd: what is known of one before it runs, and what it has added to."""
 
 import weakref
-from collections.abc import Iterable
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from gradient_audit.places import Place
-from gradient_audit.trace import MOST_PASSES, HandStep, Pass, PassBegan, Term, TermCrossed
+from gradient_audit.trace import MOST_PASSES, HandStep, Pass, PassBegan, TermCrossed
 from gradient_audit.watch.errors import Errors
 from gradient_audit.watch.frames import callers_at, current_place, runs_in_function
 from gradient_audit.watch.guard import guarded
-from gradient_audit.watch.measure import Measure, Measurement
+from gradient_audit.watch.measure import Measure
 from gradient_audit.watch.operations import Details
 from gradient_audit.watch.parameters import Account
 from gradient_audit.watch.session import Running
@@ -35,56 +33,46 @@ class Passes:
 
     @guarded
     def begin_backward(
-        self,
-        tensors: object,
-        grad_tensors: object = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        grad_variables: object = None,
-        inputs: object = None,
+        self, tensors: object, *, grad_tensors: object = None, inputs: object = None, **options: object
     ) -> Running | None:
-        """Note that `backward` begins. The arguments are those of `torch.autograd.backward`."""
+        """Note that `backward` begins. The arguments are those of `torch.autograd.backward`, by name."""
         self.gradients.leave_step()
         if self.session.passes.total() == MOST_PASSES:
             self.guard.closed = True
             return None
-        losses = tensors_in(tensors)
         self.gradients.look_at_all()
-        detailed = self.activity.detailed
-        nodes = [*nodes_of(loss.grad_fn for loss in losses)] if detailed else []
-        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
-        leaves += [tensor for tensor in losses if tensor.is_leaf and detailed]
-        for leaf in (leaf for leaf in leaves if leaf in self.parameters.made):  # a parameter beside all networks
-            self.parameters.open(leaf)
-        call = Running(next(self.session.built), "backward", current_place(), create_graph, detailed, is_pass=True)
+        call = self._begin("backward", **options)
         self.session.passes[call.place] += 1
-        if detailed:
-            self._begin_in_detail(call, losses, grad_tensors, nodes, leaves, retain_graph, inputs)
+        if self.activity.detailed:
+            self._begin_in_detail(call, tensors_in(tensors), grad_tensors, inputs)
         else:
-            named = frozenset(self.parameters.numbers_of(tensors_in(inputs)))
-            self.session.add(PassBegan(call.place, call.number, "backward", False, create_graph, named=named))
+            named = self.parameters.numbers_of(tensors_in(inputs))
+            self.session.add(PassBegan(call.place, call.number, "backward", False, call.create_graph, named=named))
         self.details.watch_again(call.place)
         return call
 
-    def _begin_in_detail(
-        self,
-        call: Running,
-        losses: list[Tensor],
-        grad_tensors: object,
-        nodes: list,
-        leaves: list[Tensor],
-        retain_graph: bool | None,
-        inputs: object,
-    ) -> None:
+    def _begin(
+        self, kind: str, *, create_graph: bool = False, retain_graph: bool | None = None, **_: object
+    ) -> Running:
+        keeps_graph = bool(create_graph if retain_graph is None else retain_graph)
+        number, place = next(self.session.built), current_place()
+        return Running(number, kind, place, bool(create_graph), keeps_graph, is_pass=kind == "backward")
+
+    def _begin_in_detail(self, call: Running, losses: list[Tensor], grad_tensors: object, inputs: object) -> None:
+        nodes = [*nodes_of(loss.grad_fn for loss in losses)]
+        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+        leaves += [tensor for tensor in losses if tensor.is_leaf]
+        for leaf in (leaf for leaf in leaves if leaf in self.parameters.made):  # a parameter beside all networks
+            self.parameters.open(leaf)
         named = self.parameters.numbers_of(tensors_in(inputs))
         summands = summands_of(self.lineage, losses, call.lines)
         accounts = self.parameters.accounts_of(leaf for leaf in leaves if leaf.requires_grad)
         to_move = {account.number: leaf for account, leaf in accounts if inputs is None or account.number in named}
         given = grad_tensors if isinstance(grad_tensors, list | tuple) else [grad_tensors] * len(losses)
-        ways = [summand.way for summand in summands if summand.way]
-        measurement = self.measure.begin(call.place, nodes, (losses, given), ways, to_move)
+        with_graph = [summand for summand in summands if summand.way]
+        hooked, unmeasured = self.measure.begin(call.place, nodes, (losses, given), with_graph, to_move)
         between = nodes if inputs is None else nodes_between(losses, tensors_in(inputs))
-        self._note_graph(call, between, retain_graph)
+        self._note_graph(call, between)
         self.lineage.passed |= dict.fromkeys(call.nodes, call)
         # LBFGS keeps the first loss until its step ends.
         has_graph = not self.activity.closures and self.forwards.follow_graph(call.number, losses)
@@ -100,10 +88,10 @@ class Passes:
             create_graph=call.create_graph,
             has_graph=has_graph,
             callers=callers_at(call.lines),
-            named=frozenset(named),
-            terms=_terms(summands, measurement),
-            unmeasured=measurement.unmeasured,
-            hooked=measurement.hooked,
+            named=named,
+            terms=tuple(summand.term for summand in summands),
+            unmeasured=unmeasured,
+            hooked=hooked,
             outputs=self.forwards.outputs_in(nodes),
             cuts=self.lineage.cuts_behind(losses + plain),
             sources=frozenset(self.lineage.sources_of(losses).numbers(PARAMETER)),
@@ -111,7 +99,6 @@ class Passes:
             nan=has_nan(losses),
         )
         self.lineage.forget_numbers()
-        self.session.calls[call.number] = call
         self.session.add(began)
         self._note_crossings(call, summands)
 
@@ -121,8 +108,8 @@ class Passes:
         before = [self.session.calls[number] for number in self.lineage.sources_of(grads).numbers(CALL)]
         return any("for inputs" in call.read and call.place == place for call in before)
 
-    def _note_graph(self, call: Running, nodes: Iterable, retain_graph: bool | None) -> None:
-        call.keeps_graph = call.create_graph if retain_graph is None else bool(retain_graph)
+    def _note_graph(self, call: Running, nodes: list) -> None:
+        self.session.calls[call.number] = call
         call.nodes = {node._sequence_nr() for node in nodes if not hasattr(node, "variable")}
         self.errors.watch_hidden_writes(nodes)
 
@@ -158,7 +145,6 @@ class Passes:
         used = frozenset(number for number in dropped if not self.session.ledger.balances[number].stepped)
         if used and not call.raised:  # a hook has used and cleared it already
             self.session.add(HandStep(call.place, used, frozenset([call.number]), alone=True))
-        call.leaves = [leaf for leaf in call.leaves if getattr(leaf(), "grad", None) is not None]
         self.activity.spent += not self.activity.closures
 
     def _note_sources(self, call: Running, grads: list[tuple[Account, Tensor]], leaves: list[Tensor]) -> None:
@@ -170,31 +156,20 @@ class Passes:
             self.lineage.memory_of(leaf.grad).sources = Sources.of(CALL, call.number)
 
     @guarded
-    def begin_grad(
-        self,
-        outputs: object,
-        inputs: object,
-        grad_outputs: object = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        **_: object,
-    ) -> Running | None:
-        """Note that `grad` begins. The arguments are those of `torch.autograd.grad`."""
+    def begin_grad(self, outputs: object, inputs: object, **options: object) -> Running | None:
+        """Note that `grad` begins. The arguments are those of `torch.autograd.grad`, by name."""
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph.
         if any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors + ends):
             return None
-        self.parameters.open_all()
-        place = current_place()
-        self.details.watch_again(place)
+        call = self._begin("grad", **options)
+        self.details.watch_again(call.place)
         detailed = self.activity.detailed
-        call = Running(next(self.session.built), "grad", place, bool(create_graph), detailed)
         nodes = nodes_between(tensors, ends)
         uses = (child for node in nodes for child, _ in node.next_functions if hasattr(child, "variable"))
-        call.crossed = frozenset(self.parameters.numbers_of(child.variable for child in uses))
+        call.crossed = self.parameters.numbers_of(child.variable for child in uses)
         if detailed:
-            self._note_graph(call, nodes, retain_graph)
-            self.session.calls[call.number] = call
+            self._note_graph(call, nodes)
         self.session.add(
             PassBegan(
                 call.place,
@@ -215,23 +190,10 @@ class Passes:
         """Note what a call of `grad` has returned."""
         if call is None:
             return
-        if call.detailed and self.activity.detailed:
+        if call.number in self.session.calls and self.activity.detailed:
             self.forwards.follow_graph(call.number, results)
             sources = self.lineage.sources_of(inputs) | Sources.of(CALL, call.number)
             sources |= Sources.of(PARAMETER, *call.crossed)
             cut = {} if call.create_graph else {("penalty-without-graph", call.place): sources}
             self.lineage.derive(results, sources, cut)
         self.session.add(Pass(call.number, raised=call.raised))
-
-
-def _terms(summands: list[Summand], measurement: Measurement) -> tuple[Term, ...]:
-    """Return the terms with what was measured of those that have a graph."""
-    terms, index = [], 0
-    for summand in summands:
-        term = summand.term
-        if summand.way:
-            measured = {number: column[index] for number, column in measurement.columns.items()}
-            term = replace(term, measured=measured, weightless=index in measurement.weightless)
-            index += 1
-        terms.append(term)
-    return tuple(terms)

@@ -31,9 +31,8 @@ class Running:
     kind: str
     place: Place
     create_graph: bool = False
-    detailed: bool = False
-    is_pass: bool = False
     keeps_graph: bool = False
+    is_pass: bool = False  # or a call of "grad" whose result has become a gradient
     lines: Lines = field(default_factory=current_lines)  # that called for it
     nodes: set[int] = field(default_factory=set)  # that it goes through, by sequence number
     reached: set[int] = field(default_factory=set)  # parameters whose gradients it has added to
@@ -42,11 +41,6 @@ class Running:
     read: set[str] = field(default_factory=set)  # how the script has computed from its gradients
     keeper: Lines = ()  # the last line that computed on from its graph
     raised: bool = False
-
-    @property
-    def split(self) -> bool:
-        """Whether its loss was split into terms."""
-        return self.kind == "backward" and self.detailed
 
 
 class Activity:
@@ -83,7 +77,9 @@ class Session:
         self.hooks = ExitStack()  # removes them
         self.things = count(1)
         self.built = count()  # numbers of forward passes and calls
-        self.numbers = WeakIdKeyDictionary()  # of modules, optimizers, parameters and other leaves
+        self.numbers = (
+            WeakIdKeyDictionary()
+        )  # of modules, optimizers, parameters, other leaves, and memory that was changed
         self.calls: dict[int, Running] = {}  # that were watched in detail
         self.passes: Counter[Place] = Counter()  # by line
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them

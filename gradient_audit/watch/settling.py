@@ -1,13 +1,12 @@
 """Which of a script's modules are its networks: a module, or its parts if these are trained apart."""
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from itertools import permutations
 
 from torch import nn
 
 from gradient_audit import trace
-from gradient_audit.watch.forwards import Seen
+from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.networks import Networks, is_leaf
 from gradient_audit.watch.tensors import ids_of, parameters_of
 
@@ -22,59 +21,47 @@ class Own(nn.Module):
         self.__dict__["of"], self._parameters = module, module._parameters
 
 
-@dataclass
-class Touched:
-    """The parameters that events name, by number."""
-
-    all: set[int] = field(default_factory=set)
-    losses: set[frozenset[int]] = field(default_factory=set)  # that passes reached
-    terms: set[frozenset[int]] = field(default_factory=set)  # that terms of losses reached
-
-
-def touched_in(events: list[trace.Event]) -> Touched:
-    """Return the parameters that events name."""
-    touched, grads, crossed = Touched(), defaultdict(set), {}
+def touched_in(events: list[trace.Event]) -> tuple[set[int], set[frozenset[int]], set[frozenset[int]]]:
+    """Return the parameters that events name, those that each pass reached, and those that each term of a loss did."""
+    touched, losses, terms, grads, crossed = set(), set(), set(), defaultdict(set), {}
     for event in events:
         match event:
             case trace.PassBegan():
-                touched.terms |= {frozenset(term.reached) for term in event.terms}
+                terms |= {term.reached for term in event.terms}
                 if event.kind == "grad":
                     crossed[event.number] = event.crossed
             case trace.Pass():
                 if event.number not in crossed:
-                    touched.losses.add(frozenset(event.reached))
-                touched.all |= event.reached
+                    losses.add(event.reached)
+                touched |= event.reached
             case trace.GradientReplaced():
                 for number in (event.calls or frozenset()) & crossed.keys():
                     grads[number].add(event.parameter)
             case trace.Step():
-                touched.all |= event.with_gradient
+                touched |= event.with_gradient
             case trace.HandStep() | trace.ZeroGrad():
-                touched.all |= event.parameters
+                touched |= event.parameters
             case trace.GraphMissing():
-                touched.all |= set().union(*(parameters for _, parameters in event.forwards))
-    touched.losses |= {frozenset(reached) for reached in grads.values()}
+                touched |= set().union(*(parameters for _, parameters in event.forwards))
+    losses |= {frozenset(reached) for reached in grads.values()}
     others = (reached for number, reached in crossed.items() if number not in grads)
-    touched.all |= set().union(*grads.values(), *others)
-    return touched
+    return touched.union(*grads.values(), *others), losses, terms
 
 
-def settle(networks: Networks, forwards: list[Seen]) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
-    """Return the networks by name, and, by the id of each, the module that it is a part of.
-
-    forwards: forward passes whose graphs were followed.
-    """
+def settle(networks: Networks, forwards: Forwards) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
+    """Return the networks by name, and, by the id of each, the module that it is a part of."""
     parameters, holders = networks.parameters, defaultdict(set)
     for optimizer in networks.optimizers.find():
         for parameter in parameters_of(optimizer):
             holders[id(parameter)].add(id(optimizer))
-    touched = touched_in(networks.session.trace.events)
-    concerned = holders.keys() | parameters.keys_of(touched.all)
+    touched, *reached = touched_in(networks.session.trace.events)
+    concerned = holders.keys() | parameters.keys_of(touched)
     tops = [_trained_in(top, networks, concerned) for top in networks.top_modules()]
     # A network outside of the training, as an average of weights is, whose forward passes build graphs.
-    modules = [module for seen in forwards if (module := seen.module()) is not None]
+    followed = {seen.module for number, seen in forwards.seen.items() if forwards.graphs[number]}
+    modules = [module for number, module in forwards.living_modules().items() if number in followed]
     concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
-    losses, terms = ([*map(parameters.keys_of, numbers)] for numbers in (touched.losses, touched.terms))
+    losses, terms = ([*map(parameters.keys_of, numbers)] for numbers in reached)
     split = [(top, part) for top in tops for part in _split(top, holders, losses, terms)]
     parts = {id(part): part for _, part in split}  # by id: a user's own `==` may compare them
     chosen = _chosen(parts, concerned)

@@ -87,14 +87,10 @@ def computes(function: Callable) -> bool:
     return not views and "empty" not in function.overloadpacket.__name__
 
 
-@cache
-def _names_of(function: Callable) -> tuple[str, ...]:
-    return tuple(argument.name for argument in function._schema.arguments)
-
-
 def single_operations(function: Callable, args: tuple, kwargs: dict, result: object) -> list[tuple[tuple, object]]:
     """Return arguments, by position, and result; of one on lists, as `_foreach_add_`, those of each element."""
-    args = (*args, *(kwargs.get(name) for name in _names_of(function)[len(args) :])) if kwargs else args
+    if kwargs:
+        args = (*args, *(kwargs.get(argument.name) for argument in function._schema.arguments[len(args) :]))
     if not (function.overloadpacket.__name__.startswith(("_foreach_", "_fused_")) and isinstance(args[0], list)):
         return [(args, result)]
     results = result if isinstance(result, list | tuple) else [result] * len(args[0])

@@ -95,13 +95,11 @@ class Watcher:
     def conclude(self, trace: TracebackType | None, *, ended: bool) -> dict[str, nn.Module]:
         """Add the events of the end; return the networks. trace: of what the script raised. ended: by itself."""
         self.optimizers.search()
-        networks = self.ending.settle(trace)
         self.gradients.note_hand_steps()
         self.details.stop(for_good=True)
         self.gradients.look_at_all()
         whole = ended and self.limit is not None
-        self.ending.add_events(networks, self.passes.errors.changed, by_itself=ended, whole=whole)
-        return networks
+        return self.ending.conclude(trace, by_itself=ended, whole=whole)
 
     @guarded
     def note_optimizer(self, optimizer: Optimizer, *_: object, **__: object) -> None:
@@ -169,8 +167,12 @@ class Watcher:
 
     def stop_if_spent(self, passes: int = DETAILED) -> None:
         """Watch in detail no longer after enough passes, or after more if gradients wait: for a step, or a reading."""
-        if self.activity.detailed and self.activity.spent >= passes:
-            self.details.stop_if_spent(MOST_DETAILED if self.kinds.any_waits(by_hand=False) else passes)
+        activity = self.activity
+        if not activity.detailed or activity.spent < passes or activity.closures:  # a closure's step is still to come
+            return
+        if activity.spent >= MOST_DETAILED or not self.kinds.any_waits(by_hand=False):
+            activity.reads_values = activity.writes  # from now on, only where they must be
+            self.details.stop()
 
     @guarded
     def begin_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
