@@ -42,12 +42,13 @@ class Lineage:
         self.of_itself: set[int] = set()  # likewise, of differences of equal values that both have a graph
         self.passed: dict[int, Running] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
-        self.forget_numbers()
+        self.number_sources = NOTHING
+        self.numbers: dict[float, Place] = {}  # by number: the line that has read it
 
     def forget_numbers(self) -> None:
         """Forget the numbers that the script has read, as by item(), since the last pass."""
         self.number_sources = NOTHING
-        self.numbers: dict[float, Place] = {}  # by number: the line that has read it
+        self.numbers = {}
 
     def place_of_number(self, number: float | None = None) -> Place | None:
         """Return the line that has read a number, or the only one that has read any."""
