@@ -82,10 +82,6 @@ def _add_wasted(facts: Facts, unused: Unused, replaced: set[int]) -> None:
         # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.
         own = replaced if p.began.hooked else ()
         numbers = (p.reached & facts.parameters[unused.network].keys()).difference(excused, p.used, own, cleared)
-        # What is left over at the end, as that of others of its line was before a step used it, is no waste.
-        waits = all(p.number in facts.balances[number].passes for number in numbers) and numbers <= facts.owned
-        if waits and any(numbers <= q.used for q in facts.passes if q.place == p.place):
-            continue
         explained = p.raised or (p in cut_off and not p.used) or p in unjudged or p.number in skipped
         if numbers and not (explained or p.place in handed):
             unused.wasted[p.place].append((p, numbers))

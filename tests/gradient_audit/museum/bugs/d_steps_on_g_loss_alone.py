@@ -3,6 +3,7 @@
 A form that people write, and where "call zero_grad()" leads who was told that D steps on old gradients.
 """
 # expects: error mixed at "g_loss.backward()"
+# expects: waste wasted at "g_loss.backward()"
 # mistake: d-steps-on-g-loss
 # cure: "g_loss.backward()" -> "g_loss.backward(inputs=list(generator.parameters()))"
 

@@ -1,5 +1,6 @@
 """No optimizer clears a gradient, and G's loss goes on into D: one call that is missing in two places, one finding."""
 # expects: error stale at "d_loss.backward()"
+# expects: waste wasted at "g_loss.backward()"
 # says: optimizers of generator and discriminator stepped again
 # cure: "    d_loss.backward()" -> "    opt_d.zero_grad()\n    d_loss.backward()"
 # cure: "    g_loss.backward()" -> "    opt_g.zero_grad()\n    g_loss.backward(inputs=list(generator.parameters()))"
