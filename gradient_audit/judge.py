@@ -60,7 +60,8 @@ def _tell_of_excused(facts: Facts) -> None:
     others |= {call for call in facts.history.calls.values() if call.raised}
     for unused in facts.once(unused_gradients):
         name, told = unused.network, others | {*unused.passes}
-        idle = facts.once(idle_parameters) & facts.parameters[name].keys()
+        idle = facts.once(idle_parameters) | facts.without_gradient.get(name, set())  # which have sentences, too
+        idle &= facts.parameters[name].keys()
         for call in facts.history.calls.values():
             for row in () if call in told or call.reached & idle else (call, *call.terms):
                 row.cells |= {name: "read"} if row.cells[name] == "wasted" else {}
