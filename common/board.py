@@ -1,5 +1,6 @@
 """What a run shows: TensorBoard, a progress bar, pictures of samples, and lines of text."""
 
+import errno
 import io
 import os
 import shlex
@@ -23,7 +24,7 @@ from tqdm import tqdm
 
 from common.checkpoint import write_whole
 from common.data import to_uint8
-from common.errors import as_stopped, counted, one_line
+from common.errors import BadInput, as_stopped, counted, one_line
 from common.image_files import grid, png
 
 TAGS = {  # of the results that most steps have; any other result is a curve by its own name
@@ -96,14 +97,22 @@ class Board:
         for name, picture in self.pictures.items():
             if callable(picture):
                 with torch.no_grad():
-                    grids.append(grid(to_uint8(picture()), self.columns))
+                    grids.append(grid(to_uint8(check_picture(name, picture())), self.columns))
                 self.writer.add_image(f"images/{name}", grids[-1], step)  # TensorBoard opens what is first by name
             elif step == 0:  # it does not change
-                self.writer.add_image(name, grid(to_uint8(picture), self.columns), step)
+                self.writer.add_image(name, grid(to_uint8(check_picture(name, picture)), self.columns), step)
         for module in training:
             module.training = True
         if grids:
             write_whole(self.folder / "samples" / f"step-{step:06d}.png", png(*grids))
+
+
+def check_picture(name: str, images: torch.Tensor) -> torch.Tensor:
+    """Return the images; raises BadInput where they are others than `Run.steps` takes."""
+    kind, shape = getattr(images, "dtype", type(images).__name__), [*getattr(images, "shape", [])]
+    if not isinstance(images, torch.Tensor) or not kind.is_floating_point or len(shape) != 4 or shape[1] not in (1, 3):
+        raise BadInput(f"pictures[{name!r}] must be floats (N, 1 or 3, H, W) in [-1, 1], not {kind} {shape}")
+    return images
 
 
 def without_options(path: Path) -> bytes:
@@ -120,7 +129,9 @@ def show(change: Callable, *arguments: object, stream: str = "stderr") -> None:
     """Print, or change the progress bar; a stream that is closed, both of a terminal, is written to no more."""
     try:
         change(*arguments)
-    except OSError:
+    except OSError as error:
+        if error.errno == errno.ENOSPC and stream == "stdout" and sys.stderr:
+            print(f"note: stdout cannot be written: {error.strerror}", file=sys.stderr)
         closed, streams = getattr(sys, stream).fileno(), [each.fileno() for each in (sys.stdout, sys.stderr) if each]
         for number in [number for number in streams if os.path.sameopenfile(number, closed)]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
@@ -137,7 +148,7 @@ def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) 
     if step >= steps:
         lines = [f"Done: {counted(step, 'step')}. What the curves show: docs/curves.md"]
         sample = shlex.join(["scripts/tools/sample.py", str(folder)])
-        lines += [f"More images: python {sample}; scripts/tools/evaluate.py measures them"]
+        lines += [f"More images: python {sample} (CycleGAN: translate.py); scripts/tools/evaluate.py measures them"]
     elif step:
         python = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node={processes}"
         command = shlex.join([str(script), "--resume", str(folder)])

@@ -80,11 +80,13 @@ def as_bytes(state: Any) -> bytes:
     return file.getvalue()
 
 
-def check_state(state: dict[str, Any], reserved: set[str]) -> None:
-    """Raise BadInput, naming it, for a part of `state` that no checkpoint can hold, or whose name is `reserved`."""
+def check_state(state: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Raise BadInput for `facts`, or a part of `state`, that no checkpoint can hold, or whose name is taken."""
+    with as_bad_input("options: cannot be in a checkpoint; take numbers, text, None and tuples of these", Exception):
+        torch.load(io.BytesIO(as_bytes(facts)), weights_only=True)
     for name, owner in state.items():
         with as_bad_input(f"state {name!r}: cannot be in a checkpoint", Exception):  # errors are of many types
-            if name in reserved:
+            if name in {*facts, "step", "sums"}:
                 raise ValueError("the name is taken; choose another")
             torch.load(io.BytesIO(as_bytes(owner.state_dict())), weights_only=True)
 
@@ -140,14 +142,18 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
         now, before = facts[name], stored.get(name, facts[name])  # older runs lack some
         if now != before:
             raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
+    entries = {name: value for name, value in stored.items() if isinstance(value, dict)}
+    parts = {n for n, e in entries.items() if "param_groups" in e or any(isinstance(x, Tensor) for x in tree_leaves(e))}
+    if lost := sorted(parts - state.keys()):
+        raise BadInput(f"--resume {run}: its checkpoint also has {', '.join(lost)}, which `state` lacks; add it")
     for name, owner in state.items():
         hint = f"{run}: does not hold this {name}; networks or options may have changed since"
         with as_bad_input(hint, Exception):  # the error of whatever has a `state_dict`
             groups = [dict(group) for group in getattr(owner, "param_groups", [])]
             owner.load_state_dict(stored[name])
             for old, new in zip(groups, getattr(owner, "param_groups", []), strict=True):
-                if any(type(old[key]) is not type(new[key]) for key in old.keys() & new.keys()):
-                    raise TypeError("its settings are of other types")
+                if other := sorted(key for key in old if type(old[key]) is not type(new.get(key))):
+                    raise TypeError(f"its settings {', '.join(other)} are others, or of other types")
     with as_bad_input(f"{run}: its sums of the curves are damaged", Exception):
         return {name: (float(total), int(count)) for name, (total, count) in stored["sums"].items()}
 

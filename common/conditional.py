@@ -26,6 +26,11 @@ class LabeledImages:
     def __post_init__(self):
         if len(self.images) != len(self.labels):
             raise BadInput(f"{len(self.images)} images have {len(self.labels)} labels; give each image one label")
+        labels, count = torch.as_tensor(self.labels), len({*self.classes})
+        is_right = labels is self.labels and labels.dtype == torch.int64 and labels.ndim == 1
+        is_right &= count == len(self.classes) and bool(((labels >= 0) & (labels < count)).all())
+        if self.classes and not is_right:
+            raise BadInput(f"labels must be int64 (N,), from 0 to {count - 1}, and classes distinct")
 
 
 def load_labeled_images(
@@ -43,6 +48,9 @@ def load_labeled_images(
         raise BadInput(f"--dataset {dataset}: {stray[0]} has no class; labels take a folder of images for each class")
     names = {path: os.fsencode(place[0]).decode(errors="backslashreplace") for path, place in places.items()}
     classes = sorted({*names.values()})
+    folders = {entry.name for entry in os.scandir(dataset) if entry.is_dir() and entry.name[0] != "."}
+    if empty := sorted(folders - {place[0] for place in places.values()}):
+        raise BadInput(f"--dataset {dataset}: no image is in {', '.join(empty)}; remove what is no class")
     paths = training_paths(paths) if hold_out else paths
     if unseen := sorted({*classes} - {names[path] for path in paths}):
         raise BadInput(f"--dataset {dataset}: the held-out tenth has all of {', '.join(unseen)}; take --no-hold-out")

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from common.checkpoint import load_checkpoint
-from common.errors import as_bad_input, error_in_a_line
+from common.errors import BadInput, as_bad_input, error_in_a_line
 from common.options import RunOptions, parse, parse_resumed
 from common.ranks import connect
 from common.run import Run
@@ -28,6 +28,9 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
             options = parse_resumed(main, kind, Path(script).stem, stored)
         folder = options.resume and options.resume.absolute()  # main may change the current one
         options = replace(options, runs_dir=options.runs_dir.absolute(), resume=folder)
+        images = Path(getattr(options, "dataset", None) or os.devnull).absolute()
+        if images.is_dir() and options.runs_dir.is_relative_to(images) and not folder:
+            raise BadInput(f"--runs-dir {options.runs_dir}: is in --dataset, which would get its samples; move it")
         main(options, opened.enter_context(open_run(script, options, stored)))
     if dist.is_initialized():
         dist.destroy_process_group()

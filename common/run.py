@@ -112,7 +112,7 @@ class Run(AbstractContextManager):
         sums = [checksum(getattr(each, "images", each)) for each in data]
         facts["image_checksums"] = sums  # no two machines need resize an image to the same bits
         self.facts = facts | self.facts
-        checkpoint.check_state(state, {*self.facts, "step", "sums"})
+        checkpoint.check_state(state, self.facts)
         self.ranks.check_state(state)
         if self.stored:
             self.sums = checkpoint.load_state(state, self.stored, self.facts, options.resume)

@@ -63,6 +63,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         except ValueError as error:
             refuse(f"--mistake {options.mistake}: {error}")
     if options.script is None:
+        if options.strict or options.output is not None:
+            refuse("--strict and --output are for a script; leave them out, or write `> FILE`")
         return options
     if own := {"--iterations", "--limit", "--strict", "--output"} & {word.split("=")[0] for word in options.arguments}:
         print(f"note: {', '.join(sorted(own))} goes to the script; the audit's options come before it", file=sys.stderr)

@@ -73,6 +73,7 @@ class GradientAudit(Report):
         self._watcher.remove_hooks()
         if kind and not stopped:
             judgement.not_run = ""
+        self.strangers = bool(self._named) and not judgement.findings
         self.judgement, self.failure = judgement, self.guard.failure
         del self._watcher, self.guard  # they hold the optimizers
 
@@ -82,8 +83,14 @@ class GradientAudit(Report):
         return judge(self.trace)
 
     def check(self, *, questions: bool = False, waste: bool = False) -> None:
-        """Raise GradientFlowError for an error, also one of the audit's own; if asked to, for a question or waste."""
+        """Raise GradientFlowError for an error, also one of the audit's own; if asked to, for a question or waste.
+
+        And where there is nothing to judge: in the block, or if no pass came to the networks, or no step was seen.
+        """
+        if hasattr(self, "_watcher"):
+            raise GradientFlowError("call check() after the `with` block has ended")
+        nothing = (self.saw_nothing or self.unjudged) and not self.unwatched
         severities = {"error"} | ({"question"} if questions else set()) | ({"waste"} if waste else set())
         wrong = [str(finding) for finding in self.findings if finding.severity in severities]
-        if wrong or self.failure:
+        if wrong or self.failure or nothing:
             raise GradientFlowError("\n".join(wrong) or self.verdict)

@@ -27,6 +27,7 @@ class Report:
         self.judgement = judgement
         self.failure = ""  # what raised inside the audit, which then gave up
         self.unwatched = ""  # why nothing was watched
+        self.strangers = False  # whether other networks than the named ones may be those that train
 
     @property
     def findings(self) -> list[Finding]:
@@ -45,8 +46,10 @@ class Report:
 
     @property
     def saw_nothing(self) -> bool:
-        """Whether no gradient was computed, but inside of torch.func."""
+        """Whether no gradient was computed, but inside of torch.func, or none of the networks that were named."""
         calls = [row for row in self.events if isinstance(row, Call)]
+        if self.strangers and all({*call.cells.values()} <= {"-"} for call in calls):
+            return True
         return all(call.began.functional and not call.is_pass for call in calls)
 
     @property
@@ -67,7 +70,8 @@ class Report:
         if self.failure:
             return f"The audit gave up: {self.failure}. Please report it, with your script."
         if self.saw_nothing:
-            return self.unwatched or "No backward pass ran."
+            came = "came to the named networks" if self.passes else "ran"
+            return self.unwatched or f"No backward pass {came}."
         not_run = self.judgement.not_run
         if self.unjudged:
             not_run = f"{UNJUDGED} {not_run}".rstrip()

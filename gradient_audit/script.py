@@ -8,6 +8,7 @@ import linecache
 import os
 import re
 import runpy
+import signal
 import sys
 from argparse import Namespace
 from collections import Counter
@@ -141,8 +142,16 @@ def audit_script(options: Namespace) -> int:
 
         return ended
 
+    def interrupt(number: int, _: object) -> None:
+        if getpid() != process:  # a worker that a script ends
+            leave(128 + number)
+        raise KeyboardInterrupt
+
     leave = os._exit  # without a report, where the script calls it
     os.environ["GRADIENT_AUDIT"] = str(process)  # tells this process, and no other, that it keeps nothing
+    for name in ("SIGTERM", "SIGHUP"):  # as Ctrl-C: the report is printed
+        if signal.getsignal(number := getattr(signal, name, signal.SIGINT)) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
     limit = StepLimit(options.iterations, options.limit, end)
     audit = GradientAudit.of_script(limit)
     ending = trace = shown = ""

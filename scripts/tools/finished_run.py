@@ -68,7 +68,7 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
             raise NameError(f"{file} has no function {function}")
         with torch.device("cpu"):  # not `meta`, as in `load_network`: tensors that no checkpoint has would be lost
             generator, discriminator = defined[function](*given)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"--networks {name}: {type(error).__name__}: {error}") from error
     return generator, discriminator
 

@@ -4,17 +4,18 @@ import io
 import os
 import pickle
 import shutil
+import signal
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from helpers import SMALL, change, contents, load
+from helpers import SMALL, change, contents, load, open_run, steps_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.checkpoint import as_bytes, write_whole
+from common.checkpoint import as_bytes, check_state, write_whole
 from common.errors import BadInput
 from common.optimizers import fused_adam
 from scripts.tools import sample
@@ -164,6 +165,23 @@ def test_a_flipped_byte_is_refused_in_words_or_does_no_harm(place, flipped, fini
         assert np.load(path.with_name("images.npz"))["images"].shape == (2, 1, 8, 8)
     except BadInput as error:
         assert str(error).startswith(str(path))
+
+
+def test_a_resumed_run_has_the_same_parts_and_the_same_kind_of_optimizer(tmp_path):
+    network = torch.nn.Linear(1, 1)
+    state = {"network": network, "optimizer": torch.optim.SGD(network.parameters(), lr=0.1)}
+    with open_run(tmp_path, steps=1) as run:
+        for step, *_ in run.steps(state=state, pictures={}):
+            run.log(step, {})
+    others = {"network": network, "optimizer": torch.optim.Adam(network.parameters())}, {"network": network}
+    for other, message in zip(others, ("its settings betas, eps", "also has optimizer, which"), strict=True):
+        with pytest.raises(BadInput, match=message):
+            next(steps_of(tmp_path, steps=2, resume=run.folder, state=other))
+
+
+def test_an_option_that_no_checkpoint_can_hold_is_refused():
+    with pytest.raises(BadInput, match="options: cannot be in a checkpoint; take numbers"):
+        check_state({}, {"options": {"mode": signal.SIGTERM}})
 
 
 OPTIMIZERS = [torch.optim.Adagrad, torch.optim.Adafactor, torch.optim.NAdam, torch.optim.RMSprop, torch.optim.SGD]

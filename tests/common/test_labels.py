@@ -52,10 +52,16 @@ def test_every_image_has_the_class_of_its_folder_in_every_batch_also_if_the_fold
 
 def test_images_without_labels_are_refused_by_the_script_that_needs_them(folder, refusal):
     Image.new("L", (9, 9)).save(folder / "stray.png")
-    command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder / "runs", "--dataset"]
+    command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder.parent / "runs", "--dataset"]
     assert f"error: --dataset {folder}: stray.png has no class" in refusal(*command, folder)
-    with pytest.raises(BadInput, match="4 images have 3 labels"):
-        LabeledImages(PAIR.images, PAIR.labels[:3], PAIR.classes)
+    (folder / "empty").mkdir()
+    (folder / "stray.png").unlink()
+    assert f"error: --dataset {folder}: no image is in empty; remove what is no class" in refusal(*command, folder)
+    labels = PAIR.labels
+    wrong = {"4 images have 3 labels": labels[:3], "from 0 to 1": 2 * labels, "int64": labels.float()}
+    for message, other in wrong.items():
+        with pytest.raises(BadInput, match=message):
+            LabeledImages(PAIR.images, other, PAIR.classes)
 
 
 def test_a_class_of_which_all_images_would_be_held_out_is_refused_before_an_image_is_read(folder, refusal):
@@ -64,18 +70,17 @@ def test_a_class_of_which_all_images_would_be_held_out_is_refused_before_an_imag
     for name, alone in (("rare", "6.png"), ("once", "29.png")):
         (folder / name).mkdir()
         (folder / name / alone).touch()
-    command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder / "runs", "--dataset", folder]
+    command = ["gan_conditional", "--device", "cpu", "--runs-dir", folder.parent / "runs", "--dataset", folder]
     line = f"error: --dataset {folder}: the held-out tenth has all of once, rare; take --no-hold-out"
     assert refusal(*command) == line
     assert "cannot be read as an image" in refusal(*command, "--no-hold-out")
 
 
 def test_the_classes_are_counted_before_the_first_step_and_a_command_holds_for_a_folder_with_a_space(folder, outcome):
-    (folder / "empty").mkdir()  # a class of which no image is there
     runs = folder.parent / "my runs"
     _, out, _ = outcome("gan_conditional", *SMALL, "--steps", 1, "--dataset", folder, "--runs-dir", runs)
     assert out.startswith("Trains on 21 images of 3x8x8 in 3 classes with --lr=")
-    assert f"sample.py '{next(runs.glob('*/*'))}'; scripts" in out
+    assert f"sample.py '{next(runs.glob('*/*'))}' (" in out
 
 
 def test_a_run_yields_images_and_labels_of_each_data_set(tmp_path):

@@ -123,6 +123,20 @@ def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypat
             audit.check()
 
 
+def test_a_check_raises_where_nothing_was_watched():
+    generator, discriminator = make_networks()
+    with GradientAudit(generator=generator) as audit, pytest.raises(GradientFlowError, match="after the `with` block"):
+        audit.check()
+    with pytest.raises(GradientFlowError, match="No backward pass ran"):
+        audit.check()
+    optimizer = torch.optim.SGD(discriminator.parameters(), lr=0.1)
+    with GradientAudit(generator=generator) as audit:
+        discriminator(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+    with pytest.raises(GradientFlowError, match="No backward pass came to the named networks"):
+        audit.check()
+
+
 def test_where_measuring_raises_nothing_is_measured_and_the_rest_goes_on(monkeypatch, alone):
     monkeypatch.setattr("gradient_audit.watch.measure.products", lambda *_: 1 / 0)
     with GradientAudit.of_script() as audit:

@@ -112,3 +112,9 @@ print(audit)
     assert done.stdout.startswith("Not watched: the audit of the whole script takes the place of this one.")
     assert findings(done) == ["stale"]
     assert done.returncode == 1
+
+
+def test_a_report_is_printed_where_the_script_is_terminated(write):
+    done = forked(RUN_AUDIT, write(f"{NETWORK}{LOOP}    __import__('os').kill(__import__('os').getpid(), 15)\n"))
+    assert "The script raised KeyboardInterrupt" in done.stdout
+    assert (done.returncode, "| backward pass" in done.stdout) == (1, True)

@@ -320,6 +320,7 @@ def test_list_names_every_mistake_under_its_kind(command):
         (["nothing.py"], ["there is no file nothing.py"]),
         (["--iterations", "0", __file__], ["--iterations"]),
         (["--iterations", "three", __file__], ["--iterations"]),
+        (["--output", "report.md", "--error", "x"], ["--output", "for a script"]),
         (["--output", "report.pdf", __file__], ["--output", ".html or .md"]),
         (["--output", "nowhere/report.md", __file__], ["--output", "in a folder"]),
     ],

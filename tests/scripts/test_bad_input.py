@@ -4,6 +4,7 @@ import shlex
 import struct
 
 import pytest
+from helpers import make_images
 
 from common import data
 from common.errors import one_line
@@ -67,6 +68,12 @@ def test_a_runs_folder_that_cannot_be_written_is_named(name, tmp_path, refusal):
     line = refusal("gan_detach", "--model", "mlp", "--runs-dir", tmp_path / name)
     assert one_line(f"--runs-dir: {tmp_path / name}") in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+def test_runs_inside_of_the_folder_of_images_are_refused(tmp_path, refusal):
+    make_images(tmp_path / "images", 3)
+    command = "gan_detach", "--dataset", tmp_path / "images", "--runs-dir", tmp_path / "images" / "runs"
+    assert "is in --dataset, which would get its samples" in refusal(*command)
 
 
 @pytest.mark.parametrize("name", ["x" * 250, "a/b", "caf\udce9"])

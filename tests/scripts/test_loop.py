@@ -314,6 +314,12 @@ def test_pictures_may_have_other_sizes_and_channels_and_there_may_be_none(tmp_pa
     assert "Samples:" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("picture", [IMAGES, torch.ones(2, 2, 8, 8), torch.ones(2, 8, 8), None, [1.0]])
+def test_a_picture_of_another_kind_is_refused_by_its_name(picture, tmp_path):
+    with pytest.raises(BadInput, match=r"pictures\['a'\] must be floats \(N, 1 or 3, H, W\) in \[-1, 1\], not"):
+        list(steps_of(tmp_path, steps=1, pictures={"a": lambda: picture}))
+
+
 NO_DATA = [[IMAGES], range(3), IMAGES.double(), IMAGES[0], IMAGES[:0], torch.tensor(1.0), IMAGES.numpy()]
 NO_DATA = [*zip(NO_DATA, ["list", "range", *["Tensor torch"] * 4, "ndarray uint8"], strict=True)]
 NO_DATA += [(torch.tensor([[0.0], [number]]), None) for number in (float("nan"), -float("inf"))]

@@ -348,7 +348,7 @@ def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fe
     real = evaluate.load_real("fashion-mnist", 2)
     assert (real.images == 255).all()
     assert (len(real.labels), real.classes) == (40, ("a", "b"))
-    few = LabeledImages(torch.zeros(372, 1, 2, 2), torch.zeros(372), ("a",))
+    few = LabeledImages(torch.zeros(372, 1, 2, 2), torch.zeros(372).long(), ("a",))
     train = mock.Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(classifier, "train_classifier", train)
     for name, images, steps in (("fashion-mnist", real, 2400), ("a folder", few, 534), ("forty", real, 400)):

@@ -133,12 +133,14 @@ def test_a_run_with_networks_of_its_own_is_sampled_and_one_on_floats_gives_them_
         ("{script}", "must be FILE:FUNCTION"),
         ("no_such.py:networks", "No such file"),
         ("{script}:no_such", "has no function no_such"),
+        ("{leaves}:f", "SystemExit: 0"),
         ("{script}:Wave", "TypeError: Wave.__init__() takes 2"),
         ("{models}:mlp", "does not hold this network, of --networks {models}:mlp: "),
     ],
 )
 def test_what_makes_no_networks_of_the_run_is_refused_in_one_line(networks, told, own, run, refusal):
-    paths = {"script": own[0], "models": ROOT / "common" / "models.py"}
+    paths = {"script": own[0], "models": ROOT / "common" / "models.py", "leaves": own[0].with_name("leaves.py")}
+    paths["leaves"].write_text("raise SystemExit(0)")
     options = ["--networks", networks.format(**paths)] if networks else []
     assert told.format(**paths) in refusal("sample", run, *options)
     change(run, lambda checkpoint: checkpoint["options"].update(model="mine"))
