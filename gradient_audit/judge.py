@@ -33,7 +33,7 @@ def judge(trace: Trace) -> Judgement:
     facts = Facts(trace)
     merged: dict[Finding, list[str]] = defaultdict(list)  # the networks of which the same is told
     for finding in (finding for rule in rules() for finding in rule.findings(facts)):
-        alike = replace(finding, networks=() if finding.severity == "waste" else finding.networks)
+        alike = replace(finding, networks=())
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
     if any(p.raised for p in facts.passes):  # what had run is no whole step

@@ -52,7 +52,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
 
 
 def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list[Steps]) -> Iterator[Sentence]:
-    text = f"{facts.count_of(missing, network)} of {network} had no gradient whenever their optimizer stepped"
+    text = f"{facts.count_of(missing, network)} of {{}} had no gradient whenever their optimizer stepped"
     inside = [row.place for row in facts.forwards if row.event.checkpointed and row.event.sources & missing]
     cut_off, cuts = facts.once(passes_cut_off)[network]
     unused = losses_without_pass(facts, missing)

@@ -3,6 +3,7 @@
 https://github.com/GaParmar/img2img-turbo/issues/56
 """
 # expects: error mixed at "loss_gan.backward()"
+# expects: waste wasted at "loss_gan.backward()"
 # says: net_disc_a and net_disc_b
 # cure: "loss_gan.backward()" -> "loss_gan.backward(inputs=list(a2b.parameters()) + list(b2a.parameters()))"
 # mistake: d-steps-on-g-loss
