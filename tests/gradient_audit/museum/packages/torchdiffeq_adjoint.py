@@ -1,4 +1,4 @@
-"""Its examples/ode_demo.py by the adjoint, with RK4: `backward()` solves an equation by `autograd.grad()`."""
+"""Its examples/ode_demo.py by the adjoint: `backward()` solves an equation by `autograd.grad()`."""
 # package: torchdiffeq==0.2.5
 # expects: nothing
 # trains: 1
@@ -31,7 +31,7 @@ class ODEFunc(nn.Module):
 
 
 with torch.no_grad():
-    true_y = odeint(Lambda(), true_y0, t, method="rk4")
+    true_y = odeint(Lambda(), true_y0, t)
 
 
 def get_batch():
@@ -44,10 +44,10 @@ optimizer = optim.RMSprop(func.parameters(), lr=1e-3)
 for itr in range(1, 11):
     optimizer.zero_grad()
     batch_y0, batch_t, batch_y = get_batch()
-    pred_y = odeint(func, batch_y0, batch_t, method="rk4")
+    pred_y = odeint(func, batch_y0, batch_t)
     loss = torch.mean(torch.abs(pred_y - batch_y))
     loss.backward()
     optimizer.step()
     if itr % 5 == 0:
         with torch.no_grad():
-            loss = torch.mean(torch.abs(odeint(func, true_y0, t, method="rk4") - true_y))
+            loss = torch.mean(torch.abs(odeint(func, true_y0, t) - true_y))
