@@ -1,15 +1,16 @@
 """Two domains of images, unpaired, for CycleGAN."""
 
 import re
+import sys
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common.data import load_dataset, load_images
+from common.data import DATASETS, load_dataset, load_images
 from common.errors import BadInput
-from common.image_files import image_paths, load_files
+from common.image_files import image_paths, load_files, print_once
 
 
 def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, bool]:
@@ -30,6 +31,9 @@ def load_domains(dataset: str, image_size: int | None = None) -> tuple[Tensor, T
         parts = [(path, round(size * 286 / 256)) for path in trained] + [(path, size) for path in tested]
         images = [load_files(image_paths(path), side, "RGB") for path, side in parts]
         return *images, False
+    if folder.is_dir() and dataset not in DATASETS:
+        note = f"note: {dataset}: has no trainA and trainB; domains are every other image, and outlines of the rest"
+        print_once(note, file=sys.stderr)
     images = load_images(dataset, image_size, hold_out=False)
     if len(images) < 3:
         raise BadInput(f"--dataset {dataset}: two domains take three images or more, one of them to test on; add some")

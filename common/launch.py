@@ -38,6 +38,8 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
 
 def open_run(script: str | Path, options: RunOptions, stored: dict | None = None) -> Run:
     """Pick the device, seed torch, and return a run of `script`. stored: the checkpoint of the run to continue."""
+    if options.resume and not stored:  # its folder would be written over
+        raise BadInput(f"resume={options.resume}: only the command line continues a run, with --resume; leave it out")
     path, device = Path(script), pick_device(options.device)
     torch.manual_seed(options.seed)
     if device.type == "cuda":

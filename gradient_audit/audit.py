@@ -5,6 +5,8 @@ from types import TracebackType
 
 from torch import nn
 
+from gradient_audit.findings import joined
+from gradient_audit.history import Call
 from gradient_audit.judge import Judgement, judge
 from gradient_audit.report import Report
 from gradient_audit.trace import Trace
@@ -74,6 +76,10 @@ class GradientAudit(Report):
         if kind and not stopped:
             judgement.not_run = ""
         self.strangers = bool(self._named) and not judgement.findings
+        calls = [row for row in judgement.events if isinstance(row, Call)]
+        names = [n for n, net in (self._named or {}).items() if any(p.requires_grad for p in net.parameters())]
+        if missed := [name for name in names if calls and all(call.cells[name] == "-" for call in calls)]:
+            judgement.not_run = f"No backward pass came to {joined(missed)}. {judgement.not_run}".rstrip()
         self.judgement, self.failure = judgement, self.guard.failure
         del self._watcher, self.guard  # they hold the optimizers
 

@@ -132,6 +132,8 @@ def load_network(checkpoint: dict, run: object, name: str, weights: str, make: C
     It is made on the meta device, so that options for a huge network do not allocate memory. Raises BadInput
     where the checkpoint of `run` has no such weights, or they do not fit what the `maker`, a text, makes.
     """
+    if weights not in ("average", "last"):
+        raise BadInput(f"weights must be 'average' or 'last', not {weights!r}")
     average = find_average(checkpoint, name) if weights == "average" else None
     if (average or name) not in checkpoint:
         raise BadInput(f"{run}: holds no network called {average or name}; a script must have it in `state`")

@@ -135,6 +135,10 @@ def test_a_check_raises_where_nothing_was_watched():
         optimizer.step()
     with pytest.raises(GradientFlowError, match="No backward pass came to the named networks"):
         audit.check()
+    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
+        discriminator(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+    assert "No backward pass came to generator." in audit.verdict
 
 
 def test_where_measuring_raises_nothing_is_measured_and_the_rest_goes_on(monkeypatch, alone):

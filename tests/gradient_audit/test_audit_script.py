@@ -296,8 +296,8 @@ def test_a_module_a_folder_and_an_archive_run_as_python_runs_them_and_no_folder_
 
 CELLS = [
     "%matplotlib inline\nimport torch\n!pip install nothing\nfiles = !ls\n?torch\ntorch.nn??\ndisplay(files, 7)\n",
-    "%%time\nnot python\n",
-    "import asyncio\nwords = '''\n%kept'''\nawait asyncio.sleep(0)\nprint(words)\n",
+    "%%bash\nnot python\n",
+    "%%time\nimport asyncio\nwords = '''\n%kept'''\nawait asyncio.sleep(0)\nprint(words)\n",
     """model = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(5):
@@ -317,7 +317,7 @@ def test_a_notebook_is_its_code_cells_and_its_places_name_them(tmp_path, command
     assert "    4      model(torch.ones(1, 2)).sum().backward()" in (tmp_path / "report.html").read_text()
     skipped = re.findall(r"note: loop\.ipynb\[(\d)\]: (.*) is skipped", done.stderr)
     magics = "%matplotlib inline", "!pip install nothing", "files = !ls", "?torch", "torch.nn??"
-    assert skipped == [*(("1", magic) for magic in magics), ("2", "%%time")]
+    assert skipped == [*(("1", magic) for magic in magics), ("2", "%%bash"), ("3", "%%time")]
     assert done.stdout.startswith("[]\n7\n\n%kept\n")
 
 

@@ -7,7 +7,10 @@ import pytest
 from helpers import make_images
 
 from common import data
-from common.errors import one_line
+from common.errors import BadInput, one_line
+from common.launch import open_run
+from common.options import GanOptions
+from scripts.tools.finished_run import load_network
 
 BAD_OPTIONS = {  # one of each kind
     "gan_detach --dataset no/such/folder": "'no/such/folder': neither a folder nor the name",
@@ -74,6 +77,13 @@ def test_runs_inside_of_the_folder_of_images_are_refused(tmp_path, refusal):
     make_images(tmp_path / "images", 3)
     command = "gan_detach", "--dataset", tmp_path / "images", "--runs-dir", tmp_path / "images" / "runs"
     assert "is in --dataset, which would get its samples" in refusal(*command)
+
+
+def test_a_session_that_would_write_over_a_run_and_weights_of_another_name_are_refused(tmp_path):
+    with pytest.raises(BadInput, match="only the command line continues a run"):
+        open_run("gan_detach.py", GanOptions(resume=tmp_path, device="cpu"))
+    with pytest.raises(BadInput, match="weights must be 'average' or 'last', not 'ema'"):
+        load_network({}, tmp_path, "generator", "ema", dict, "gan_detach.py")
 
 
 @pytest.mark.parametrize("name", ["x" * 250, "a/b", "caf\udce9"])
