@@ -32,10 +32,9 @@ from gradient_audit.watch.watcher import Watcher
 MANY = 10  # optimizers, on average as often as one alone
 MOST_STOPS = 5  # that a script may catch before the process is ended
 PYTHON = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebooks have it
-# `%time`, `!ls`, `?net`, `net??`, `files = !ls`, from `%%bash` on the whole cell, `%%time` alone; first, what stays of the line.
-MAGIC = re.compile(
-    r"^([ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)(?:%%(?:time|capture)\b.*|%%(?s:.*)|[%!?].*|[\w.*]+\?\??[ \t]*$)", re.MULTILINE
-)
+# `%time`, `!ls`, `?net`, `net??`, `files = !ls`, `%%time`, and from another `%%` on the whole cell; first, what stays.
+CELL = r"%%(?:time|capture)\b.*|%%(?s:.*)"
+MAGIC = re.compile(rf"^([ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)(?:{CELL}|[%!?].*|[\w.*]+\?\??[ \t]*$)", re.MULTILINE)
 LAUNCHER = re.compile(r"torchrun|torch\.distributed\.\w+|(accelerate|deepspeed)(\.[\w.]+)?")  # a script or module
 LAUNCHED = " It starts other processes, which are not audited. Audit the script itself: python -m gradient_audit "
 NOTHING_RAN = " Processes that it starts are not audited; options that it needs in order to train come after its name."

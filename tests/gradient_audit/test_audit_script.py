@@ -297,8 +297,9 @@ def test_a_module_a_folder_and_an_archive_run_as_python_runs_them_and_no_folder_
 CELLS = [
     "%matplotlib inline\nimport torch\n!pip install nothing\nfiles = !ls\n?torch\ntorch.nn??\ndisplay(files, 7)\n",
     "%%bash\nnot python\n",
-    "%%time\nimport asyncio\nwords = '''\n%kept'''\nawait asyncio.sleep(0)\nprint(words)\n",
-    """model = torch.nn.Linear(2, 1)
+    "import asyncio\nwords = '''\n%kept'''\nawait asyncio.sleep(0)\nprint(words)\n",
+    """%%time
+model = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(5):
     model(torch.ones(1, 2)).sum().backward()
@@ -313,11 +314,11 @@ def test_a_notebook_is_its_code_cells_and_its_places_name_them(tmp_path, command
     (tmp_path / "loop.ipynb").write_text(json.dumps({"cells": cells}))
     done = command("--output", tmp_path / "report.html", tmp_path / "loop.ipynb")
     assert "**stale** (error): an optimizer of model stepped again on gradients" in done.stdout
-    assert "[loop.ipynb[4]:4, loop.ipynb[4]:5]" in done.stdout
-    assert "    4      model(torch.ones(1, 2)).sum().backward()" in (tmp_path / "report.html").read_text()
+    assert "[loop.ipynb[4]:5, loop.ipynb[4]:6]" in done.stdout
+    assert "    5      model(torch.ones(1, 2)).sum().backward()" in (tmp_path / "report.html").read_text()
     skipped = re.findall(r"note: loop\.ipynb\[(\d)\]: (.*) is skipped", done.stderr)
     magics = "%matplotlib inline", "!pip install nothing", "files = !ls", "?torch", "torch.nn??"
-    assert skipped == [*(("1", magic) for magic in magics), ("2", "%%bash"), ("3", "%%time")]
+    assert skipped == [*(("1", magic) for magic in magics), ("2", "%%bash"), ("4", "%%time")]
     assert done.stdout.startswith("[]\n7\n\n%kept\n")
 
 
