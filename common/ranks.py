@@ -50,10 +50,12 @@ class Ranks:
             collective(dist.all_reduce, values.div_(self.count))
         return values
 
-    def meet(self) -> None:
-        """Wait for the other ranks; raises Stopped if one is not here within half a minute, as it goes on training."""
-        if self.count > 1:
-            collective(dist.monitored_barrier, None, timedelta(seconds=30))
+    def meet(self, seconds: float = 30) -> None:
+        """Wait for the other ranks; raises Stopped if one is not here in so many seconds, as it goes on training."""
+        if self.count > 1:  # not by a barrier, in which others than rank 0 would wait for half an hour
+            store = dist.distributed_c10d._get_default_store()
+            store.set(f"here: {self.rank}", "")
+            collective(store.wait, [f"here: {rank}" for rank in range(self.count)], timedelta(seconds=seconds))
 
     def gather(self, value: object) -> list:
         """Return the `value` of every rank, plain data or tensors on the CPU."""

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 from collections import Counter
-from datetime import timedelta
 from functools import partial
 from unittest import mock
 
@@ -22,7 +21,6 @@ from processes import PATIENCE, ended, logs, program, start_ranks, wait_until
 from common import data
 from common.errors import BadInput, error_in_a_line
 from common.options import GanOptions
-from common.ranks import collective
 from common.run import Run
 from scripts import gan_detach
 
@@ -233,22 +231,23 @@ def test_a_signal_to_one_process_ends_all_at_the_same_step(tmp_path):
     assert step % 5 == 0
 
 
-def leave_in_one_process(folder):
+def leave_in_one_process(folder, rank):
     with error_in_a_line(), open_run(folder, steps=1000) as run:
         layer = torch.nn.Linear(1, 1)
         optimizer = torch.optim.SGD(layer.parameters())
         optimizer.register_step_pre_hook(run.ranks.average_gradients)
-        run.ranks.meet = partial(collective, dist.monitored_barrier, None, timedelta(seconds=3))
+        run.ranks.meet = partial(run.ranks.meet, 3)
         for (step,) in run.steps(state={"layer": layer, "optimizer": optimizer}, pictures={}):
             layer(torch.ones(2, 1)).sum().backward()
             optimizer.step()
             run.log(step, {})
-            if step == 3 and run.ranks.is_main:
+            if step == 3 and run.ranks.rank == rank:
                 break
 
 
-def test_break_in_one_process_alone_ends_both_with_a_line_and_no_signal(tmp_path):
-    assert ended(start_ranks(2, tmp_path, leave_in_one_process, tmp_path)) == [1, 1]
+@pytest.mark.parametrize("rank", [0, 1])
+def test_break_in_one_process_alone_ends_both_with_a_line_and_no_signal(rank, tmp_path):
+    assert ended(start_ranks(2, tmp_path, leave_in_one_process, tmp_path, rank)) == [1, 1]
     for log in logs(tmp_path, 2):
         assert log.splitlines()[-1].startswith("error: another process of this run has ended")
 
