@@ -87,9 +87,8 @@ def load_generator(
     """Return the generator of a run, a folder or its checkpoint.pt, in evaluation mode on the CPU.
 
     It takes noise (N, z_dim), and labels (N,) if it takes the class, to images (N, C, H, W) in [-1, 1]. weights:
-    `average` for the moving average, if the run has one, `last` for the weights after the last step. networks: as the
-    option; None takes those of the run's option `model`, or `conv` if its script has no such option. checkpoint: that
-    of the run, if it is loaded already. Raises BadInput where it has no such generator.
+    `average` for the moving average, if the run has one, `last` for those after the last step. networks: as the option;
+    None: those of its option `model`, or `conv`. checkpoint: if it is loaded. Raises BadInput for other runs.
     """
     checkpoint = checkpoint or load_checkpoint(Path(run))
     if {"a_to_b", "b_to_a"} <= checkpoint.keys():  # a CycleGAN, whatever the name of its script
