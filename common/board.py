@@ -97,22 +97,22 @@ class Board:
         for name, picture in self.pictures.items():
             if callable(picture):
                 with torch.no_grad():
-                    grids.append(grid(to_uint8(check_picture(name, picture())), self.columns))
+                    grids.append(self.grid_of(name, picture()))
                 self.writer.add_image(f"images/{name}", grids[-1], step)  # TensorBoard opens what is first by name
             elif step == 0:  # it does not change
-                self.writer.add_image(name, grid(to_uint8(check_picture(name, picture)), self.columns), step)
+                self.writer.add_image(name, self.grid_of(name, picture), step)
         for module in training:
             module.training = True
         if grids:
             write_whole(self.folder / "samples" / f"step-{step:06d}.png", png(*grids))
 
-
-def check_picture(name: str, images: torch.Tensor) -> torch.Tensor:
-    """Return the images; raises BadInput where they are others than `Run.steps` takes."""
-    kind, shape = getattr(images, "dtype", type(images).__name__), [*getattr(images, "shape", [])]
-    if not isinstance(images, torch.Tensor) or not kind.is_floating_point or len(shape) != 4 or shape[1] not in (1, 3):
-        raise BadInput(f"pictures[{name!r}] must be floats (N, 1 or 3, H, W) in [-1, 1], not {kind} {shape}")
-    return images
+    def grid_of(self, name: str, images: torch.Tensor) -> torch.Tensor:
+        """Return a picture as a grid; raises BadInput where it is another than `Run.steps` takes."""
+        kind, shape = getattr(images, "dtype", type(images).__name__), [*getattr(images, "shape", [])]
+        is_right = isinstance(images, torch.Tensor) and kind.is_floating_point and len(shape) == 4
+        if not is_right or shape[1] not in (1, 3):
+            raise BadInput(f"pictures[{name!r}] must be floats (N, 1 or 3, H, W) in [-1, 1], not {kind} {shape}")
+        return grid(to_uint8(images), self.columns)
 
 
 def without_options(path: Path) -> bytes:

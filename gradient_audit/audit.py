@@ -75,10 +75,11 @@ class GradientAudit(Report):
         self._watcher.remove_hooks()
         if kind and not stopped:
             judgement.not_run = ""
-        self.strangers = bool(self._named) and not judgement.findings
         calls = [row for row in judgement.events if isinstance(row, Call)]
-        names = [n for n, net in (self._named or {}).items() if any(p.requires_grad for p in net.parameters())]
-        if missed := [name for name in names if calls and all(call.cells[name] == "-" for call in calls)]:
+        unreached = [name for name in self._named or () if calls and all(call.cells[name] == "-" for call in calls)]
+        self.strangers = bool(unreached) and len(unreached) == len(self._named) and not judgement.findings
+        frozen = {name for name in unreached if not any(p.requires_grad for p in self._named[name].parameters())}
+        if missed := [name for name in unreached if name not in frozen]:
             judgement.not_run = f"No backward pass came to {joined(missed)}. {judgement.not_run}".rstrip()
         self.judgement, self.failure = judgement, self.guard.failure
         del self._watcher, self.guard  # they hold the optimizers

@@ -12,8 +12,8 @@ import signal
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from os import getpid  # which a script may replace in `os`
 from pathlib import Path
 from types import ModuleType
@@ -143,21 +143,14 @@ def audit_script(options: Namespace) -> int:
 
         return ended
 
-    def interrupt(number: int, _: object) -> None:
-        if getpid() != process:  # a worker that a script ends
-            leave(128 + number)
-        raise KeyboardInterrupt
-
     leave = os._exit  # without a report, where the script calls it
     os.environ["GRADIENT_AUDIT"] = str(process)  # tells this process, and no other, that it keeps nothing
-    for name in ("SIGTERM", "SIGHUP"):  # as Ctrl-C: the report is printed
-        if signal.getsignal(number := getattr(signal, name, signal.SIGINT)) is signal.SIG_DFL:
-            signal.signal(number, interrupt)
     limit = StepLimit(options.iterations, options.limit, end)
     audit = GradientAudit.of_script(limit)
     ending = trace = shown = ""
     try:
-        with audit, mock.patch.multiple(os, **{name: instead(name) for name in ("_exit", "execv", "execve")}):
+        instead_of_os = mock.patch.multiple(os, **{name: instead(name) for name in ("_exit", "execv", "execve")})
+        with audit, ended_as_interrupted(leave), instead_of_os:
             run_as_main(options.script, options.arguments)
     except BaseException as raised:
         if getpid() != process:
@@ -177,6 +170,27 @@ def audit_script(options: Namespace) -> int:
     if shown:
         errors.write(f"\n{shown}")
     return status
+
+
+@contextmanager
+def ended_as_interrupted(leave: Callable[[int], None]) -> Iterator[None]:
+    """Take SIGTERM and SIGHUP for Ctrl-C, after which the report is printed; a worker of the script's ends at once."""
+    process = getpid()
+
+    def interrupt(number: int, _: object) -> None:
+        if getpid() != process:
+            leave(128 + number)
+        raise KeyboardInterrupt
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def own_copy(stream: TextIO) -> TextIO:

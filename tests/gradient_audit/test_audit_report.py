@@ -1,6 +1,7 @@
 """The report of a script: on the screen, in a file, and where either cannot be written."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,9 @@ def test_a_report_is_printed_where_the_script_is_terminated(write):
     done = forked(RUN_AUDIT, write(f"{NETWORK}{LOOP}    __import__('os').kill(__import__('os').getpid(), 15)\n"))
     assert "The script raised KeyboardInterrupt" in done.stdout
     assert (done.returncode, "| backward pass" in done.stdout) == (1, True)
+
+
+def test_the_audit_of_a_script_leaves_no_handler_of_a_signal(write, command):
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+    command(write(f"{NETWORK}{LOOP}"))
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
