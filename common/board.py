@@ -26,6 +26,7 @@ from common.checkpoint import write_whole
 from common.data import to_uint8
 from common.errors import BadInput, as_stopped, counted, one_line
 from common.image_files import grid, png
+from common.options import RunOptions, typed
 
 TAGS = {  # of the results that most steps have; any other result is a curve by its own name
     "d_loss": "loss/discriminator",
@@ -41,7 +42,7 @@ class Board:
     def __init__(self, folder: Path, facts: dict[str, Any], first: int, pictures: dict, columns: int):
         """Open them. facts: as in the run's checkpoint. first: the last step before. The others: as of `Run.steps`."""
         self.folder, self.pictures, self.columns = folder, pictures, columns
-        self.last_point = first, time.perf_counter()
+        self.last_point, self.noted = (first, time.perf_counter()), set()
         with as_stopped(folder):
             for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):  # TensorBoard reads by name
                 write_whole(path, without_options(path))  # for which it takes the first record
@@ -76,6 +77,8 @@ class Board:
         (before, start), self.last_point = self.last_point, (step, time.perf_counter())
         if step == before:  # a loop that is left in the next step is saved once more
             return
+        if not values and step == self.bar.total:
+            show_lines("note: there are no curves of the last steps: the loop has not called run.log")
         values["speed/steps_per_second"] = (step - before) / (self.last_point[1] - start)
         for name, owner in state.items():
             if isinstance(owner, Optimizer):
@@ -112,6 +115,10 @@ class Board:
         is_right = isinstance(images, torch.Tensor) and kind.is_floating_point and len(shape) == 4
         if not is_right or shape[1] not in (1, 3):
             raise BadInput(f"pictures[{name!r}] must be floats (N, 1 or 3, H, W) in [-1, 1], not {kind} {shape}")
+        largest = images.abs().amax().item()
+        if not largest <= 2 and name not in self.noted:  # NaN is the largest where there is one
+            self.noted.add(name)
+            show_lines(f"note: pictures[{name!r}] holds values up to {largest:.3g}; what is outside [-1, 1] is clipped")
         return grid(to_uint8(images), self.columns)
 
 
@@ -140,6 +147,23 @@ def show(change: Callable, *arguments: object, stream: str = "stderr") -> None:
 def show_lines(*lines: str) -> None:
     """Print lines, at once."""
     show(partial(print, *lines, sep="\n", flush=True), stream="stdout")
+
+
+def show_chosen(facts: dict[str, Any], given: RunOptions) -> None:
+    """Print which options main has chosen by the images. facts: as in the run's checkpoint. given: those before."""
+    before = given.to_store()
+    chosen = [typed(name, value) for name, value in facts["options"].items() if value != before[name]]
+    if chosen:
+        count, *shape = facts["data_shapes"][0]
+        classes = [f"in {len(names)} {'classes' if names[1:] else 'class'} " for names in facts["classes"]]
+        kind = f"{'x'.join(map(str, shape))} {''.join(classes)}with {' '.join(chosen)}"
+        show_lines(f"Trains on {counted(count, 'image')} of {kind}")
+
+
+def note_images(sums: list[int], places: dict[str, list[int]]) -> None:
+    """Print a line if images have other checksums in another place: no two machines need resize to the same bits."""
+    for place in [place for place, others in places.items() if sums != others]:
+        show_lines(f"note: as many images as {place}, but not the same to the bit: was one of them replaced?")
 
 
 def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) -> None:

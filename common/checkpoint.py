@@ -86,7 +86,7 @@ def check_state(state: dict[str, Any], facts: dict[str, Any]) -> None:
         torch.load(io.BytesIO(as_bytes(facts)), weights_only=True)
     for name, owner in state.items():
         with as_bad_input(f"state {name!r}: cannot be in a checkpoint", Exception):  # errors are of many types
-            if name in {*facts, "step", "sums"}:
+            if name in {*facts, "step", "sums", "averages"}:
                 raise ValueError("the name is taken; choose another")
             torch.load(io.BytesIO(as_bytes(owner.state_dict())), weights_only=True)
 
@@ -154,16 +154,28 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
             for old, new in zip(groups, getattr(owner, "param_groups", []), strict=True):
                 if other := sorted(key for key in old if type(old[key]) is not type(new.get(key))):
                     raise TypeError(f"its settings {', '.join(other)} are others, or of other types")
+            before, now = (each.get("settings", {}).get(name, {}) for each in (stored, facts))
+            if other := [key for key in now if before.get(key, now[key]) != now[key]]:
+                raise ValueError(f"its {other[0]} is {now[other[0]]}, but was {before[other[0]]}; or take --init-from")
     with as_bad_input(f"{run}: its sums of the curves are damaged", Exception):
         return {name: (float(total), int(count)) for name, (total, count) in stored["sums"].items()}
 
 
-def averages_in(state: dict[str, Any]) -> dict[str, str]:
+def settings_in(state: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the numbers that each optimizer was made with, as text, which a schedule does not change."""
+    settings = {name: owner.defaults for name, owner in state.items() if isinstance(owner, Optimizer)}
+    for name, values in settings.items():
+        settings[name] = {key: str(value) for key, value in values.items() if isinstance(value, float | tuple)}
+    return settings
+
+
+def averages_in(state: dict[str, Any], fewest_updates: int = 0) -> dict[str, str]:
     """Return, by the name of a network, that of its average in `state`: any AveragedModel is of `generator`.
 
-    But one called `average_x` is of `x`.
+    But one called `average_x` is of `x`. One with fewer updates is left out.
     """
-    names = [name for name, owner in state.items() if isinstance(owner, AveragedModel)]
+    averages = {name: owner for name, owner in state.items() if isinstance(owner, AveragedModel)}
+    names = [name for name, owner in averages.items() if owner.n_averaged >= fewest_updates]
     return {name.removeprefix("average_") if name.startswith("average_") else "generator": name for name in names}
 
 

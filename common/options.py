@@ -38,8 +38,10 @@ class Options:
             ranges = [mark for part in (kind, *get_args(kind)) for mark in get_args(part) if isinstance(mark, Range)]
             numbers = value if isinstance(value, tuple) else (value,)
             for low, high in ranges:
-                if not all(number is None or low <= number <= high for number in numbers):  # nan is in no range
+                if not all(number is None or low <= number <= high for number in numbers):
                     raise BadInput(f"{typed(name, value)}: must be from {low} to {high}")
+            if any(number != number for number in numbers):  # NaN, which no range has, nor a run to resume
+                raise BadInput(f"{typed(name, value)}: must be a number")
 
 
 @dataclass(frozen=True)

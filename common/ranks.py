@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from common.errors import BadInput, Stopped
@@ -34,7 +34,7 @@ class Ranks:
             gradient.copy_(piece.view_as(gradient))
 
     def check_state(self, state: dict[str, object]) -> None:
-        """Raise BadInput for a part of the state that several ranks cannot share."""
+        """Give all ranks the weights of rank 0; raises BadInput for a part of the state that they cannot share."""
         if self.count == 1:
             return
         for name, owner in state.items():
@@ -43,6 +43,8 @@ class Ranks:
                 raise BadInput(f"{name}: register run.ranks.average_gradients as its first step pre-hook, in main")
             if isinstance(owner, torch.amp.GradScaler) and owner.is_enabled():
                 raise BadInput(f"{name}: loss scales of several processes differ; --precision bf16 needs none")
+            for weight in owner.parameters() if isinstance(owner, nn.Module) else ():
+                collective(dist.broadcast, weight.data, 0)  # each may have drawn its own
 
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of the ranks' `values`, which may be overwritten."""

@@ -4,7 +4,6 @@ import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
-from common.board import Board, show, show_end, show_lines
+from common.board import Board, note_images, show, show_chosen, show_end, show_lines
 from common.data import batches, checksum, describe_data, seed_for
-from common.errors import BadInput, as_stopped, counted, note_signals
-from common.options import RunOptions, typed
+from common.errors import BadInput, as_stopped, note_signals
+from common.options import RunOptions
 from common.ranks import Ranks
 
 RUNS = weakref.WeakSet()  # of this process, whose loops have begun
@@ -34,8 +33,7 @@ class Run(AbstractContextManager):
         if self.ranks.is_main and not options.resume:  # before data are read
             checkpoint.check_place(options.runs_dir / script.stem, options.name)
         self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
-        is_bf16 = options.precision == "bf16"  # without a cache, as a step changes weights between forward passes
-        self.precision = partial(torch.autocast, device.type, torch.bfloat16, is_bf16, cache_enabled=False)
+        self.is_precise = options.precision == "fp32"  # until main has called `precision`, if that is bf16
         self.folder: Path | None = None  # that of the run, once its loop has begun
         self.state: dict[str, Any] = {}
         self.facts = origin  # what a checkpoint says of its run beside the state
@@ -61,6 +59,11 @@ class Run(AbstractContextManager):
                     self.finish_step(is_stopped=True)
             if self.ranks.is_main and error is not BadInput:  # whose mend may change what a checkpoint holds
                 show_end(self.script, self.folder, self.saved_step, self.options.steps, self.ranks.count)
+
+    def precision(self) -> torch.autocast:
+        """Return the context of a step: without a cache, as weights change between its forward passes."""
+        self.is_precise, is_bf16 = True, self.options.precision == "bf16"
+        return torch.autocast(self.device.type, torch.bfloat16, is_bf16, cache_enabled=False)
 
     def noise(self, count: int, z_dim: int) -> Tensor:
         """Return this process's noise of a step, (count, z_dim), standard normal, drawn for the global batch."""
@@ -91,8 +94,9 @@ class Run(AbstractContextManager):
                 self.is_inside = True
                 yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
                 self.is_inside, self.step, self.state_step = False, step, step
-                # Several processes must stop at the same step, so they exchange signals when they log.
-                if self.ranks.count == 1 or step % options.log_every == 0:
+                if not self.is_precise:
+                    raise BadInput("--precision bf16: has no effect without `with run.precision():` around the step")
+                if self.ranks.count == 1 or step % options.log_every == 0:  # several must stop at the same step
                     stopped = max(self.ranks.gather(max(signals, default=0)))
                 self.finish_step(bool(stopped))
                 if stopped:
@@ -105,37 +109,31 @@ class Run(AbstractContextManager):
     def begin(self, data: tuple) -> None:
         """Check data and state, load what the state begins with, and make or lock the folder of the run."""
         options, state = self.options, self.state
-        facts = {"script": self.script.stem, "options": options.to_store(), "averages": checkpoint.averages_in(state)}
+        facts = {"script": self.script.stem, "options": options.to_store(), "settings": checkpoint.settings_in(state)}
         facts |= describe_data(data, options.batch_size)
         if any(theirs != facts for theirs in self.ranks.gather(facts)):
             raise BadInput("the processes have different options or images; start all with the same command")
         sums = [checksum(getattr(each, "images", each)) for each in data]
-        facts["image_checksums"] = sums  # no two machines need resize an image to the same bits
-        self.facts = facts | self.facts
+        places = {f"in process {rank}": theirs for rank, theirs in enumerate(self.ranks.gather(sums))}
+        self.facts = facts | {"image_checksums": sums} | self.facts
         checkpoint.check_state(state, self.facts)
         self.ranks.check_state(state)
         if self.stored:
             self.sums = checkpoint.load_state(state, self.stored, self.facts, options.resume)
-            if self.ranks.is_main and self.stored.get("image_checksums", sums) != sums:
-                show_lines("note: as many images as before, but not the same to the bit: was one of them replaced?")
+            places["before"] = self.stored.get("image_checksums", sums)
         elif options.init_from:
             checkpoint.load_initial_weights(state, options.init_from)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)
         RUNS.add(self)
         folder = options.resume
-        if self.ranks.is_main and not folder:
-            folder = checkpoint.make_folder(options.runs_dir / self.script.stem, options.name, self.opened)
+        if self.ranks.is_main:
+            note_images(sums, places)
+            folder = folder or checkpoint.make_folder(options.runs_dir / self.script.stem, options.name, self.opened)
         self.folder = self.ranks.gather(folder)[0]
 
     def open_board(self, pictures: dict, columns: int) -> None:
         """Open the board, and show what there is before the first step."""
-        given = self.given.to_store()
-        chosen = [typed(name, value) for name, value in self.facts["options"].items() if value != given[name]]
-        if chosen:  # by main
-            count, *shape = self.facts["data_shapes"][0]
-            classes = [f"in {len(names)} {'classes' if names[1:] else 'class'} " for names in self.facts["classes"]]
-            kind = f"{'x'.join(map(str, shape))} {''.join(classes)}with {' '.join(chosen)}"
-            show_lines(f"Trains on {counted(count, 'image')} of {kind}")
+        show_chosen(self.facts, self.given)
         self.lock = self.opened.enter_context((self.folder / ".lock").open("a"))
         self.board = Board(self.folder, self.facts, self.step, pictures, columns)
         self.opened.callback(self.board.close)
@@ -148,6 +146,9 @@ class Run(AbstractContextManager):
         if self.is_inside and not any(checkpoint.has_optimizer(state, optimizer) for state in others):
             checkpoint.require_stored(self.state, optimizer)
             self.state_step = None
+        elif self.board and self.state_step and not self.is_inside and checkpoint.has_optimizer(self.state, optimizer):
+            self.state_step = None
+            show_lines("note: an optimizer steps after the loop over run.steps: no checkpoint will hold that")
 
     def seed_step(self, streams: int, step: int) -> None:
         """Seed all random numbers of a step: a function of (seed, step), and of the rank for those of torch itself."""
@@ -189,8 +190,8 @@ class Run(AbstractContextManager):
 
     def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if that cannot be."""
-        content = self.facts | {"step": self.step, "sums": self.totals()}
-        content |= checkpoint.finite_states(self.state, self.step)
+        content = self.facts | {"averages": checkpoint.averages_in(self.state, fewest_updates=1)}
+        content |= checkpoint.finite_states(self.state, self.step) | {"step": self.step, "sums": self.totals()}
         if self.board:
             checkpoint.check_lock(self.lock)
             with as_stopped(self.folder):

@@ -30,10 +30,10 @@ from torch.utils.tensorboard import SummaryWriter
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.board import show_lines
+from common.board import note_images, show_lines
 from common.checkpoint import load_checkpoint, write_whole
 from common.conditional import LabeledImages, load_labeled_images
-from common.data import DATASETS, load_images
+from common.data import DATASETS, checksum, load_images
 from common.errors import BadInput, as_bad_input, as_stopped, counted
 from common.image_files import Fit, image_paths, training_paths
 from common.launch import pick_device
@@ -131,6 +131,10 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
         if names and unseen.any():
             load_labeled_images(dataset)  # names the classes of which all images are held out, if that is the reason
         raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; use the same images")
+    trained = data.images[~unseen] if len(unseen) else data.images
+    if dataset not in HELD_OUT and [*trained.shape] == shape:
+        sums = [checksum(trained)]
+        note_images(sums, {"it was trained on": checkpoint.get("image_checksums", sums)[:1]})
     has_classes = len(data.classes) > 1
     kind = options.features or ("digits" if dataset in DIGIT_DATASETS else "classes" if has_classes else "random")
     if kind == "classes" and not has_classes:

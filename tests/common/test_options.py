@@ -21,6 +21,7 @@ class Own(RunOptions):
     count: Count | None = None
     kind: Literal["a", "b"] = "a"
     text: str = "-x y"
+    free: float = 0.0
     path: Path | None = None
     switch: bool = False
 
@@ -28,6 +29,7 @@ class Own(RunOptions):
 REFUSED = [
     ({"rate": 0.4}, "--rate=0.4: must be from 0.5 to 2"),
     ({"rate": float("nan")}, "--rate=nan: must be from 0.5 to 2"),
+    ({"free": float("nan")}, "--free=nan: must be a number"),
     ({"pair": (0.0, 1.0)}, "--pair=(0.0, 1.0): must be from 0 to 0.999999"),
     ({"count": 0}, "--count=0: must be from 1 to 1000000000"),
     ({"batch_size": 0}, "--batch-size=0: must be from 1 to"),

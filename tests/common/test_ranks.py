@@ -41,6 +41,26 @@ def test_a_batch_that_cannot_be_cut_into_equal_parts_is_refused():
         rank_of(0, 2, 7)
 
 
+def train_with_own_seeds(folder):
+    """Draw weights, and make images, that differ by rank."""
+    rank = Ranks(8).rank
+    torch.manual_seed(rank)
+    network = torch.nn.Linear(2, 2)
+    with open_run(folder, batch_size=8) as run:
+        for step, _ in run.steps(IMAGES + rank, state={"network": network}, pictures={}):
+            run.log(step, {"x": 1.0})
+    torch.save(network.state_dict(), folder / f"weights-{rank}")
+
+
+def test_ranks_begin_with_the_weights_of_rank_0_and_a_line_says_that_their_images_differ(tmp_path):
+    assert ended(start_ranks(2, tmp_path, train_with_own_seeds, tmp_path)) == [0, 0], logs(tmp_path, 2)
+    first, second = (torch.load(path) for path in sorted(tmp_path.glob("weights-*")))
+    torch.manual_seed(0)
+    assert first["weight"].equal(torch.nn.Linear(2, 2).weight) and first["weight"].equal(second["weight"])
+    note = "note: as many images as in process 1, but not the same to the bit"
+    assert [text.count(note) for text in logs(tmp_path, 2)] == [1, 0]
+
+
 def test_one_of_several_processes_that_torchrun_did_not_start_is_refused(monkeypatch):
     """Each would train a run of its own, as if it were alone."""
     monkeypatch.setenv("WORLD_SIZE", "2")

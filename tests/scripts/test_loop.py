@@ -21,6 +21,7 @@ from filelock import FileLock
 from helpers import SMALL, TRAINING, call, contents, load, logged, module_of, open_run, points_of, saved, steps_of
 from PIL import Image
 from processes import ended, fork, wait_until
+from torch.optim.swa_utils import AveragedModel
 
 from common.errors import BadInput, Stopped
 from common.launch import describe_origin
@@ -152,6 +153,48 @@ def test_what_is_trained_in_the_loop_and_left_out_of_the_state_is_refused_at_its
     assert not list(tmp_path.glob("*/*/checkpoint.pt"))
     train(parts["both"], "network", "other", "both")
     assert max(load(run)["step"] for run in tmp_path.glob("script/*") if list(run.glob("*.pt"))) == 4
+
+
+def test_what_a_loop_leaves_out_is_told(tmp_path, capsys):
+    network, picture = torch.nn.Linear(2, 2), [torch.full((2, 1, 8, 8), value) for value in (254.0, float("nan"))]
+    state = {"network": network, "optimizer": torch.optim.SGD(network.parameters())}
+    state["average"] = AveragedModel(network)
+    list(steps_of(tmp_path, state=state, pictures={"a": lambda: picture[0], "b": lambda: picture[1]}))
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
+    assert [note.split(";")[0].split(":")[1] for note in notes] == [
+        " pictures['a'] holds values up to 254",
+        " pictures['b'] holds values up to nan",
+        " there are no curves of the last steps",
+    ]
+    assert saved(tmp_path)["averages"] == {}  # no tool takes one that was never updated
+    with open_run(tmp_path) as run:
+        for step in run.steps(state=state, pictures={}):
+            state["average"].update_parameters(network)
+            run.log(*step, {"x": 1.0})
+        assert "note" not in capsys.readouterr().out
+        [state["optimizer"].step() for _ in range(2)]
+    assert capsys.readouterr().out.count("steps after the loop over run.steps: no checkpoint will hold that") == 1
+    assert load(run.folder)["averages"] == {"generator": "average"}
+    with pytest.raises(BadInput, match="--precision bf16: has no effect without"):
+        list(steps_of(tmp_path, precision="bf16"))
+
+
+def test_a_resumed_run_keeps_the_images_and_the_settings_of_its_optimizers(tmp_path, capsys):
+    network = torch.nn.Linear(2, 2)
+
+    def train(rate, images, **options):
+        state = {"network": network, "optimizer": torch.optim.SGD(network.parameters(), rate)}
+        for _ in steps_of(tmp_path, images, state=state, **options):
+            state["optimizer"].param_groups[0]["lr"] = 0.5  # as a schedule does
+
+    train(0.25, IMAGES)
+    (run,) = tmp_path.glob("script/*")
+    with pytest.raises(BadInput, match=r"its lr is 0\.1, but was 0\.25"):
+        train(0.1, IMAGES, resume=run, steps=4)
+    train(0.25, IMAGES, resume=run, steps=4)
+    assert "note: as many images" not in capsys.readouterr().out
+    train(0.25, IMAGES.clone().fill_(7), resume=run, steps=5)
+    assert "note: as many images as before, but not the same to the bit" in capsys.readouterr().out
 
 
 def test_what_pictures_and_measures_train_is_free_and_so_is_what_wraps_an_optimizer(tmp_path):

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -212,6 +213,11 @@ def test_a_folder_is_judged_by_what_its_run_has_not_seen_or_by_any_images_with_f
     printed = capsys.readouterr().out
     assert printed.count("More images a side, most of which the run has seen: --real any.") == 2
     assert printed.count("The FID of papers has other features: --features inception.") == 3
+    assert "note: " not in printed
+    Image.new("RGB", (8, 8)).save(tmp_path / "images" / Path(training_paths(paths)[0]).name)
+    evaluate.load_real.cache_clear()
+    assert evaluated(run)["step"] == 1
+    assert "note: as many images as it was trained on, but not the same" in capsys.readouterr().out
     change(run, lambda checkpoint: checkpoint.update(data_shapes=[[500, 3, 8, 8]]))  # as before there was a share
     monkeypatch.setattr(evaluate, "generate", lambda *_: images[:20].permute(0, 3, 1, 2))
     assert evaluated(run, count=20)["real"] == "training"
