@@ -185,7 +185,7 @@ class History:
                         call.reached.add(event.parameter)
             case trace.GradientRead():
                 self.calls[event.number].read.add(event.how)
-            case trace.GraphExtended():
+            case trace.GraphExtended() if event.number in self.calls:  # else a mode re-dispatches a forward pass
                 self.calls[event.number].keeper = event.place
             case trace.TermCrossed():
                 self.calls[event.number].terms[event.term].crossed_by.add(event.by)

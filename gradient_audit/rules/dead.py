@@ -76,7 +76,7 @@ def _dead_passes(facts: Facts) -> Iterator[Sentence]:
     """Yield the passes that reached nothing that is trained."""
     for p in facts.passes if facts.optimizers or facts.networks else ():  # else nothing was to be trained
         # A gradient of a plain tensor may be read, as FGSM reads that of images.
-        serves = p.reached or p.leaves & facts.owned_leaves or (p.leaves and p.place in facts.read_lines)
+        serves = p.reached or p.users or p.leaves & facts.owned_leaves or (p.leaves and p.place in facts.read_lines)
         if p.split and not (p.raised or serves or p in facts.once(calls_cut_off)):  # `unreached` names that line
             text = "a backward pass reached no parameter of any network."
             if cut := facts.once(rebuilt_losses).get(p):

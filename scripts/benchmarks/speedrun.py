@@ -60,8 +60,15 @@ def train_here(contender: Path, seed: int, dataset: str, count: int, pipe: Conne
         seconds = time.process_time() - start
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(10**6 + seed)
-            chunks = [to_uint8(draw(len(chunk))) for chunk in torch.arange(count).split(500)]  # for little memory
-            pipe.send((seconds, torch.cat(chunks).numpy()))
+            samples = torch.empty(count, *images.shape[1:], dtype=torch.uint8)
+            for part in samples.split(500):  # for little memory
+                drawn = draw(len(part))
+                if drawn.shape != part.shape or not drawn.isfinite().all():
+                    sys.exit(
+                        f"{contender}: draws {[*drawn.shape]}, or NaN, where finite {[*part.shape]} were asked for"
+                    )
+                part.copy_(to_uint8(drawn))
+            pipe.send((seconds, samples.numpy()))
         pipe.recv()
         start = time.process_time() - seconds
 

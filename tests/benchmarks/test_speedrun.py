@@ -5,6 +5,7 @@ from helpers import call
 
 OWN = """
 import time
+import torch
 
 def work(seconds):
     end = time.process_time() + seconds
@@ -13,7 +14,7 @@ def work(seconds):
 
 def draw(count):
     work(2)
-    return drawn[:count]
+    return drawn[torch.randint(len(drawn), (count,))]
 
 def train(images, seed):
     global drawn
@@ -51,4 +52,7 @@ def test_the_clock_stands_still_while_samples_are_drawn_and_who_ends_or_takes_to
     status, _, error = outcome("speedrun", "--baseline", own, "--dataset", "mnist5k")
     assert status == 1
     assert f"{own}: failed with status 1" in error
+    for other in ("drawn[:10]", "0.0 / drawn"):  # fewer than were asked for; NaN
+        own.write_text(OWN.replace("return drawn", f"return {other}  # "))
+        assert outcome("speedrun", "--baseline", own, "--dataset", "mnist5k")[0] == 1
     assert "nowhere.py: is no file" in outcome("speedrun", "nowhere.py", "--dataset", "mnist5k")[2]
