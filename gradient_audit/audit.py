@@ -1,6 +1,7 @@
 """The audit as a context manager: watch a block of code, judge what was seen, and report."""
 
 import sys
+import warnings
 from types import TracebackType
 
 from torch import nn
@@ -43,6 +44,7 @@ class GradientAudit(Report):
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
         super().__init__(Judgement())
         self._named, self._limit, self.networks, self.trace = networks or None, None, networks, Trace()
+        self.unreached = ""  # of the named networks those that no pass came to, as a sentence
 
     @classmethod
     def of_script(cls, limit: Limit | None = None) -> "GradientAudit":
@@ -53,7 +55,7 @@ class GradientAudit(Report):
 
     def __enter__(self) -> "GradientAudit":
         """Begin a new trace; leave that to `python -m gradient_audit` where it audits the whole script."""
-        self.judgement, self.failure, self.unwatched = Judgement(), "", ""
+        self.judgement, self.failure, self.unwatched, self.unreached = Judgement(), "", "", ""
         if Watcher.watching and Watcher.watching.limit:
             self.unwatched = "Not watched: the audit of the whole script takes the place of this one."
             print(f"note: {current_place()}: {self.unwatched}", file=sys.stderr)
@@ -80,7 +82,8 @@ class GradientAudit(Report):
         self.strangers = bool(unreached) and len(unreached) == len(self._named) and not judgement.findings
         frozen = {name for name in unreached if not any(p.requires_grad for p in self._named[name].parameters())}
         if missed := [name for name in unreached if name not in frozen]:
-            judgement.not_run = f"No backward pass came to {joined(missed)}. {judgement.not_run}".rstrip()
+            self.unreached = f"No backward pass came to {joined(missed)}."
+            judgement.not_run = f"{self.unreached} {judgement.not_run}".rstrip()
         self.judgement, self.failure = judgement, self.guard.failure
         del self._watcher, self.guard  # they hold the optimizers
 
@@ -92,7 +95,8 @@ class GradientAudit(Report):
     def check(self, *, questions: bool = False, waste: bool = False) -> None:
         """Raise GradientFlowError for an error, also one of the audit's own; if asked to, for a question or waste.
 
-        And where there is nothing to judge: in the block, or if no pass came to the networks, or no step was seen.
+        And where there is nothing to judge: in the block, or if no pass came to the networks, or no step was seen. It
+        warns if a pass came to some of them only.
         """
         if hasattr(self, "_watcher"):
             raise GradientFlowError("call check() after the `with` block has ended")
@@ -101,3 +105,5 @@ class GradientAudit(Report):
         wrong = [str(finding) for finding in self.findings if finding.severity in severities]
         if wrong or self.failure or nothing:
             raise GradientFlowError("\n".join(wrong) or self.verdict)
+        if self.unreached:  # which may be meant, as of an average
+            warnings.warn(self.unreached, stacklevel=2)
