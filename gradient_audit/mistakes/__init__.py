@@ -41,6 +41,8 @@ EXCEPTION = re.compile(rf"^\W*{RAISED}(?::|\s*$)", re.MULTILINE)
 """The line with which the message of an exception begins."""
 TRACEBACK = re.compile(r"Traceback \(most recent call last\).*\n(?:(?:[ \t].*)?\n)*")
 """A traceback with its frames; the line behind them names the exception, whatever its name."""
+FOLLOWS = re.compile(r"(?:[\w.]+\.)?(?:ChildFailedError|KeyboardInterrupt)\b")
+"""The message of an exception that follows from others, as torchrun's, or from Ctrl-C: it explains nothing."""
 FLAT = re.compile(r"^.*Traceback \(most recent call last\):?[ \t]+\S.*$", re.MULTILINE)
 """A traceback that was pasted as one line."""
 BREAK = re.compile(
@@ -124,8 +126,8 @@ def match(text: str) -> list[Mistake]:
     """Return the mistakes whose message occurs in `text`, best match first; empty where none does.
 
     text: an error message, a traceback or a log of any PyTorch, also wrapped or coloured. Of a log with exceptions only
-    the last exception counts. Later messages rank first; mistakes with the same message rank by the number of their
-    hints in the text, then by FREQUENT.
+    the last counts, but not torchrun's own or Ctrl-C. Later messages rank first; mistakes with the same message rank by
+    the number of their hints in the text, then by FREQUENT.
     """
     text = ANSI.sub("", text).replace("\r", "\n")
     text = FLAT.sub(lambda flat: BREAK.sub(lambda gap: "\n  " if gap[1] else "\n", flat[0]), text)
@@ -149,7 +151,7 @@ def _last_message(text: str) -> str:
         message = AFTER.split(text[start:end].lstrip(), maxsplit=1)[0]
         if "device-side assert triggered" in message:
             return text  # the assertion that failed was printed before
-        if message:
+        if message and not FOLLOWS.match(message):
             return message
     return text
 

@@ -234,6 +234,8 @@ LOGS = {
     "chained": (traceback(SECOND_TIME) + CAUSED + traceback(UNKNOWN), None),
     "a rank, another name": (BROADCAST + traceback("Trouble: no data").replace("\n", "\n[rank0]: "), None),
     "torchrun, of an error not known": (BROADCAST + traceback(f"[rank0]: {UNKNOWN}") + traceback(CHILD), None),
+    "torchrun": (traceback(f"[rank0]: {STEP}") + traceback(CHILD), "step-between-backwards"),
+    "Ctrl-C": (BROADCAST + "KeyboardInterrupt", "labels-broadcast"),
     "torch.compile": (traceback(f"torch._dynamo.exc.BackendCompilerFailed: raised:\n{NO_GRAPH}"), "no-graph"),
     "a worker": (traceback(WORKER + traceback(NO_GRAPH)), "no-graph"),
     "a hint in the code": (traceback(NO_GRAPH, "penalty.backward()"), "penalty-without-graph"),
