@@ -131,9 +131,9 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
         if names and unseen.any():
             load_labeled_images(dataset)  # names the classes of which all images are held out, if that is the reason
         raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; use the same images")
-    trained = data.images[~unseen] if len(unseen) else data.images
-    if dataset not in HELD_OUT and [*trained.shape] == shape:
-        sums = [checksum(trained)]
+    seen = data.images[~unseen] if len(unseen) else data.images
+    if dataset not in HELD_OUT and [*seen.shape] == shape:
+        sums = [checksum(seen)]
         note_images(sums, {"it was trained on": checkpoint.get("image_checksums", sums)[:1]})
     has_classes = len(data.classes) > 1
     kind = options.features or ("digits" if dataset in DIGIT_DATASETS else "classes" if has_classes else "random")

@@ -23,7 +23,7 @@ from common.models import MODELS
 from common.options import Options
 
 HINT = "name the function of its script that makes them, --networks FILE:FUNCTION"
-TYPES = {"data_types": list[str], "classes": list[list[str]], "averages": dict[str, str]}  # in a checkpoint
+TYPES = {"data_types": list[str], "classes": list[list[str]], "averages": dict[str, str], "image_checksums": list}
 CHUNK = 256  # images per forward pass, so that any count fits into memory
 
 

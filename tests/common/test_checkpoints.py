@@ -100,7 +100,7 @@ def test_options_in_a_checkpoint_are_checked_before_a_run_is_resumed(named, copi
 
 UNFIT = [{"options": {"z_dim": 2**40, "model": "mlp"}}, {"options": {"z_dim": 64, "model": "conv"}}, {"options": {}}]
 UNFIT += [{"data_shapes": shapes} for shapes in ([], [[4000, 1, -8, 8]], [[4000, 1, 2**20, 2**20]])]
-UNFIT += [{"average": None, "generator": None}, {"a_to_b": {}, "b_to_a": {}}]
+UNFIT += [{"average": None, "generator": None}, {"a_to_b": {}, "b_to_a": {}}, {"image_checksums": 5}]
 
 
 @pytest.mark.parametrize("entries", UNFIT)
