@@ -114,6 +114,8 @@ class StepRow(Row):
 
     event: trace.Step | None = None
     sums: dict[frozenset, set[int]] = field(default_factory=lambda: defaultdict(set))  # parameters, by passes
+    # Of one by hand: parameters, by the passes whose sum their gradients are.
+    added: dict[frozenset, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     @property
     def optimizer(self) -> int:
@@ -158,6 +160,8 @@ class History:
                     row = StepRow("hand", event.place)
                 row.parameters = row.parameters | event.parameters
                 row.sums[frozenset(event.calls)] |= event.parameters
+                for passes, numbers in sums.items():
+                    row.added[passes] |= numbers
             case trace.ZeroGrad():
                 row = Row("zero_grad", event.place, event.parameters)
             case _:

@@ -35,7 +35,7 @@ class Ledger:
     lent: set[int] = field(default_factory=set)  # passes whose gradients a step on other parameters used
 
     def fold(self, event: Event) -> dict[frozenset, set[int]]:
-        """Take in an event; return, of a step, what `step` does."""
+        """Take in an event; return, of a step, the accounts by the passes that their gradients are the sum of."""
         match event:
             case trace.GradientsGone():
                 self.vanish(event.parameters)
@@ -48,9 +48,13 @@ class Ledger:
                 zeros = {number: number in event.empty for number in event.with_gradient}
                 return self.step(event.parameters, event.trained, zeros, event.inside)
             case trace.HandStep():
+                sums: dict[frozenset, set[int]] = defaultdict(set)
                 for number in event.parameters:
-                    self.balances[number].by_hand = True
-                    self._use_clip(self.balances[number], event.calls)
+                    balance = self.balances[number]
+                    balance.by_hand = True
+                    self._use_clip(balance, event.calls)
+                    sums[frozenset(balance.passes)].add(number)
+                return sums
             case trace.Clipped():
                 self.clip(event.place, event.parameters, event.fate)
             case trace.Unscaled():

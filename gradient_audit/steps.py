@@ -24,6 +24,7 @@ class Steps:
     reused: Lines = field(default_factory=lambda: defaultdict(set))  # the pass, the one before, the step
     bare: int = 0  # steps that found no gradient, since the last one that did
     repeated: set[Place] = field(default_factory=set)  # steps whose gradients had all been used
+    used_by_hand: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))  # passes, by parameter
 
 
 def steps_of(history: History, stepped: Set[int]) -> dict[int, Steps]:
@@ -56,6 +57,12 @@ def _note_hand_step(steps: Steps, row: StepRow, history: History, stepped: Set[i
     if moved := row.parameters - stepped:
         steps.places[row.place] += 1
         steps.moved_parameters |= moved
+    for passes, numbers in row.added.items():
+        for number in numbers - stepped:
+            old = passes & steps.used_by_hand[number]
+            for call in (history.calls[one] for one in old if passes > old):  # one that came since added to it
+                steps.stale[call.place, row.place].add(number)
+            steps.used_by_hand[number] |= passes
 
 
 def _note_unseen_steps(passes: list[Call]) -> None:

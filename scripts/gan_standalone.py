@@ -71,9 +71,8 @@ class Generator(nn.Sequential):
 
     def forward(self, z):
         """Return images (N, C, S, S) in [-1, 1], given noise (N, Z_DIM)."""
-        mapping, *layers = self
-        features = style = nn.functional.layer_norm(mapping(z), [STYLE]).tanh()
-        for layer in layers:
+        features = style = nn.functional.layer_norm(self[0](z), [STYLE]).tanh()
+        for layer in [*self][1:]:
             features = layer(features)
             if hasattr(layer, "change"):
                 *scale, shift = layer.change(style)[..., None, None].split(layer.num_channels, dim=1)
@@ -111,12 +110,13 @@ def load_images(dataset, size):
     try:
         if dataset == "mnist":
             return resize(MNIST("data", download=True).data[:, None], [size or 28, size or 28])
-        for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file()):
-            if not any(part.startswith(".") for part in path.relative_to(folder).parts):
-                image = ImageOps.exif_transpose(Image.open(path))
-                assert image.mode[0] not in "IF", "it has more than 8 bits a channel"  # they would all be white
-                image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-                images.append(pil_to_tensor(ImageOps.fit(image.convert("RGB"), (size or 64, size or 64))))
+        files = [p for p in folder.rglob("*") if "/." not in f"/{p.relative_to(folder).as_posix()}" and p.is_file()]
+        for path in sorted(path for path in files if path.suffix.lower() in SUFFIXES):
+            image = ImageOps.exif_transpose(Image.open(path))
+            assert image.mode[0] not in "IF", "it has more than 8 bits a channel"  # they would all be white
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+            images.append(pil_to_tensor(ImageOps.fit(image.convert("RGB"), (size or 64, size or 64))))
+        print(f"{folder}: {len(images)} images; other files, left out: {len(files) - len(images)}")
         return torch.stack(images)
     except Exception as error:  # files fail in many ways
         sys.exit(f"error: {path}: cannot be read or downloaded; name mnist or a folder of images ({error!r})")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence, joined
+from gradient_audit.history import HAND
 from gradient_audit.places import Place
 from gradient_audit.terms import idle_optimizers
 
@@ -28,6 +29,8 @@ def find(facts: Facts) -> Iterator[Sentence]:
         several = len({key for key, *_ in lines}) > 1
         subject, pronoun = ("optimizers", "they") if several else ("an optimizer", "it")
         text = f"{subject} of {{}} stepped again on gradients that {pronoun} had already used."
+        if all(key == HAND for key, *_ in lines):
+            text = "a step by hand on {} used gradients that one had used before."
         places, cure = [place for _, *pair in lines for place in pair], ""
         if too_many:
             other = facts.networks_of(set().union(*(idle.parameters for idle in facts.once(idle_optimizers))))

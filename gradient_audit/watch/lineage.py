@@ -18,6 +18,7 @@ from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITH
 from gradient_audit.watch.tensors import is_zero, nodes_of, numbers_in, storage_of, tensors_in, written_arguments
 
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
+JOINING = (torch.ops.aten.stack, torch.ops.aten.cat)
 DIFFERENCES = (torch.ops.aten.sub, torch.ops.aten.rsub, torch.ops.aten.mse_loss, torch.ops.aten.smooth_l1_loss)
 REPLACING = (torch.ops.aten.copy_.default, torch.ops.aten.zero_.default)
 REPLACING += (torch.ops.aten._foreach_copy_.default, torch.ops.aten._foreach_zero_.default)
@@ -139,7 +140,9 @@ class Lineage:
         if equal and is_zero(result) and not is_zero(with_graph[0]):
             self.of_itself.add(node)
         # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
-        if function.overloadpacket in SUM_OPERATIONS and not runs_inside(nn.functional.__file__):
+        joined = [x for x in tensors_in(inputs) if x.numel() == 1] if function.overloadpacket in JOINING else []
+        if (joined or function.overloadpacket in SUM_OPERATIONS) and not runs_inside(nn.functional.__file__):
+            inputs = joined or inputs
             constants = [constant for x in inputs if (constant := self.constant(x))]
             constants += [total for x in targets if not x.requires_grad and (total := self.memory_of(x).total)]
             summands = {memory for memory in map(self.memory_of, with_graph) if not memory.total}

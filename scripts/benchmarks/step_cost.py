@@ -1,4 +1,4 @@
-"""What a training step costs in floating-point operations and in memory, counted: the same in every run."""
+"""What a training step costs in FLOPs and memory, counted for `compare_updates.py`: the same in every run."""
 
 import weakref
 from collections.abc import Iterable

@@ -162,6 +162,8 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     labels, other_labels = data.labels[rows], data.labels[other_rows]
     real_features = extract_features(real)
     samples = generate(generator, device, z, *([labels] if names else [])).expand(-1, real.shape[1], -1, -1)
+    if samples.shape[2:] != real.shape[2:]:
+        raise BadInput(f"{run}: its samples have {[*samples.shape[2:]]} pixels, and {dataset} {[*real.shape[2:]]}")
     if only_fid:
         return {"fid": measures.measure_fid(extract_features(samples), real_features), "step": checkpoint["step"]}
 

@@ -92,7 +92,9 @@ def main(options: Options) -> None:
         columns = len(names) if names and not options.of_class else round(len(images) ** 0.5)
         write_whole(output, png(grid(images, columns)))
     weights = "average" if find_average(checkpoint) else "last"
-    show_lines(f"{counted(len(images), 'sample' if as_floats else 'image')}: {output} ({weights} weights)")
+    shape, trained = [*images.shape[1:]], [*checkpoint["data_shapes"][0][1:]]
+    note = "" if shape == trained else f"; they have the shape {shape}, and the run's data {trained}"
+    show_lines(f"{counted(len(images), 'sample' if as_floats else 'image')}: {output} ({weights} weights){note}")
 
 
 if __name__ == "__main__":

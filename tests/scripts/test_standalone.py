@@ -160,7 +160,8 @@ def test_of_a_folder_regular_files_are_read_but_none_hidden_linked_or_of_another
     (images / "folder.png").mkdir()
     os.mkfifo(images / "fifo.png")  # which would be waited for
     (images / "notes.txt").write_text("no image")
-    assert here(f"{ON_IMAGES} --steps 1")[0] == 0
+    (images / "new.heic").write_bytes(b"of a kind that Pillow does not read")
+    assert here(f"{ON_IMAGES} --steps 1")[:2] == (0, "images: 9 images; other files, left out: 2\n")
     assert load(run_of(folder))["data_shapes"] == [[9, 3, 28, 28]]
 
 

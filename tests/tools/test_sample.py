@@ -126,6 +126,19 @@ def test_a_run_with_networks_of_its_own_is_sampled_and_one_on_floats_gives_them_
     torch.testing.assert_close(torch.from_numpy(np.load(tmp_path / "floats.npz")["samples"]), expected)
 
 
+def test_samples_of_another_size_than_the_data_are_noted_and_not_evaluated(own, run, capsys):
+    source = own[0].read_text().replace("torch.nn.Sequential(*layers)", "torch.nn.Sequential(*layers, Twice())")
+    twice = (
+        "class Twice(torch.nn.Module):\n    def forward(self, images):\n        return images.repeat(1, 1, 2, 2)\n\n"
+    )
+    own[0].write_text(source.replace("class Wave", f"{twice}class Wave"))
+    networks = f"{own[0]}:make_networks"
+    sample.main(Options(run, networks=networks))
+    assert "they have the shape [1, 56, 56], and the run's data [1, 28, 28]" in capsys.readouterr().out
+    with pytest.raises(BadInput, match=r"its samples have \[56, 56\] pixels, and mnist5k \[28, 28\]"):
+        evaluate.main(evaluate.Options(run, networks=networks))
+
+
 @pytest.mark.parametrize(
     ("networks", "told"),
     [
