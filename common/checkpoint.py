@@ -27,10 +27,9 @@ def lock(folder: Path, opened: ExitStack) -> None:
 
 def check_lock(file: IO) -> None:
     """Raise Stopped if the file `.lock`, which is open, was deleted or replaced by another of its name."""
-    with suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(file.fileno()), Path(file.name).stat()):
-            return
-    raise Stopped(f"{file.name}: was deleted, so another process may train this run: nothing is written")
+    path = Path(file.name)
+    if not (path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())):
+        raise Stopped(f"{file.name}: was deleted, so another process may train this run: nothing is written")
 
 
 def run_name(name: str | None) -> str:
@@ -82,6 +81,8 @@ def as_bytes(state: Any) -> bytes:
 
 def check_state(state: dict[str, Any], facts: dict[str, Any]) -> None:
     """Raise BadInput for `facts`, or a part of `state`, that no checkpoint can hold, or whose name is taken."""
+    if taken := sorted(facts["options"].keys() & (facts.keys() - {"device"})):
+        raise BadInput(f"options: a checkpoint has a {taken[0]} of its own; give yours another name")
     with as_bad_input("options: cannot be in a checkpoint; take numbers, text, None and tuples of these", Exception):
         torch.load(io.BytesIO(as_bytes(facts)), weights_only=True)
     for name, owner in state.items():
@@ -126,8 +127,8 @@ def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any
         with zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():  # torch.load does not look at the checksums
                 raise ValueError(f"its record {damaged} is damaged; take a copy of the file, or an earlier run")
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        facts = {"script": str, "step": int, "options": dict, "data_shapes": list}
+        checkpoint = {"settings": {}} | torch.load(path, map_location="cpu", weights_only=True)  # older runs have none
+        facts = {"script": str, "step": int, "options": dict, "data_shapes": list, "settings": dict}
         if any(type(checkpoint[name]) is not kind for name, kind in facts.items()) or checkpoint["step"] < 1:
             raise ValueError("it lacks what a run saves")
     return checkpoint
@@ -142,9 +143,7 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
         now, before = facts[name], stored.get(name, facts[name])  # older runs lack some
         if now != before:
             raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
-    entries = {name: value for name, value in stored.items() if isinstance(value, dict)}
-    parts = {n for n, e in entries.items() if "param_groups" in e or any(isinstance(x, Tensor) for x in tree_leaves(e))}
-    if lost := sorted(parts - state.keys()):
+    if lost := sorted(stored["settings"].keys() - state.keys()):
         raise BadInput(f"--resume {run}: its checkpoint also has {', '.join(lost)}, which `state` lacks; add it")
     for name, owner in state.items():
         hint = f"{run}: does not hold this {name}; networks or options may have changed since"
@@ -154,18 +153,21 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
             for old, new in zip(groups, getattr(owner, "param_groups", []), strict=True):
                 if other := sorted(key for key in old if type(old[key]) is not type(new.get(key))):
                     raise TypeError(f"its settings {', '.join(other)} are others, or of other types")
-            before, now = (each.get("settings", {}).get(name, {}) for each in (stored, facts))
-            if other := [key for key in now if before.get(key, now[key]) != now[key]]:
-                raise ValueError(f"its {other[0]} is {now[other[0]]}, but was {before[other[0]]}; or take --init-from")
+            before = stored["settings"].get(name, {})
+            for key, now in facts["settings"][name].items():
+                if now != before.get(key, now):
+                    raise ValueError(f"its {key} is {now}, but was {before[key]}; or take --init-from")
     with as_bad_input(f"{run}: its sums of the curves are damaged", Exception):
         return {name: (float(total), int(count)) for name, (total, count) in stored["sums"].items()}
 
 
 def settings_in(state: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the numbers that each optimizer was made with, as text, which a schedule does not change."""
-    settings = {name: owner.defaults for name, owner in state.items() if isinstance(owner, Optimizer)}
-    for name, values in settings.items():
-        settings[name] = {key: str(value) for key, value in values.items() if isinstance(value, float | tuple)}
+    """Return of each part of a state, by its name, the settings of an optimizer as text, by name and group, if any."""
+    settings, of_device = {}, ("param", "foreach", "fused", "capturable")
+    for name, owner in state.items():
+        groups = enumerate(owner.param_groups if isinstance(owner, Optimizer) else [])
+        items = [(f"{key} of group {i}", value) for i, group in groups for key, value in group.items()]
+        settings[name] = {key: str(value) for key, value in items if not key.startswith(of_device)}
     return settings
 
 

@@ -114,13 +114,16 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
         if not Path(path).is_file():
             raise ValueError("no regular file")  # a FIFO would be waited for
         with Image.open(path) as file:
-            if file.mode == "F" or (file.mode == "I" and file.format not in ("PNG", "PPM")):  # of 16 bits at most
+            tags, is_deep = getattr(file, "tag_v2", {}), file.mode.startswith("I")  # of a TIFF; above 8 bits
+            if file.mode == "F" or (file.mode == "I" and file.format not in ("PNG", "PPM")) or 2 in tags.get(339, ()):
                 raise ValueError("its pixels are floating-point, 32-bit or signed, of a range that it does not tell")
+            if is_deep and tags.get(262) == 0:
+                raise ValueError("Pillow inverts 16-bit pixels of which 0 is white; save it with 0 as black")
             if file.format == "PNG" and "transparency" in file.info and file.tile[0][3] in ("L;2", "L;4", "RGB;16B"):
                 raise ValueError("Pillow mistakes a transparent colour of 2 or 4 bits, or of 16 in RGB; save it with 8")
             mode = mode or ("L" if Image.getmodebase(file.mode) == "L" else "RGB")
             image = ImageOps.exif_transpose(file)
-        if image.mode.startswith("I"):  # 16 bits, at which convert() would clip
+        if is_deep:  # 16 bits, at which convert() would clip
             pixels = np.array(image)
             grey = (pixels / 257).round().clip(0, 255).astype(np.uint8)
             image = Image.fromarray(np.where(pixels == image.info.get("transparency"), np.uint8(255), grey))

@@ -28,9 +28,6 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
             options = parse_resumed(main, kind, Path(script).stem, stored)
         folder = options.resume and options.resume.absolute()  # main may change the current one
         options = replace(options, runs_dir=options.runs_dir.absolute(), resume=folder)
-        images = Path(getattr(options, "dataset", None) or os.devnull).absolute()
-        if images.is_dir() and options.runs_dir.is_relative_to(images) and not folder:
-            raise BadInput(f"--runs-dir {options.runs_dir}: is in --dataset, which would get its samples; move it")
         main(options, opened.enter_context(open_run(script, options, stored)))
     if dist.is_initialized():
         dist.destroy_process_group()
@@ -40,6 +37,9 @@ def open_run(script: str | Path, options: RunOptions, stored: dict | None = None
     """Pick the device, seed torch, and return a run of `script`. stored: the checkpoint of the run to continue."""
     if options.resume and not stored:  # its folder would be written over
         raise BadInput(f"resume={options.resume}: only the command line continues a run, with --resume; leave it out")
+    images = Path(getattr(options, "dataset", None) or os.devnull).resolve()
+    if images.is_dir() and options.runs_dir.resolve().is_relative_to(images) and not stored:
+        raise BadInput(f"--runs-dir {options.runs_dir}: is in --dataset, which would get its samples; move it")
     path, device = Path(script), pick_device(options.device)
     torch.manual_seed(options.seed)
     if device.type == "cuda":

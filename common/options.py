@@ -76,6 +76,12 @@ class RunOptions(Options):
     init_from: Path | None = None  # Folder of another run, to start from its weights, averaged if it has an average.
     resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may change.
 
+    def check_chosen(self, given: "RunOptions") -> None:
+        """Raise BadInput where main has chosen what the run used before: it can choose other options by the images."""
+        for name in ("batch_size", "seed", "device"):
+            if (chosen := getattr(self, name)) != getattr(given, name):
+                raise BadInput(f"{typed(name, chosen)}: chosen by main, too late: the run has begun with another")
+
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the data."""
         values = {name: value for name, value in vars(self).items() if name not in ("runs_dir", "resume")}

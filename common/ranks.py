@@ -25,13 +25,20 @@ class Ranks:
         self.rows = slice(self.rank * size, (self.rank + 1) * size)  # those of the global batch that are this rank's
 
     def average_gradients(self, optimizer: Optimizer, *_: object) -> None:
-        """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook, one all-reduce."""
-        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        if self.count == 1 or not gradients:  # a network may be frozen for a while
+        """Replace the gradients of `optimizer` by those of the global batch; a step pre-hook, one all-reduce.
+
+        A weight without a gradient in one rank, as of a layer that was skipped there, gets those of the others.
+        """
+        if self.count == 1:
             return
-        flat = self.mean(torch.cat([gradient.flatten() for gradient in gradients]))
-        for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
-            gradient.copy_(piece.view_as(gradient))
+        weights = [p for group in optimizer.param_groups for p in group["params"]]
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in weights]
+        has_gradient = torch.tensor([p.grad is not None for p in weights], device=gradients[0].device)
+        flat = self.mean(torch.cat([*(gradient.flatten() for gradient in gradients), has_gradient]))
+        *pieces, is_given = flat.split([*map(torch.numel, gradients), len(weights)])
+        for index, (weight, gradient, piece) in enumerate(zip(weights, gradients, pieces, strict=True)):
+            if weight.grad is not None or is_given[index]:  # the host waits for the second alone
+                weight.grad = gradient.copy_(piece.view_as(gradient))
 
     def check_state(self, state: dict[str, object]) -> None:
         """Give all ranks the weights of rank 0; raises BadInput for a part of the state that they cannot share."""

@@ -3,7 +3,7 @@
 import sys
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ class Run(AbstractContextManager):
         self.ranks = Ranks(options.batch_size)
         if self.ranks.is_main and not options.resume:  # before data are read
             checkpoint.check_place(options.runs_dir / script.stem, options.name)
-        self.generator = torch.Generator()  # of what all ranks draw alike, for the global batch; on the CPU
+        self.generator = torch.Generator().manual_seed(seed_for(options.seed))  # of draws that all ranks share
         self.is_precise = options.precision == "fp32"  # until main has called `precision`, if that is bf16
         self.folder: Path | None = None  # that of the run, once its loop has begun
         self.state: dict[str, Any] = {}
@@ -76,8 +76,8 @@ class Run(AbstractContextManager):
         data: as `batches` takes them; LabeledImages give (step, real, labels). Each process gets its rows of a batch.
         state: by name, what a checkpoint holds: all that a step changes and that has a `state_dict`.
         pictures: images (N, C, H, W) in [-1, 1], shown once, or functions that make them every --sample-every steps,
-        `columns` to a row. SIGINT, SIGTERM and SIGHUP end the process after the step, saved, with status 128 plus their
-        number. Raises BadInput where the run cannot start, Stopped where it cannot continue.
+        `columns` to a row. SIGINT, SIGTERM and SIGHUP end the process after the step, saved: status 128 + number.
+        Raises BadInput where the run cannot start, Stopped where it cannot continue.
         """
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
@@ -109,6 +109,7 @@ class Run(AbstractContextManager):
     def begin(self, data: tuple) -> None:
         """Check data and state, load what the state begins with, and make or lock the folder of the run."""
         options, state = self.options, self.state
+        options.check_chosen(self.given)
         facts = {"script": self.script.stem, "options": options.to_store(), "settings": checkpoint.settings_in(state)}
         facts |= describe_data(data, options.batch_size)
         if any(theirs != facts for theirs in self.ranks.gather(facts)):
@@ -135,14 +136,13 @@ class Run(AbstractContextManager):
         """Open the board, and show what there is before the first step."""
         show_chosen(self.facts, self.given)
         self.lock = self.opened.enter_context((self.folder / ".lock").open("a"))
-        self.board = Board(self.folder, self.facts, self.step, pictures, columns)
-        self.opened.callback(self.board.close)
+        self.board = self.opened.enter_context(closing(Board(self.folder, self.facts, self.step, pictures, columns)))
         if not self.stored:
             self.board.draw(0, self.state)
 
     def note_step(self, optimizer: Optimizer, *_: object) -> None:
         """Note that the weights change in this step; raises BadInput if no checkpoint would hold them."""
-        others = (run.state for run in RUNS if run is not self)  # as two runs may take turns
+        others = (run.state for run in RUNS - {self})  # as two runs may take turns
         if self.is_inside and not any(checkpoint.has_optimizer(state, optimizer) for state in others):
             checkpoint.require_stored(self.state, optimizer)
             self.state_step = None
@@ -184,9 +184,9 @@ class Run(AbstractContextManager):
 
     def totals(self) -> dict[str, tuple[float, int]]:
         """Return the sums since the last point, means over the ranks."""
-        tensors = [torch.as_tensor(total, device=self.device) for total, _ in self.sums.values()]
-        numbers = self.ranks.mean(torch.stack(tensors)).tolist() if tensors else []  # all at once
-        return {name: (number, self.sums[name][1]) for name, number in zip(self.sums, numbers, strict=True)}
+        totals = [torch.as_tensor(total, device=self.device) for total, _ in self.sums.values()]
+        means = self.ranks.mean(torch.stack(totals)).tolist() if totals else []  # all at once
+        return {name: (mean, count) for (name, (_, count)), mean in zip(self.sums.items(), means, strict=True)}
 
     def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if that cannot be."""

@@ -112,8 +112,8 @@ def load_images(dataset, size):
             return resize(MNIST("data", download=True).data[:, None], [size or 28, size or 28])
         files = [p for p in folder.rglob("*") if "/." not in f"/{p.relative_to(folder).as_posix()}" and p.is_file()]
         for path in sorted(path for path in files if path.suffix.lower() in SUFFIXES):
-            image = ImageOps.exif_transpose(Image.open(path))
-            assert image.mode[0] not in "IF", "it has more than 8 bits a channel"  # they would all be white
+            if (image := ImageOps.exif_transpose(Image.open(path))).mode[0] in "IF":  # they would all be white
+                raise ValueError("it has more than 8 bits a channel")
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
             images.append(pil_to_tensor(ImageOps.fit(image.convert("RGB"), (size or 64, size or 64))))
         print(f"{folder}: {len(images)} images; other files, left out: {len(files) - len(images)}")

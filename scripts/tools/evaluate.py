@@ -17,6 +17,7 @@ The column `real images` has the same of other real images.
 
 import json
 import sys
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
@@ -96,6 +97,11 @@ def curve_name(entry: dict) -> str:
     return f"{entry['features']}-{entry['count']}-{entry['weights']}{seed}{real}"
 
 
+def own_name(features: Path) -> str:
+    """Return the name of a file of features with its CRC-32: another file of its name has another one."""
+    return f"{features.stem}-{zlib.crc32(features.read_bytes()):08x}"
+
+
 def stored_entries(path: Path) -> dict[tuple, dict]:
     """Return the entries of an `evaluation.json` by their settings; raises BadInput if it is something else."""
     with as_bad_input(f"{path}: was not written by evaluate.py; move it elsewhere", Exception):
@@ -111,6 +117,7 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     """
     run, device = options.run, pick_device(options.device)
     checkpoint = load_checkpoint(run)
+    torch.manual_seed(options.seed)  # for a generator that draws noise of its own
     stored_entries(options.folder / "evaluation.json")
     generator, names = load_generator(run, options.networks, options.weights, checkpoint), class_names(checkpoint)
     if checkpoint.get("data_types", [])[:1] == ["float32"]:  # older runs have no types
@@ -183,7 +190,7 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
 
     trained = "training" if len(data.images) == shape[0] else f"{len(data.images)} (not the {shape[0]} trained on)"
     entry = {
-        "features": Path(kind).name,
+        "features": kind if judge or kind in ("random", "inception") else own_name(Path(kind)),
         "real": "held-out" if has_unseen else "test" if dataset in HELD_OUT else "any" if unseen.any() else trained,
         "count": count,
         "weights": options.weights if find_average(checkpoint) else "last",

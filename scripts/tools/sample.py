@@ -69,12 +69,15 @@ def main(options: Options) -> None:
     if options.output:
         check_new_file(output, *([".png", ".npz"] if output.suffix else [""]))
     device, checkpoint = pick_device(options.device), load_checkpoint(options.run)
+    torch.manual_seed(options.seed)  # for a generator that draws noise of its own
     generator, names = load_generator(options.run, options.networks, checkpoint=checkpoint), class_names(checkpoint)
     as_floats = checkpoint.get("data_types", [])[:1] == ["float32"]  # older runs have no types
     if as_floats and output.suffix != ".npz":
         raise BadInput(f"--output {output}: the data of {options.run} are floats, not images; name a new .npz file")
     inputs = draw_inputs(checkpoint["options"]["z_dim"], names, options)
     images = generate(generator, device, *inputs, as_floats=as_floats)
+    if output.suffix != ".npz" and images.shape[1] not in (1, 3):
+        raise BadInput(f"--output {output}: images of {images.shape[1]} channels are no pictures; name a new .npz file")
     if not output.suffix:
         with as_stopped(output), tempfile.TemporaryDirectory(prefix=".", dir=output.parent) as folder:
             whole = Path(folder) / "whole"  # so that there are all files or none

@@ -52,7 +52,7 @@ def test_the_clock_stands_still_while_samples_are_drawn_and_who_ends_or_takes_to
     status, _, error = outcome("speedrun", "--baseline", own, "--dataset", "mnist5k")
     assert status == 1
     assert f"{own}: failed with status 1" in error
-    for other in ("drawn[:10]", "0.0 / drawn"):  # fewer than were asked for; NaN
+    for other in ("drawn[:10]", "0.0 / drawn", "(drawn + 1) * 127"):  # fewer than were asked for; NaN; in [0, 254]
         own.write_text(OWN.replace("return drawn", f"return {other}  # "))
         assert outcome("speedrun", "--baseline", own, "--dataset", "mnist5k")[0] == 1
     assert "nowhere.py: is no file" in outcome("speedrun", "nowhere.py", "--dataset", "mnist5k")[2]

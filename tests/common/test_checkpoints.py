@@ -179,9 +179,28 @@ def test_a_resumed_run_has_the_same_parts_and_the_same_kind_of_optimizer(tmp_pat
             next(steps_of(tmp_path, steps=2, resume=run.folder, state=other))
 
 
-def test_an_option_that_no_checkpoint_can_hold_is_refused():
+def test_an_option_that_no_checkpoint_can_hold_and_one_whose_name_it_has_are_refused():
     with pytest.raises(BadInput, match="options: cannot be in a checkpoint; take numbers"):
         check_state({}, {"options": {"mode": signal.SIGTERM}})
+    with pytest.raises(BadInput, match="options: a checkpoint has a commit of its own; give yours another name"):
+        check_state({}, {"options": {"commit": 1, "device": "cpu"}, "commit": "0", "device": "cpu"})
+
+
+@pytest.mark.parametrize(("edit", "line"), [({"lr": 0.2}, "lr of group 1 is 0.2, but"), ({"nesterov": True}, "nest")])
+def test_settings_of_each_group_of_an_optimizer_are_those_of_the_run_but_a_schedule_changes_them(edit, line, tmp_path):
+    def state(**given):
+        network = torch.nn.Linear(1, 1)
+        groups = [{"params": [network.weight]}, {"params": [network.bias]} | given]
+        return {"network": network, "optimizer": torch.optim.SGD(groups, lr=0.1, momentum=0.9)}
+
+    with open_run(tmp_path, steps=1) as run:
+        first = state()
+        for step, *_ in run.steps(state=first, pictures={}):
+            first["optimizer"].param_groups[1]["lr"] = 0.05
+            run.log(step, {})
+    next(steps_of(tmp_path, steps=2, resume=run.folder, state=state()))
+    with pytest.raises(BadInput, match=f"{line}.*; or take --init-from"):
+        next(steps_of(tmp_path, steps=2, resume=run.folder, state=state(**edit)))
 
 
 OPTIMIZERS = [torch.optim.Adagrad, torch.optim.Adafactor, torch.optim.NAdam, torch.optim.RMSprop, torch.optim.SGD]

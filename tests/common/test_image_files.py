@@ -6,6 +6,7 @@ Pixels are exact: every image is of the size asked for, or of one colour, so tha
 import io
 import os
 import re
+import struct
 import tempfile
 
 import numpy as np
@@ -88,6 +89,19 @@ FOUR_BITS = """89504e470d0a1a0a0000000d4948445200000002000000020400000000922dbff
 def test_a_transparent_colour_of_four_bits_which_pillow_mistakes_is_refused_at_the_start(tmp_path):
     (tmp_path / "a.png").write_bytes(bytes.fromhex(FOUR_BITS))
     with pytest.raises(BadInput, match=r"a\.png cannot be read as an image; .*a transparent colour of 2 or 4 bits"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(("pixels", "tags"), [(np.int8, {339: 2}), (np.int16, {339: 2}), (np.uint16, {})])
+def test_a_tiff_whose_pixels_pillow_mistakes_is_refused(pixels, tags, tmp_path):
+    """Signed pixels, and 16-bit ones of which 0 is white."""
+    image = Image.fromarray(np.arange(4).reshape(2, 2).astype(np.dtype(pixels).str.replace("i", "u")))
+    image.save(tmp_path / "a.tif", tiffinfo=tags)
+    if not tags:
+        content, black = (tmp_path / "a.tif").read_bytes(), struct.pack("<HHII", 262, 3, 1, 1)
+        assert content.count(black) == 1
+        (tmp_path / "a.tif").write_bytes(content.replace(black, struct.pack("<HHII", 262, 3, 1, 0)))
+    with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image"):
         load(tmp_path)
 
 

@@ -61,6 +61,26 @@ def test_ranks_begin_with_the_weights_of_rank_0_and_a_line_says_that_their_image
     assert [text.count(note) for text in logs(tmp_path, 2)] == [1, 0]
 
 
+def step_without_some_gradients(folder):
+    """Skip layers by rank: of four equal ones, 0 alone in rank 0, 0 and 1 in rank 1; none has a gradient in 3."""
+    torch.manual_seed(0)
+    layers = torch.nn.ModuleList(torch.nn.Linear(2, 2, bias=False) for _ in range(4))
+    optimizer, ranks = torch.optim.SGD(layers.parameters(), lr=1.0), Ranks(8)
+    optimizer.register_step_pre_hook(ranks.average_gradients)
+    for number in ([1, 2], [2])[ranks.rank]:
+        layers[number].weight.grad = torch.full((2, 2), 1.0 + ranks.rank)
+    optimizer.step()
+    grads = [layer.weight.grad if layer.weight.grad is None else layer.weight.grad[0, 0].item() for layer in layers]
+    torch.save((grads, layers.state_dict()), folder / f"layers-{ranks.rank}")
+
+
+def test_a_weight_without_a_gradient_in_some_ranks_gets_the_mean_in_all_and_one_without_in_all_gets_none(tmp_path):
+    assert ended(start_ranks(2, tmp_path, step_without_some_gradients, tmp_path)) == [0, 0], logs(tmp_path, 2)
+    (grads, first), (others, second) = (torch.load(path) for path in sorted(tmp_path.glob("layers-*")))
+    assert grads == others == [None, 0.5, 1.5, None]
+    assert all(first[name].equal(second[name]) for name in first)
+
+
 def test_one_of_several_processes_that_torchrun_did_not_start_is_refused(monkeypatch):
     """Each would train a run of its own, as if it were alone."""
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -75,8 +75,13 @@ def test_a_runs_folder_that_cannot_be_written_is_named(name, tmp_path, refusal):
 
 def test_runs_inside_of_the_folder_of_images_are_refused(tmp_path, refusal):
     make_images(tmp_path / "images", 3)
-    command = "gan_detach", "--dataset", tmp_path / "images", "--runs-dir", tmp_path / "images" / "runs"
-    assert "is in --dataset, which would get its samples" in refusal(*command)
+    (tmp_path / "link").symlink_to(tmp_path / "images")
+    for images in (tmp_path / "images", tmp_path / "link", tmp_path / "images" / "runs" / ".."):
+        (tmp_path / "images" / "runs").mkdir(exist_ok=True)
+        line = refusal("gan_detach", "--dataset", images, "--runs-dir", tmp_path / "images" / "runs")
+        assert "is in --dataset, which would get its samples" in line
+    with pytest.raises(BadInput, match="is in --dataset"):
+        open_run("gan_detach.py", GanOptions(dataset=str(tmp_path), runs_dir=tmp_path / "runs", device="cpu"))
 
 
 def test_a_session_that_would_write_over_a_run_and_weights_of_another_name_are_refused(tmp_path):

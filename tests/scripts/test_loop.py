@@ -115,6 +115,13 @@ def test_a_run_trains_in_a_thread(tmp_path):
     assert steps == [1, 2, 3]
 
 
+def test_what_the_run_has_used_before_main_is_not_chosen_there(tmp_path):
+    with open_run(tmp_path) as run:
+        run.options = RunOptions(batch_size=run.options.batch_size + 1, device="cpu")
+        with pytest.raises(BadInput, match=r"--batch-size=\d+: chosen by main, too late"):
+            next(run.steps(torch.zeros(9, 1), state={}, pictures={}))
+
+
 def test_the_seed_fixes_what_is_drawn_for_the_initial_weights(tmp_path):
     drawn = []
     for seed in (0, 0, 1):
@@ -189,7 +196,7 @@ def test_a_resumed_run_keeps_the_images_and_the_settings_of_its_optimizers(tmp_p
 
     train(0.25, IMAGES)
     (run,) = tmp_path.glob("script/*")
-    with pytest.raises(BadInput, match=r"its lr is 0\.1, but was 0\.25"):
+    with pytest.raises(BadInput, match=r"its lr of group 0 is 0\.1, but was 0\.25"):
         train(0.1, IMAGES, resume=run, steps=4)
     train(0.25, IMAGES, resume=run, steps=4)
     assert "note: as many images" not in capsys.readouterr().out

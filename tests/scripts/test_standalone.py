@@ -111,6 +111,7 @@ def test_its_help_is_ascii_and_what_cannot_work_is_refused_in_one_line(here, fol
         status, _, error = here(f"--steps 1 --dataset={dataset}")
         assert (status, error.startswith(f"error: {subject}: cannot be read"), "\n" in error) == (1, True, False)
         assert ("more than 8 bits" in error) == (dataset in ("16", "float"))
+    assert "assert " not in (folder / "gan_standalone.py").read_text()  # `python -O` leaves them out
     monkeypatch.setattr(gan_standalone.MNIST, "__init__", mock.Mock(side_effect=RuntimeError("Tried a:\n1\nb:\n2")))
     assert "\n" not in here("--dataset mnist")[2]
     (folder / "runs").touch()

@@ -23,9 +23,9 @@ from scripts.tools import evaluate, sample, translate
 from scripts.tools.sample import Options
 
 
-def array(options, folder):
-    sample.main(Options(**options, output=folder / "images.npz"))
-    return np.load(folder / "images.npz")["images"]
+def array(options, folder, name="images"):
+    sample.main(Options(**options, output=folder / f"{name}.npz"))
+    return np.load(folder / f"{name}.npz")["images"]
 
 
 def test_what_exists_is_left_alone_but_for_the_grid_of_the_run(run, tmp_path):
@@ -126,13 +126,30 @@ def test_a_run_with_networks_of_its_own_is_sampled_and_one_on_floats_gives_them_
     torch.testing.assert_close(torch.from_numpy(np.load(tmp_path / "floats.npz")["samples"]), expected)
 
 
+def add_layer(script, result):
+    """Add a last layer to the generator that the script makes, which returns `result` of `images`."""
+    layer = f"class Last(torch.nn.Module):\n    def forward(self, images):\n        return {result}\n\n"
+    source = script.read_text().replace("torch.nn.Sequential(*layers)", "torch.nn.Sequential(*layers, Last())")
+    script.write_text(source.replace("class Wave", f"{layer}class Wave"))
+    return f"{script}:make_networks"
+
+
+def test_the_seed_fixes_the_noise_that_a_generator_draws_itself(own, run, tmp_path):
+    networks = add_layer(own[0], "images + 0.1 * torch.randn_like(images)")
+    options = {"run": run, "count": 5, "networks": networks, "device": "cpu"}
+    first, again, other = (array(options | {"seed": seed}, tmp_path, f"{seed}-{i}") for i, seed in enumerate((0, 0, 1)))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+
+
+def test_images_of_two_channels_are_no_picture(own, run, tmp_path):
+    options = {"run": run, "networks": add_layer(own[0], "images.repeat(1, 2, 1, 1)")}
+    with pytest.raises(BadInput, match=r"images of 2 channels are no pictures; name a new .npz file"):
+        sample.main(Options(**options))
+    assert array(options, tmp_path).shape == (64, 2, 28, 28)
+
+
 def test_samples_of_another_size_than_the_data_are_noted_and_not_evaluated(own, run, capsys):
-    source = own[0].read_text().replace("torch.nn.Sequential(*layers)", "torch.nn.Sequential(*layers, Twice())")
-    twice = (
-        "class Twice(torch.nn.Module):\n    def forward(self, images):\n        return images.repeat(1, 1, 2, 2)\n\n"
-    )
-    own[0].write_text(source.replace("class Wave", f"{twice}class Wave"))
-    networks = f"{own[0]}:make_networks"
+    networks = add_layer(own[0], "images.repeat(1, 1, 2, 2)")
     sample.main(Options(run, networks=networks))
     assert "they have the shape [1, 56, 56], and the run's data [1, 28, 28]" in capsys.readouterr().out
     with pytest.raises(BadInput, match=r"its samples have \[56, 56\] pixels, and mnist5k \[28, 28\]"):
