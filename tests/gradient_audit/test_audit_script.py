@@ -34,62 +34,6 @@ optimizer = torch.optim.SGD(net.parameters(), lr=float(open("rate").read()))
     assert done.returncode == 0
 
 
-AWKWARD = {
-    "copied networks, and letters that the terminal lacks": (
-        ["first", "second"],
-        "second(first(输入))",
-        """
-import copy, sys; sys.stdout.reconfigure(encoding="ascii")
-输入 = torch.randn(1, 2, 4)
-first = torch.nn.TransformerEncoderLayer(4, 1, 4)
-second = copy.deepcopy(first)
-optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
-""",
-    ),
-    "objects that must not be printed or asked, and own parameters()": (
-        ["net"],
-        "net(torch.ones(1, 2))",
-        """
-class Key:
-    def __repr__(self): raise RuntimeError("printed")
-class Hostile:
-    def __getattr__(self, name): raise ZeroDivisionError(name)
-class Own(torch.nn.Sequential):
-    def __bool__(self): raise RuntimeError("no truth value")
-    def parameters(self): return [parameter for layer in self for parameter in layer.parameters()]
-net = Own(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
-things, hostile = {Key(): net, 1: net}, Hostile()
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
-""",
-    ),
-    "what is dropped is not kept in memory": (
-        ["net"],
-        "net(torch.ones(1, 2))",
-        """
-import weakref
-from torch import nn
-dropped = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 9))
-rest = weakref.ref(dropped[1])
-net = nn.Sequential(dropped[0])
-del dropped
-assert rest() is None
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
-""",
-    ),
-}
-
-
-@pytest.mark.parametrize(("columns", "call", "setup"), AWKWARD.values(), ids=AWKWARD)
-def test_awkward_scripts_are_audited_like_others(write, columns, call, setup):
-    line = f"{call}.square().sum().backward()"
-    loop = f"for _ in range(5):\n    optimizer.zero_grad()\n    {line}\n    optimizer.step()\n"
-    script = write(f"import torch\n{setup}{loop}")
-    done = forked(RUN_AUDIT, script)
-    assert table(done, script) == (columns, [(line, "3x", *["used"] * len(columns))])
-    assert not findings(done)
-    assert done.returncode == 0
-
-
 TOLD = 'os.environ["GRADIENT_AUDIT"] == str(os.getpid())'
 
 
