@@ -4,13 +4,12 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from audited import D_ONLY, G_ONLY, audit_of, batch, cells, found, make_all, table
+from audited import D_ONLY, G_ONLY, cells, found, table
 from helpers import make_images, module_of, path_of
 from processes import RUN_AUDIT, forked
 
 from common.models import mlp
 from gradient_audit import GradientAudit
-from scripts import gan_detach
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -22,33 +21,6 @@ TABLES = {
     "retain_graph": [("wasted", "used"), ("used", "wasted")],
     "simultaneous": [D_ONLY, G_ONLY],
 }
-
-
-@pytest.mark.numerics
-@pytest.mark.parametrize("order", TABLES)
-def test_an_update_order_has_its_table_and_gives_the_same_bits_as_without_audit(order):
-    train_step = module_of(f"gan_{order}").train_step
-    states = []
-    for audited in (False, True):
-        generator, discriminator, *optimizers = parts = make_all()
-        torch.manual_seed(1)
-        if audited:
-            audit = audit_of(train_step, *parts)
-        else:
-            for step in range(3):
-                train_step(*parts, *batch(step))
-        weights = [*generator.parameters(), *discriminator.parameters()]
-        moments = [value for opt in optimizers for state in opt.state.values() for value in state.values()]
-        gradients = [parameter.grad for parameter in weights if parameter.grad is not None]
-        states.append([*weights, *moments, *gradients, torch.get_rng_state()])
-    assert len(states[0]) == len(states[1])
-    assert all(torch.equal(a, b) for a, b in zip(*states, strict=True))
-
-    assert cells(audit) == TABLES[order] * 3
-    assert [list(p.cells) for p in audit.passes] == [["generator", "discriminator"]] * 6
-    wasteful = {("wasted", ("generator",)), ("wasted", ("discriminator",))}
-    assert found(audit) == (wasteful if order == "retain_graph" else set())
-    audit.check()
 
 
 MLP = "--model mlp --image-size 8"
@@ -78,15 +50,15 @@ def test_the_scripts_as_wholes_are_right_waste_nothing_and_leave_their_runs(scri
 SHAPE, Z_DIM = (1, 8, 8), 4
 
 
-def train(form, audited):
+def train(order, form, audited):
     """Return the weights after three steps, and the audit."""
     torch.manual_seed(0)
     networks = mlp(SHAPE, Z_DIM)
     optimizers = [torch.optim.SGD(network.parameters(), lr=0.1) for network in networks]
-    step, called = gan_detach.train_step, networks
-    if form == "wrapped":
+    step, called = module_of(f"gan_{order}").train_step, networks
+    if form == "networks":
         called = [torch.compile(network, backend="eager", fullgraph=True) for network in networks]
-    elif form == "in place":
+    elif form == "networks in place":
         for network in networks:
             network.compile(backend="eager")
     elif form == "step":
@@ -102,9 +74,14 @@ def train(form, audited):
     return torch.cat([p.detach().flatten() for network in networks for p in network.parameters()]), audit
 
 
-@pytest.mark.parametrize("form", ["wrapped", "in place", "step", "optimizers"])
-def test_compiled_networks_steps_and_optimizers_under_audit(form):
-    weights, audit = train(form, audited=True)
-    assert cells(audit) == 3 * [D_ONLY, G_ONLY]
-    assert not audit.findings
-    assert weights.equal(train(form, audited=False)[0])
+COMPILED = [("detach", form) for form in ("networks", "networks in place", "step", "optimizers")]
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize(("order", "form"), [*((order, "as it is") for order in TABLES), *COMPILED])
+def test_an_update_order_has_its_table_and_gives_the_same_bits_as_without_audit_also_compiled(order, form):
+    weights, audit = train(order, form, audited=True)
+    assert cells(audit) == TABLES[order] * 3
+    wasteful = {("wasted", ("generator",)), ("wasted", ("discriminator",))}
+    assert found(audit) == (wasteful if order == "retain_graph" else set())
+    assert weights.equal(train(order, form, audited=False)[0])
