@@ -9,7 +9,6 @@ import re
 import signal
 from collections import Counter
 from functools import partial
-from unittest import mock
 
 import pytest
 import torch
@@ -20,9 +19,7 @@ from processes import PATIENCE, ended, logs, program, start_ranks, wait_until
 
 from common import data
 from common.errors import BadInput, error_in_a_line
-from common.options import GanOptions
 from common.run import Run
-from scripts import gan_detach
 
 MLP = {"model": "mlp", "image_size": 8}
 SCRIPTS = dict.fromkeys([*GANS, "gan_conditional"], MLP) | {
@@ -103,13 +100,10 @@ def left_in(folder, script, rank=0):
 every_script = pytest.mark.parametrize("script", SCRIPTS)
 
 
-def flat(network):
-    return torch.cat([tensor.double().flatten() for tensor in network.values()])
-
-
 def furthest(found, expected):
     """Return the largest difference between two networks, relative to the largest weight."""
-    return (flat(found) - flat(expected)).abs().max() / flat(expected).abs().max()
+    ours, theirs = (torch.cat([part.double().flatten() for part in each.values()]) for each in (found, expected))
+    return (ours - theirs).abs().max() / theirs.abs().max()
 
 
 @pytest.mark.numerics
@@ -171,26 +165,6 @@ def command_in_float64(script, *arguments):
     compute_in_float64()
     module_of(script).linear_decay = lambda *_: lambda done: 1.0  # rates that do not depend on --steps
     call(script, *arguments)
-
-
-def draw_augmented(folder):
-    seen = []
-
-    def watched_step(generator, discriminator, *given):
-        discriminator.discriminator.register_forward_pre_hook(lambda _, images: seen.append(images[0].detach()))
-        return train_step(generator, discriminator, *given)
-
-    train_step, gan_detach.train_step = gan_detach.train_step, watched_step
-    options = GanOptions(model="mlp", image_size=8, batch_size=2, steps=1, augment="on", device="cpu", runs_dir=folder)
-    with mock.patch.object(gan_detach, "load_images", lambda *_: torch.full((2, 1, 8, 8), 200, dtype=torch.uint8)):
-        train(gan_detach, options)
-    torch.save(seen[0], folder / f"seen-{os.environ.get('RANK', 0)}.pt")
-
-
-def test_what_augmentation_draws_is_of_each_process(tmp_path):
-    assert ended(start_ranks(2, tmp_path, draw_augmented, tmp_path)) == [0, 0], logs(tmp_path, 2)
-    first, second = (torch.load(tmp_path / f"seen-{rank}.pt") for rank in range(2))
-    assert first.shape == second.shape and not first.equal(second)  # of two images alike
 
 
 # The end: at bad input, a signal, or a bad image of one of them.
