@@ -26,22 +26,50 @@ def load(folder):
     return load_images(str(folder), 2)
 
 
-def only_image(folder):
-    (image,) = load(folder)
-    return image.tolist()
+def pixels(array, **how):
+    """Return a function that saves these pixels as an image file."""
+    return lambda path: Image.fromarray(np.array(array)).save(path, **how)
 
 
-DEEP = [[0, 256], [32896, 65535]]  # 16 bits; 257 to a step of 8 bits: 0, 0.996, 128, 255
-SHALLOW = [[[0, 1], [128, 255]]]
+def content(hexadecimal):
+    return lambda path: path.write_bytes(bytes.fromhex(hexadecimal))
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.pgm"])
-def test_sixteen_bits_are_scaled_to_eight_not_clipped(name, tmp_path):
-    if name == "a.pgm":
-        (tmp_path / name).write_bytes(b"P5 2 2 65535\n" + np.array(DEEP, dtype=">u2").tobytes())
-    else:
-        Image.fromarray(np.array(DEEP, dtype="<u2")).save(tmp_path / name)
-    assert only_image(tmp_path) == SHALLOW
+def animation(path):
+    red, blue = (Image.new("RGB", (2, 2), colour) for colour in ((255, 0, 0), (0, 0, 255)))
+    red.save(path, save_all=True, append_images=[blue])
+
+
+# 16 bits are scaled to 8, not clipped, 257 to a step: 0, 0.996, 128, 255.
+DEEP, SHALLOW = np.array([[0, 256], [32896, 65535]], dtype="<u2"), [[[0, 1], [128, 255]]]
+# Opaque red, green hidden by full transparency, blue of which half is seen, opaque black: on white, by hand.
+SEE_THROUGH = np.array([[[255, 0, 0, 255], [0, 255, 0, 0]], [[0, 0, 255, 128], [0, 0, 0, 255]]], dtype=np.uint8)
+ON_WHITE = [[[255, 255], [127, 0]], [[0, 255], [127, 0]], [[0, 255], [255, 0]]]
+GREY = np.array([[[0, 255], [0, 0]], [[0, 128], [200, 255]]], dtype=np.uint8)  # stays greyscale
+# A transparent colour, 2: in 16 bits as a file, which old versions of Pillow do not write.
+NUMBERS, WITHOUT_2 = np.array([[0, 1], [2, 0]], dtype=np.uint8), [[0, 1], [255, 0]]
+SIXTEEN_BITS = """89504e470d0a1a0a0000000d4948445200000002000000021000000000074d8ebb0000000274524e530207dac13a19000000
+    1249444154789c6364606764606262f8cf00000263010d412d3ed40000000049454e44ae426082"""
+FOUR_BITS = """89504e470d0a1a0a0000000d4948445200000002000000020400000000922dbff90000000274524e530002989d
+    ac140000000c49444154789c6360645000000027002242521a360000000049454e44ae426082"""
+RED = [[[255] * 2] * 2, [[0] * 2] * 2, [[0] * 2] * 2]  # the first frame
+FILES = [
+    *(("16 bits", name, pixels(DEEP), SHALLOW) for name in ("a.png", "a.tif")),
+    ("16 bits", "a.pgm", lambda path: path.write_bytes(b"P5 2 2 65535\n" + DEEP.astype(">u2").tobytes()), SHALLOW),
+    *(("transparent", name, pixels(SEE_THROUGH), ON_WHITE) for name in ("a.png", "a.tif")),
+    ("transparent grey", "a.png", pixels(GREY), [[[0, 255], [127, 200]]]),
+    ("a transparent grey", "a.png", pixels(NUMBERS, transparency=2), [WITHOUT_2]),
+    ("a transparent colour", "a.png", pixels(np.stack([NUMBERS] * 3, -1), transparency=(2, 2, 2)), [WITHOUT_2] * 3),
+    ("a transparent grey of 16 bits", "a.png", content(SIXTEEN_BITS), [WITHOUT_2]),
+    *(("an animation", name, animation, RED) for name in ("a.gif", "a.png", "a.tif")),
+]
+
+
+@pytest.mark.parametrize(("name", "save", "expected"), [row[1:] for row in FILES], ids=[row[0] for row in FILES])
+def test_a_file_gives_the_right_pixels(name, save, expected, tmp_path):
+    save(tmp_path / name)
+    (image,) = load(tmp_path)
+    assert image.tolist() == expected
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int32])
@@ -54,40 +82,8 @@ def test_pixels_of_an_unknown_range_are_refused_at_the_start(kind, mode, tmp_pat
         read_image(tmp_path / "a.tif", 2, mode)
 
 
-# Opaque red, green hidden by full transparency, blue of which half is seen, opaque black: on white, by hand.
-SEE_THROUGH = np.array([[[255, 0, 0, 255], [0, 255, 0, 0]], [[0, 0, 255, 128], [0, 0, 0, 255]]], dtype=np.uint8)
-ON_WHITE = [[[255, 255], [127, 0]], [[0, 255], [127, 0]], [[0, 255], [255, 0]]]
-
-
-GREY = np.array([[[0, 255], [0, 0]], [[0, 128], [200, 255]]], dtype=np.uint8)  # stays greyscale
-
-
-@pytest.mark.parametrize(
-    ("name", "pixels", "seen"),
-    [("a.png", SEE_THROUGH, ON_WHITE), ("a.tif", SEE_THROUGH, ON_WHITE), ("b.png", GREY, [[[0, 255], [127, 200]]])],
-)
-def test_transparent_images_are_seen_on_white(name, pixels, seen, tmp_path):
-    Image.fromarray(pixels).save(tmp_path / name)
-    assert only_image(tmp_path) == seen
-
-
-@pytest.mark.parametrize(("mode", "colour"), [("L", 2), ("RGB", (2, 2, 2)), ("I;16", None)])
-def test_a_transparent_colour_is_seen_on_white(mode, colour, tmp_path):
-    image = Image.fromarray(np.array([[0, 1], [2, 0]], dtype=np.uint8))
-    image.convert(mode if colour else "L").save(tmp_path / "a.png", transparency=colour)
-    if not colour:  # old versions of Pillow do not write it
-        (tmp_path / "a.png").write_bytes(bytes.fromhex(SIXTEEN_BITS))
-    assert only_image(tmp_path) == [[[0, 1], [255, 0]]] * (3 if mode == "RGB" else 1)
-
-
-SIXTEEN_BITS = """89504e470d0a1a0a0000000d4948445200000002000000021000000000074d8ebb0000000274524e530207dac13a19000000
-    1249444154789c6364606764606262f8cf00000263010d412d3ed40000000049454e44ae426082"""
-FOUR_BITS = """89504e470d0a1a0a0000000d4948445200000002000000020400000000922dbff90000000274524e530002989d
-    ac140000000c49444154789c6360645000000027002242521a360000000049454e44ae426082"""
-
-
 def test_a_transparent_colour_of_four_bits_which_pillow_mistakes_is_refused_at_the_start(tmp_path):
-    (tmp_path / "a.png").write_bytes(bytes.fromhex(FOUR_BITS))
+    content(FOUR_BITS)(tmp_path / "a.png")
     with pytest.raises(BadInput, match=r"a\.png cannot be read as an image; .*a transparent colour of 2 or 4 bits"):
         load(tmp_path)
 
@@ -103,13 +99,6 @@ def test_a_tiff_whose_pixels_pillow_mistakes_is_refused(pixels, tags, tmp_path):
         (tmp_path / "a.tif").write_bytes(content.replace(black, struct.pack("<HHII", 262, 3, 1, 0)))
     with pytest.raises(BadInput, match=r"a\.tif cannot be read as an image"):
         load(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["a.gif", "a.png", "a.tif"])
-def test_the_first_frame_of_an_animation_is_taken(name, tmp_path):
-    first, second = (Image.new("RGB", (2, 2), colour) for colour in ((255, 0, 0), (0, 0, 255)))
-    first.save(tmp_path / name, save_all=True, append_images=[second])
-    assert only_image(tmp_path) == [[[255] * 2] * 2, [[0] * 2] * 2, [[0] * 2] * 2]
 
 
 def noise(suffix):
