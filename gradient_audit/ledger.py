@@ -21,7 +21,7 @@ class Balance:
     borrowed: bool = False  # it is another parameter's, as that of a replica
     stepped: bool = False  # an optimizer stepped while the parameter required a gradient
     by_hand: bool = False  # the script wrote what it computed from gradients to the parameter
-    clip: Hashable = None  # the line that changed it last
+    clips: Set[Hashable] = frozenset()  # the lines that have changed it
     clipped: Set[int] = frozenset()  # the passes whose gradient that was
 
 
@@ -60,7 +60,7 @@ class Ledger:
             case trace.Unscaled():
                 for balance in map(self.balances.__getitem__, event.parameters):
                     if balance.clipped & balance.passes:
-                        self.clips[balance.clip] = "scaled"
+                        self.clips |= dict.fromkeys(balance.clips, "scaled")
             case trace.Overflowed():
                 self.skipped |= set().union(*(self.balances[number].passes for number in event.parameters))
         return {}
@@ -117,8 +117,8 @@ class Ledger:
         return sums
 
     def _use_clip(self, balance: Balance, passes: Set[int]) -> None:
-        if balance.clipped & passes and self.clips[balance.clip] != "scaled":
-            self.clips[balance.clip] = "used"
+        if balance.clipped & passes:
+            self.clips |= {place: "used" for place in balance.clips if self.clips[place] != "scaled"}
 
     def clip(self, place: Hashable, accounts: Set[int], fate: str = "") -> None:
         """Note a line that clips gradients, or writes to them.
@@ -128,4 +128,5 @@ class Ledger:
         if "empty" in (fate, self.clips.get(place, "empty")):
             self.clips[place] = fate
         for balance in map(self.balances.__getitem__, accounts):
-            balance.clip, balance.clipped = place, balance.passes
+            earlier = balance.clips if balance.clipped & balance.passes else frozenset()
+            balance.clips, balance.clipped = earlier | {place}, balance.passes
