@@ -11,7 +11,7 @@ from types import FunctionType
 
 import pytest
 import torch
-from audited import D_ONLY, audit_of, batch, cells, found, make_all, make_networks, textbook_detach
+from audited import D_ONLY, audit_of, batch, cells, make_all, make_networks, textbook_detach
 from torch import nn
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import _python_dispatch
@@ -164,84 +164,6 @@ def test_where_pytorch_lacks_a_private_name_the_audit_says_that_it_gave_up(monke
     assert name in audit.failure
 
 
-def calls_by_name():
-    """Train with every call that an audit watches, by names alone, in another order; return what the script sees."""
-    torch.manual_seed(0)
-    network, other = nn.Linear(2, 1), nn.Linear(2, 1)
-    other.requires_grad_(requires_grad=False)
-    optimizer, scaler = torch.optim.SGD(lr=0.1, params=network.parameters()), torch.amp.GradScaler(device="cpu")
-    seen = []
-    for _ in range(3):
-        nn.Module.zero_grad(set_to_none=False, self=network)
-        optimizer.zero_grad(set_to_none=True)
-        output = network(torch.ones(1, 2))
-        torch.Tensor.register_hook(hook=lambda gradient: seen.append(gradient.item()), self=output)
-        torch.autograd.backward(tensors=scaler.scale(outputs=output.sum() + output.square().sum()))
-        scaler.unscale_(optimizer=optimizer)
-        seen.append(torch.autograd.grad(inputs=(network.weight,), outputs=network(torch.ones(1, 2)).sum())[0].tolist())
-        nn.utils.clip_grad_norm_(error_if_nonfinite=False, max_norm=1.0, parameters=network.parameters())
-        nn.utils.clip_grad_value_(clip_value=1.0, parameters=list(network.parameters()))
-        scaler.step(optimizer=optimizer)
-        scaler.update(new_scale=None)
-        optimizer.step(closure=lambda: network(torch.ones(1, 2)).sum())
-    return seen, network.weight.tolist()
-
-
-def test_every_watched_call_may_name_its_arguments():
-    alone = calls_by_name()
-    with GradientAudit.of_script() as audit:
-        assert calls_by_name() == alone
-    assert not audit.failure
-    assert "were not measured: code of the script's" in audit.table  # for the hook
-
-
-class NamesItsClosureFn(torch.optim.SGD):
-    def step(self, fn):
-        return super().step(fn)
-
-
-class TakesItsClosureSecond(torch.optim.SGD):
-    def step(self, weight, closure):
-        return super().step(closure)
-
-
-@pytest.mark.parametrize(
-    ("kind", "call"),
-    [
-        (NamesItsClosureFn, "(closure)"),
-        (NamesItsClosureFn, "(fn=closure)"),
-        (TakesItsClosureSecond, "(1.0, closure)"),
-        (TakesItsClosureSecond, "(closure=closure, weight=1.0)"),
-    ],
-)
-def test_the_closure_of_a_step_is_found_by_the_signature_of_the_step(kind, call):
-    network = nn.Linear(2, 1)
-    optimizer = kind(network.parameters(), lr=0.1)
-
-    def closure():
-        optimizer.zero_grad()
-        loss = network(torch.ones(1, 2)).sum()
-        loss.backward()
-        return loss
-
-    with GradientAudit(network=network) as audit:
-        for _ in range(3):
-            eval(f"optimizer.step{call}")
-    assert cells(audit) == [("used",)] * 3
-    assert not audit.findings
-
-
-@pytest.mark.parametrize("call", ["(parameters, 0.1, inf)", "(parameters, norm_type=inf, max_norm=0.1)"])
-def test_the_limit_to_which_gradients_are_clipped_is_told_from_the_kind_of_norm(call):
-    network = nn.Linear(2, 1)
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-    with GradientAudit(network=network) as audit:
-        network(torch.ones(1, 2)).sum().backward()
-        optimizer.step()
-        eval(f"nn.utils.clip_grad_norm_{call}", {"nn": nn, "parameters": network.parameters(), "inf": float("inf")})
-    assert "clipped" in {finding.kind for finding in audit.findings}
-
-
 # Nothing is left behind.
 
 
@@ -311,20 +233,6 @@ def test_only_modules_are_networks():
 
 
 # One thread, one audit.
-
-
-def test_another_thread_that_trains_another_gan_changes_nothing():
-    others = make_all()
-
-    def beside_another(*arguments):
-        thread = threading.Thread(target=textbook_detach, args=(*others, *batch()))
-        thread.start()
-        textbook_detach(*arguments)
-        thread.join()
-
-    alone, beside = audit_of(textbook_detach), audit_of(beside_another)
-    assert cells(beside) == cells(alone)
-    assert found(beside) == found(alone)
 
 
 def test_an_audit_entered_in_a_thread_of_its_own_watches_that_thread():

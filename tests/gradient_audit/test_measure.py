@@ -149,8 +149,8 @@ def test_where_the_script_could_notice_it_nothing_is_measured_and_a_word_says_so
 
 
 MUSEUM = Path(__file__).parent / "museum" / "clean"
-LOOPS = """accumulation bicycle dcgan domain_heads ema_teacher encoder_with_two_heads equilibrium lazy_r1
-    sharpness_aware two_penalties vae_gan_limited wgan_gp_critic_steps"""
+LOOPS = """accumulation arguments_by_name bicycle dcgan domain_heads ema_teacher encoder_with_two_heads equilibrium
+    lazy_r1 sharpness_aware two_penalties vae_gan_limited wgan_gp_critic_steps"""
 
 
 def bits(script, audited):
