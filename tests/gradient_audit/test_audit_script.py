@@ -81,29 +81,6 @@ print("they ended with", child.exitcode, os.waitstatus_to_exitcode(os.waitpid(nu
 
 # How scripts end.
 
-TRAIN = """
-    for _ in range(5):
-        net(torch.ones(3, 2)).sum().backward()  # no zero_grad()
-        optimizer.step()
-"""
-THREAD = f"import threading\ndef train():{TRAIN}thread = threading.Thread(target=train)\nthread.start(), thread.join()"
-COROUTINE = f"import asyncio\nasync def train():{TRAIN}asyncio.run(train())"
-TASK = f"""import asyncio
-async def train():{TRAIN}
-async def main():
-    task = asyncio.create_task(train())
-    await asyncio.sleep(1)
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize("script", [THREAD, COROUTINE, TASK])
-def test_a_thread_and_a_task_are_watched_and_what_stops_them_prints_no_traceback(write, script):
-    done = forked(RUN_AUDIT, write(NETWORK + script))
-    assert findings(done) == ["stale"]
-    assert "Stopped after 3 steps of every optimizer." in done.stdout
-    assert done.stderr == ""
-
 
 @pytest.mark.parametrize(
     ("script", "words"),

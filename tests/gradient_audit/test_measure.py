@@ -77,18 +77,6 @@ def test_the_penalties_of_gan_r3_beside_its_relativistic_loss():
     assert [term.word("discriminator") for term in audit.passes[0].terms] == ["used 18%", "used 41%", "used 41%"]
 
 
-def test_terms_that_pull_the_other_way_are_told_and_a_weight_of_zero_is_no_fault():
-    def loss(network):
-        out = network(torch.ones(1))
-        return out.sum() - 0.5 * out.sum() + 0 * out.exp().sum()
-
-    assert [word for word, _ in shares({"network": Weight(1.0)}, loss)["network"]] == [
-        "used 67% against",
-        "used 33% against",
-        "used 0%",
-    ]
-
-
 def test_a_term_that_comes_in_the_fifth_step_is_measured_beside_those_that_were_measured_before():
     network = Weight(1.0)
     with GradientAudit(network=network) as audit:

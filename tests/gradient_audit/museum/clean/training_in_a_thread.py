@@ -1,0 +1,23 @@
+"""The loop runs in a thread, for which the script waits."""
+# expects: nothing
+# says: | 3x    | used   |
+
+import threading
+
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def train():
+    for _ in range(5):
+        optimizer.zero_grad()
+        net(torch.ones(3, 2)).sum().backward()
+        optimizer.step()
+
+
+thread = threading.Thread(target=train)
+thread.start()
+thread.join()
