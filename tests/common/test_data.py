@@ -115,17 +115,6 @@ def test_files_in_the_format_of_cifar10_are_read_with_their_labels(tmp_path, mon
     assert load_images("cifar10").equal(torch.from_numpy(pixels[:10]))
 
 
-def test_a_folder_is_searched_recursively_in_the_order_of_its_paths(tmp_path):
-    (tmp_path / "a" / "deep").mkdir(parents=True)
-    for name, mode, colour in (("b.PNG", "RGB", (10, 20, 30)), ("a/deep/c.png", "L", 40), ("d.bmp", "L", 70)):
-        Image.new(mode, (40, 30), colour).save(tmp_path / name)  # the first one is greyscale
-    (tmp_path / "notes.txt").write_text("not an image")
-    images = load_images(str(tmp_path), 16)
-    assert images.shape == (3, 3, 16, 16)
-    assert images[:, :, 8, 8].tolist() == [[40, 40, 40], [10, 20, 30], [70, 70, 70]]
-    assert load_images(str(tmp_path)).shape == (3, 3, 64, 64)
-
-
 def test_a_tenth_of_a_folder_is_held_out_by_name_wherever_it_lies_unless_it_is_small():
     paths = [f"here/{number}.png" for number in range(1000)]
     rest = training_paths(paths)
