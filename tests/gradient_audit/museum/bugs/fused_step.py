@@ -3,6 +3,9 @@
 No public report of it was found."""
 # expects: error overwritten at "opt_D.step()"
 # cure: "    opt_G.zero" -> "    g_loss = -D(G(torch.randn(6, 5))).mean()\n    opt_G.zero"
+# says: so PyTorch gives a wrong gradient and no error
+# says: - tensor      `D.2.weight` and `D.0.weight`
+# says: - written by  `"opt_D.step()"
 # mistake: fused-step
 
 import torch
