@@ -18,7 +18,7 @@ def leave_trace(folder):
     """Have the judgement write down what it judges, and what it says."""
     from gradient_audit import audit
 
-    sys.path.insert(0, str(ROOT / "tests" / "gradient_audit"))
+    sys.path.insert(0, str(ROOT / "tests" / "gradient_audit" / "museum"))
     import trace_json
 
     del sys.path[0]

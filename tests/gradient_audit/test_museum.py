@@ -76,7 +76,7 @@ def columns(done):
 @cache
 def judge():
     """A process that judges traces without PyTorch, in an empty folder."""
-    command = [sys.executable, "-I", str(Path(__file__).with_name("trace_json.py"))]
+    command = [sys.executable, "-I", str(MUSEUM / "trace_json.py")]
     folder = tempfile.mkdtemp()
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder)
     atexit.register(process.communicate)  # closes its input, at which it ends

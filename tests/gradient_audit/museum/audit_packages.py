@@ -1,9 +1,10 @@
-"""The audit on published packages, which train as their own pages say: `python tests/gradient_audit/packages.py`.
+"""The audit on published packages, which train as their own pages say.
 
-It runs the scripts of `museum/packages`, or those that are named, and writes docs/packages.md, which says how the
-packages are installed; nothing is installed here. A script says which package and version it is for, and, as the others
-of the museum, what is expected: `# expects: error mixed at "loss.backward()"`, where the line may be of the package. A
-line `# bug:` says what is wrong in the package, `# trains:` how many networks the table must show as used.
+`python tests/gradient_audit/museum/audit_packages.py` runs the scripts of `museum/packages`, or those that are named,
+and writes docs/packages.md, which says how the packages are installed; nothing is installed here. A script says which
+package and version it is for, and, as the others of the museum, what is expected: `# expects: error mixed at
+"loss.backward()"`, where the line may be of the package. A line `# bug:` says what is wrong in the package, `# trains:`
+how many networks the table must show as used.
 """
 
 import argparse
@@ -14,9 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "packages.md"
-SCRIPTS = ROOT / "tests" / "gradient_audit" / "museum" / "packages"
+SCRIPTS = Path(__file__).with_name("packages")
 ROW = re.compile(r"^\| \[(\w+)\].*$", re.MULTILINE)
 FINDING = re.compile(r"^- \*\*(\S+)\*\* \((\w+)\):.*(?:\n(?:  .*)?)*", re.MULTILINE)
 EXPECTED = re.compile(r'^# expects: (\w+) (\S+) at "(.+)"$', re.MULTILINE)

@@ -55,7 +55,7 @@ def said_of(trace):
 
 def main():
     sys.modules["torch"] = None  # `import torch` raises ImportError
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     from gradient_audit.trace import Trace
 
     for line in sys.stdin:
