@@ -58,6 +58,9 @@ class StepLimit:
             self.stops += 1
             if self.stops > MOST_STOPS:
                 self.end()
+            with suppress(AttributeError, KeyError, RuntimeError):  # no task of asyncio, which would tell an error
+                task = sys.modules["asyncio"].current_task()
+                task.add_done_callback(lambda _: task.cancelled() or task.exception())
             raise SystemExit
 
     def is_enough(self, watcher: Watcher, optimizer: Optimizer | None) -> bool:

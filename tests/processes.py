@@ -90,7 +90,10 @@ def as_main(script, arguments, folder):
     sys.path[:] = [str(script.parent), *(path for path in sys.path if Path(path) not in (ROOT, ROOT / "tests"))]
     sys.argv = [str(script), *arguments]
     gc.freeze()  # an audit searches all objects that the collector knows, and torch's are some 300,000
-    runpy.run_path(str(script), run_name="__main__")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    finally:
+        gc.collect()  # as Python does at its end: an object may complain that it goes
 
 
 def fork(function, *arguments, output, errors=None, environment=None, daemon=True):
