@@ -52,7 +52,8 @@ def unjudged_passes(facts: Facts) -> list[Call]:
 
 def unused_gradients(facts: Facts) -> list[Unused]:
     """Return, for each network, what was computed for it and not used."""
-    reached, used = set().union(*(p.reached for p in facts.passes)), set().union(*(p.used for p in facts.passes))
+    reached = set().union(*(p.reached for p in facts.passes if p.place not in facts.handed_lines))
+    used = set().union(*(p.used for p in facts.passes))
     steps = (row for row in facts.history.rows if row.kind == "step")
     replaced = set().union(*(row.sums.get(frozenset(), ()) for row in steps))  # by a gradient of no known pass
     swaps = {number: event.place for event in facts.of(Replaced) if event.old & facts.owned for number in event.new}

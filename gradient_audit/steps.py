@@ -86,7 +86,8 @@ def _note_step(steps: Steps, row: StepRow, first: dict[tuple[int, int], StepRow]
             climbed = call.users.get(CLIMB, set()) if len(passes) > 1 else set()  # `reused` tells
             for number in numbers:
                 before = first.setdefault((call.number, number), row)
-                if before is row or number in climbed:
+                # A copy of another network's gradient may be used again, as a mean that stays.
+                if before is row or number in climbed or (number not in call.reached and "copied" in call.read):
                     continue
                 if before.optimizer != row.optimizer:
                     steps.twice[row.place, before.place].add(number)

@@ -164,7 +164,7 @@ class Details(dispatch.TorchDispatchMode):
         inputs = [leaf().grad for leaf in call.leaves if getattr(leaf(), "grad", None) is not None]
         ways = {
             "read": "read" not in call.read and not runs_inside("clip_grad"),
-            "copied": "copied" not in call.read and self._copies_gradient(function, args),
+            "copied": "copied" not in call.read and self._copies_gradient(call, function, args),
             "for inputs": bool({*map(storage_of, inputs)} & {*map(storage_of, tensors_in(args))}),
         }
         for how in (how for how, holds in ways.items() if holds and how not in call.read):
@@ -183,10 +183,10 @@ class Details(dispatch.TorchDispatchMode):
             if self.lineage.memory_of(grad) in written and balance.passes and not (balance.fresh or is_zero(grad)):
                 self.session.add(Clipped(current_place(), frozenset([account.number]), "edited"))
 
-    def _copies_gradient(self, function: Callable, args: tuple) -> bool:
-        """Return whether an operation that reads a gradient makes a copy of it, or writes into another tensor."""
+    def _copies_gradient(self, call: Running, function: Callable, args: tuple) -> bool:
+        """Return whether an operation makes a copy of a call's gradient, or writes to what is no gradient of it."""
         into = tensors_in([args[index] for index in written_arguments(function) if index < len(args)])
         floats = [tensor for tensor in into if tensor.is_floating_point() and tensor.numel() > 1]
-        gradients = self._gradients()
+        own = {storage for storage, (account, _) in self._gradients().items() if account.number in call.reached}
         copies = function.overloadpacket in COPIES and any(tensor.numel() > 1 for tensor in tensors_in(args))
-        return copies or any(storage_of(tensor) not in gradients for tensor in floats)
+        return copies or any(storage_of(tensor) not in own for tensor in floats)
