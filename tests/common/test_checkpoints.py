@@ -15,7 +15,7 @@ from helpers import SMALL, change, contents, load, open_run, steps_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.checkpoint import as_bytes, check_state, load_state, write_whole
+from common.checkpoint import as_bytes, check_state, load_state, settings_in, write_whole
 from common.errors import BadInput
 from common.optimizers import fused_adam
 from scripts.tools import sample
@@ -208,7 +208,8 @@ def test_the_state_of_any_optimizer_of_pytorch_is_loaded_with_a_rate_that_a_sche
     state = torch.load(io.BytesIO(as_bytes(optimizer.state_dict())), weights_only=True)
     for entry in state["state"].values():  # in another layout, as a file of another program may have them
         entry |= {name: value.contiguous() for name, value in entry.items() if name.startswith("exp_avg")}
-    load_state({"optimizer": other}, FACTS | {"optimizer": state, "sums": {}}, FACTS, tmp_path)
+    facts = FACTS | {"settings": settings_in({"optimizer": other})}  # as at the start of both runs
+    load_state({"optimizer": other}, facts | {"optimizer": state, "sums": {}}, facts, tmp_path)
     assert other.param_groups[0]["lr"] == 0.05
     loaded, expected = (each.state_dict()["state"] for each in (other, optimizer))
     is_fused = isinstance(kind, partial)  # and relies on the layout
