@@ -10,18 +10,9 @@ from processes import PATIENCE, RUN_AUDIT, forked, program
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
-QUESTION = """
-import torch
-G, D = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
-G_optimizer, D_optimizer = (torch.optim.SGD(net.parameters(), 0.1) for net in (G, D))
-for _ in range(5):
-    D_optimizer.zero_grad()
-    D(torch.ones(1, 2)).sum().backward()
-    D_optimizer.step()
-    G_optimizer.zero_grad(), D_optimizer.zero_grad()
-    D(G(torch.ones(1, 2))).sum().backward()  # an autoencoder, {say}
-    D_optimizer.step(), G_optimizer.step()
-"""
+CLEAN = Path(__file__).parent / "museum" / "clean"
+QUESTION = (CLEAN / "head_alone_then_with_encoder.py").read_text()
+QUESTION = QUESTION.replace("    loss.backward()\n", "    loss.backward()  # a comment, {say}\n")
 CATCHES_ALL = f"""{NETWORK}
 while True:
     try:
@@ -39,14 +30,14 @@ def test_strict_makes_questions_fail_but_not_waste_and_the_report_is_a_file(writ
     assert f"The report is in {tmp_path / 'report.html'}" in done.stdout
     report = (tmp_path / "report.html").read_text()
     assert '<div class="verdict question">' in report
-    assert '<th class="net">G<br><small>6</small></th><th class="net">D<br><small>3</small></th>' in report
-    assert "<code>D(G(torch.ones(1, 2))).sum().backward()</code>" in report  # no comment
+    assert '<th class="net">encoder<br><small>30</small></th><th class="net">head<br><small>21</small></th>' in report
+    assert "<code>loss.backward()</code>" in report  # no comment
 
     done = command("--strict", "--output", tmp_path / "report.md", write(QUESTION))
     assert done.returncode == 1
     assert (tmp_path / "report.md").read_text() in done.stdout.lstrip()
 
-    done = command("--strict", Path(__file__).parent / "museum" / "clean" / "mean_score.py")
+    done = command("--strict", CLEAN / "mean_score.py")
     assert findings(done) == ["graph"]  # waste
     assert done.returncode == 0
 
