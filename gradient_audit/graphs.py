@@ -1,6 +1,7 @@
 """What rules know together of graphs that were built and dropped."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradient_audit.facts import Facts
@@ -69,6 +70,21 @@ def dropped_graphs(facts: Facts) -> list[Dropped]:
         number = any(isinstance(row, ForwardRow) and row.has_scalar and not row.in_loss for _, row in pairs)
         found.append(Dropped(place, names, text, kind == "grad" or (not fed and number)))
     return found
+
+
+def overwritten_losses(facts: Facts) -> Iterator[tuple[Place, tuple[str, ...], int, int]]:
+    """Yield the lines of a loop whose forward pass leads to a loss in some turns, and to a dropped number in others.
+
+    With the networks, the number of those turns, and that of all.
+    """
+    turns: dict[tuple, list[ForwardRow]] = defaultdict(list)
+    for row in facts.events:
+        if isinstance(row, ForwardRow) and row.event.has_graph and (names := _networks_in(row)):
+            turns[names, row.place, row.callers].append(row)
+    for (names, place, _), rows in turns.items():
+        dropped = [row for row in rows if row.gone and row.has_scalar and not (row.needed or row.in_loss)]
+        if len(dropped) > 1 and any(row.in_loss for row in rows):
+            yield place, names, len(dropped), len(rows)
 
 
 def losses_without_pass(facts: Facts, numbers: set[int]) -> list[Place]:

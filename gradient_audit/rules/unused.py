@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
-from gradient_audit.graphs import dropped_graphs, losses_without_pass
+from gradient_audit.graphs import dropped_graphs, losses_without_pass, overwritten_losses
 from gradient_audit.trace import SumUnused
 
 RANK = 150
@@ -22,6 +22,11 @@ def find(facts: Facts) -> Iterator[Sentence]:
     for dropped in facts.once(dropped_graphs):
         if dropped.looks_like_loss and dropped.place not in told:
             yield Sentence(dropped.text, dropped.networks, [dropped.place])
+    for place, names, times, turns in overwritten_losses(facts):
+        text = (
+            f"a number computed here got no backward pass in {times} of {turns} turns of a loop, and its graph is gone."
+        )
+        yield Sentence(text, names, [place], "If it is a loss, call `backward()` in each turn, or add it with `+=`.")
     for event in facts.of(SumUnused):
         text = "this sum of losses got no backward pass, though one of its terms did, and another did not."
         cure = "If the sum is the loss that was meant, call `backward()` on it; if it is only printed, this is right."
