@@ -62,9 +62,8 @@ def ms_of(contender: Callable, calls: list[tuple], device: torch.device) -> floa
 def ms_in_turns(contenders: dict[str, Callable], turns: Iterable[list], device: torch.device) -> dict[str, list]:
     """Return, for each contender, the milliseconds per call in each turn.
 
-    A turn is a list of tuples of arguments; in it, each contender is called once with every tuple. The first call warms
-    the caches, the others are timed together. Another contender goes first in each turn, so a slow phase of the machine
-    slows all of them.
+    In a turn, a list of tuples of arguments, each contender is called with each tuple. The first call warms the caches,
+    the others are timed together. Another contender goes first in each, so a slow phase of the machine slows all.
     """
     ms = {name: [] for name in contenders}
     names = list(contenders)

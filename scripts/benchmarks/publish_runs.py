@@ -31,6 +31,7 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
+from common.board import TAGS
 from common.checkpoint import write_whole
 from common.errors import as_bad_input
 from common.options import Count, Options
@@ -41,12 +42,7 @@ from scripts.tools.output import launch, table
 
 SCRIPTS = ("gan_detach", "gan_retain_graph", "gan_generator_first", "gan_simultaneous", "gan_resample", "gan_one_stage")
 SCRIPTS += ("gan_wgan_gp", "gan_r3", "gan_conditional", "cyclegan")  # docs/curves.md says what to look at in each
-CURVES = {
-    "D loss": "loss/discriminator",
-    "G loss": "loss/generator",
-    "D(x)": "probability/real",
-    "D(G(z))": "probability/fake",
-}
+CURVES = dict(zip(("D loss", "G loss", "D(x)", "D(G(z))"), TAGS.values(), strict=True))
 FRAME = 4 * 58 + 2  # pixels of four digits side by side in a grid
 
 

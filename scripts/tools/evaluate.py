@@ -35,7 +35,7 @@ from common.board import note_images, show_lines
 from common.checkpoint import load_checkpoint, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import DATASETS, checksum, load_images
-from common.errors import BadInput, as_bad_input, as_stopped, counted
+from common.errors import BadInput, as_bad_input, as_stopped
 from common.image_files import Fit, image_paths, training_paths
 from common.launch import pick_device
 from common.options import Range, Seed
@@ -77,9 +77,7 @@ def load_real(dataset: str, size: int | None, fit: Fit = "crop") -> LabeledImage
         images = load_images(dataset, size, fit, hold_out=False)
         data = LabeledImages(images, torch.zeros(len(images)), ())
     if len(data.images) < LEAST:
-        raise BadInput(
-            f"{dataset}: has {counted(len(data.images), 'image')}, too few to judge samples by; take {LEAST} or more"
-        )
+        raise BadInput(f"{dataset}: has {len(data.images)} images, too few to judge samples by; take {LEAST} or more")
     return data
 
 
@@ -189,7 +187,7 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
         return figures
 
     trained = "training" if len(data.images) == shape[0] else f"{len(data.images)} (not the {shape[0]} trained on)"
-    entry = {
+    return accuracy | {
         "features": kind if judge or kind in ("random", "inception") else own_name(Path(kind)),
         "real": "held-out" if has_unseen else "test" if dataset in HELD_OUT else "any" if unseen.any() else trained,
         "count": count,
@@ -201,7 +199,6 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
         "samples": measure(samples, labels),
         "floor": measure(others, other_labels),
     }
-    return entry | accuracy
 
 
 def add_to_run(options: Options, entry: dict) -> None:

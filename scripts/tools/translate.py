@@ -34,8 +34,6 @@ from common.options import Options as BaseOptions
 from scripts.tools.finished_run import load_translator
 from scripts.tools.output import launch
 
-TOO_LARGE = (OSError, ValueError, RuntimeError, MemoryError)  # an image, for its format, the memory or the disk
-
 
 @dataclass(frozen=True)
 class Options(BaseOptions):
@@ -89,7 +87,7 @@ def main(options: Options) -> None:
     for path, target in tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True):
         try:
             image, file = read_image(path, None, mode), io.BytesIO()
-            with as_bad_input(f"{path} cannot be translated", TOO_LARGE):
+            with as_bad_input(f"{path} cannot be translated", (OSError, ValueError, RuntimeError, MemoryError)):
                 picture = to_pil_image(translate(generator, image))
                 picture.save(file, Image.registered_extensions()[path.suffix.lower()])
                 target.parent.mkdir(parents=True, exist_ok=True)
