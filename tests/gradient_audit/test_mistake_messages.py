@@ -111,6 +111,8 @@ MESSAGES = [
     ("ddp-unused-parameters", "your LightningModule has parameters that were not used in producing the loss returned"),
     ("scaler-not-updated", "RuntimeError: step() has already been called since the last update()."),
     ("unscaled-half", "ValueError: Attempting to unscale FP16 gradients."),
+    ("view-in-place", "RuntimeError: Output 0 of UnbindBackward0 is a view and is being modified inplace."),
+    ("inference-mode", "RuntimeError: Inplace update to inference tensor outside InferenceMode is not allowed."),
     ("scheduler-first", "UserWarning: Detected call of `lr_scheduler.step()` before `optimizer.step()`."),
     ("checkpoint-of-data", "UserWarning: None of the inputs have requires_grad=True. Gradients will be None"),
     ("no-main-guard", "a new process before the current process has finished its bootstrapping phase."),
