@@ -15,7 +15,7 @@ EXHIBITS = ("bugs/clipped_then_cleared.py", "bugs/gradient_masked_after_step.py"
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
-    """Yield the lines that clip in vain, by what became of what they changed; see `Ledger.clip`."""
+    """Yield the lines that clip in vain, by what became of what they changed; see `trace.Clipped`."""
     # Where a step is of a kind that was not seen, nothing is known.
     stepped = {clip.place for clip in facts.of(Clipped) if clip.parameters & facts.moved_parameters}
     for place, fate in facts.history.ledger.clips.items():

@@ -43,7 +43,10 @@ class ZeroGrad(Event):
 
 @dataclass(frozen=True)
 class Clipped(Event):
-    """A line clipped gradients, or wrote to them. fate: see `Ledger.clip`."""
+    """A line clipped gradients, or wrote to them.
+
+    fate: "used" by a step, "edited" after one, "empty" if it was given none, "" until a step comes.
+    """
 
     place: Place
     parameters: Numbers

@@ -3,47 +3,59 @@
 import pytest
 
 from gradient_audit.ledger import Ledger
-from gradient_audit.trace import Overflowed, Unscaled
+from gradient_audit.trace import (
+    Clipped,
+    GradientReplaced,
+    GradientsGone,
+    Overflowed,
+    Pass,
+    Step,
+    Unscaled,
+)
 
 
 def ledger_of(events):
-    """The ledger after events, each the name of a method and its arguments."""
+    """The ledger after events; a tuple is a look at the gradient of parameter 1, as `is_cleared` takes it."""
     ledger = Ledger()
-    for name, *arguments in events:
-        if name != "look":
-            getattr(ledger, name)(*arguments)
-        elif ledger.is_cleared(*arguments):
-            ledger.vanish({arguments[0]})
+    for event in events:
+        if not isinstance(event, tuple):
+            ledger.fold(event)
+        elif ledger.is_cleared(1, *event):
+            ledger.fold(GradientsGone({1}))
     return ledger
 
 
-ADD, STEP = ("add", 0, {1: False}), ("step", {1}, {1}, {1: False})
+def step(parameters, trained, with_gradient, empty=frozenset()):
+    return Step("line 9", 7, parameters, trained, with_gradient, empty, inside=None, inner=False)
+
+
+ADD, ADD_ZEROS, STEP = Pass(0, {1}), Pass(0, {1}, zeros={1}), step({1}, {1}, {1})
 
 
 @pytest.mark.parametrize(
     ("events", "passes"),
     [
         ([ADD], {0}),
-        ([ADD, ("add", 1, {1: False})], {0, 1}),
+        ([ADD, Pass(1, {1})], {0, 1}),
         ([ADD, STEP], {0}),
-        ([ADD, ("vanish", {1})], set()),
-        ([ADD, ("add", 1, {}, {1})], set()),
-        ([ADD, ("look", 1, True, True, False)], set()),  # zero_() before a pass
-        ([ADD, ("look", 1, True, False, True)], set()),  # likewise, through `.data`, before a step
-        ([ADD, ("look", 1, False, True, False)], {0}),  # scaled
-        ([("add", 0, {1: True}), ("look", 1, True, False, False)], {0}),  # a pass that added zeros
-        ([("add", 0, {1: True}), ("look", 1, True, True, True)], {0}),  # likewise, clipped before the step
-        ([("add", 0, {1: True}), ("look", 1, True, True, False)], set()),  # likewise, cleared before the next pass
-        ([ADD, ("exchange", 1, False, {3, 4})], {3, 4}),
-        ([ADD, ("exchange", 1, False, None)], {0}),  # flattened, and not watched in detail
-        ([ADD, STEP, ("exchange", 1, False, None)], set()),
+        ([ADD, GradientsGone({1})], set()),
+        ([ADD, Pass(1, {1}, dropped={1})], set()),
+        ([ADD, (True, True, False)], set()),  # zero_() before a pass
+        ([ADD, (True, False, True)], set()),  # likewise, through `.data`, before a step
+        ([ADD, (False, True, False)], {0}),  # scaled
+        ([ADD_ZEROS, (True, False, False)], {0}),  # a pass that added zeros
+        ([ADD_ZEROS, (True, True, True)], {0}),  # likewise, clipped before the step
+        ([ADD_ZEROS, (True, True, False)], set()),  # likewise, cleared before the next pass
+        ([ADD, GradientReplaced(1, False, {3, 4}, False)], {3, 4}),
+        ([ADD, GradientReplaced(1, False, None, False)], {0}),  # flattened, and not watched in detail
+        ([ADD, STEP, GradientReplaced(1, False, None, False)], set()),
     ],
 )
 def test_which_passes_a_gradient_is_the_sum_of(events, passes):
     assert ledger_of(events).balances[1].passes == passes
 
 
-CLIP = ("clip", "line 5", {1})
+CLIP, CLIP_NOTHING = Clipped("line 5", {1}, ""), Clipped("line 5", set(), "empty")
 
 
 @pytest.mark.parametrize(
@@ -52,13 +64,13 @@ CLIP = ("clip", "line 5", {1})
         ([ADD, CLIP], ""),
         ([ADD, CLIP, STEP], "used"),
         ([CLIP, ADD, STEP], ""),  # before any gradient
-        ([("clip", "line 5", set(), "empty"), ADD, STEP], "empty"),
-        ([("clip", "line 5", set(), "empty"), ADD, CLIP, STEP], "used"),
-        ([ADD, CLIP, ("vanish", {1}), ("add", 1, {1: False}), STEP], ""),  # then cleared
-        ([ADD, CLIP, ("fold", Unscaled({1})), STEP], "scaled"),
-        ([ADD, ("fold", Unscaled({1})), CLIP, STEP], "used"),
-        ([ADD, ("clip", "line 5", {1}, "edited"), STEP], "used"),
-        ([ADD, CLIP, ("clip", "line 6", {1}), STEP], "used"),  # by norm, and then by value
+        ([CLIP_NOTHING, ADD, STEP], "empty"),
+        ([CLIP_NOTHING, ADD, CLIP, STEP], "used"),
+        ([ADD, CLIP, GradientsGone({1}), Pass(1, {1}), STEP], ""),  # then cleared
+        ([ADD, CLIP, Unscaled({1}), STEP], "scaled"),
+        ([ADD, Unscaled({1}), CLIP, STEP], "used"),
+        ([ADD, Clipped("line 5", {1}, "edited"), STEP], "used"),
+        ([ADD, CLIP, Clipped("line 6", {1}, ""), STEP], "used"),  # by norm, and then by value
     ],
 )
 def test_what_became_of_clipping(events, fate):
@@ -66,8 +78,8 @@ def test_what_became_of_clipping(events, fate):
 
 
 def test_a_step_uses_the_passes_of_what_it_holds_by_the_sums_that_it_finds():
-    ledger = ledger_of([("add", 0, {1: False, 2: False, 3: False}), ("add", 1, {2: False})])
-    assert ledger.step({1, 2, 4, 5, 6}, {1, 4}, {1: False, 2: False, 4: True, 5: False}) == {
+    ledger = ledger_of([Pass(0, {1, 2, 3}), Pass(1, {2})])
+    assert ledger.fold(step({1, 2, 4, 5, 6}, {1, 4}, {1, 2, 4, 5}, empty={4})) == {
         frozenset({0}): {1},
         frozenset({0, 1}): {2},
         frozenset(): {5},  # whatever filled it; 4 is all zeros, 6 has no gradient
