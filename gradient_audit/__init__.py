@@ -4,8 +4,8 @@
 
     watch/                 hooks see what the script does, number and name it, and add events to
     trace/                 what happened, in order: frozen events of plain data, `Trace.add` their only way in
-    ledger                 which passes each gradient is the sum of: folded from events
-    history, steps, facts  what rules ask of a trace; terms, players, holders, graphs: what several rules ask
+    ledger, history        events, folded as they come: which passes each gradient is the sum of, a row for each thing
+    steps, facts           what rules ask of a trace; terms, players, holders, graphs: what several rules ask
     rules/                 one finding a file; judge runs them all
     report, page           text, HTML
     mistakes/              the catalogue that a finding or an error message leads to

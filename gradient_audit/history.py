@@ -1,7 +1,7 @@
 """The trace, put together: a row for each thing that happened, with what later events say of it."""
 
 from collections import defaultdict
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from gradient_audit import trace
@@ -126,7 +126,7 @@ class StepRow(Row):
 class History:
     """The rows of a trace, and its other events by their type."""
 
-    def __init__(self, events: list[Event]):
+    def __init__(self, events: Iterable[Event] = ()):
         self.ledger = Ledger()
         self.rows: list[Row] = []
         self.calls: dict[int, Call] = {}
@@ -134,12 +134,12 @@ class History:
         self.passes: list[Call] = []  # a call of autograd.grad when its result became a gradient
         self.events: dict[type, list] = defaultdict(list)
         for event in events:
-            sums = self.ledger.fold(event)
-            self.events[type(event)].append(event)
-            self._add_row(event, sums)
-            self._complete(event)
+            self.add(event)
 
-    def _add_row(self, event: Event, sums: dict[frozenset, set[int]]) -> None:
+    def add(self, event: Event) -> dict[frozenset, set[int]]:
+        """Add a row, or note what an event says of an earlier one; return what the ledger says of it."""
+        sums, row = self.ledger.fold(event), None
+        self.events[type(event)].append(event)
         match event:
             case trace.Forward():
                 row = ForwardRow("forward", event.place, callers=event.callers, event=event)
@@ -164,20 +164,6 @@ class History:
                     row.added[passes] |= numbers
             case trace.ZeroGrad():
                 row = Row("zero_grad", event.place, event.parameters)
-            case _:
-                return
-        if not self.rows or self.rows[-1] is not row:
-            row.detail = len(self.events[trace.DetailSet])
-            self.rows.append(row)
-
-    def _take_for_pass(self, call: Call) -> None:
-        if not call.is_pass:
-            call.is_pass = True
-            self.passes.append(call)
-
-    def _complete(self, event: Event) -> None:
-        """Note what an event says of an earlier one."""
-        match event:
             case trace.Pass():
                 call = self.calls[event.number]
                 call.raised, call.leaves = event.raised, event.leaves
@@ -201,3 +187,12 @@ class History:
                 built.needed |= isinstance(event, trace.GraphUsed)
                 if isinstance(event, trace.GraphUsed) and isinstance(built, ForwardRow) and event.number is not None:
                     built.directions[event.number] = event.direction
+        if row and row not in self.rows[-1:]:
+            row.detail = len(self.events[trace.DetailSet])
+            self.rows.append(row)
+        return sums
+
+    def _take_for_pass(self, call: Call) -> None:
+        if not call.is_pass:
+            call.is_pass = True
+            self.passes.append(call)

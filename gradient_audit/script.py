@@ -67,7 +67,7 @@ class StepLimit:
         """Count, and return whether there were enough."""
         if optimizer is None:
             self.passes += 1  # by itself: an audit that has given up records none
-            lines = watcher.session.passes.values()
+            lines = Counter(p.place for p in watcher.session.history.passes).values()
             enough = lines and min(lines) >= self.iterations and not (self.steps or watcher.optimizers.find())
             enough = enough and watcher.kinds.gone_round(self.iterations) and not watcher.kinds.any_waits(by_hand=True)
             return enough or (not self.steps and self.passes > self.limit)

@@ -22,13 +22,14 @@ TORCH_ALONE = ["gradient_audit", *(f"common/{leaf}.py" for leaf in LEAVES)]  # a
 
 
 # Of the audit: who may import whom, by the beginnings of names. What lies below both halves knows neither.
-BELOW = ["places", "trace", "ledger"]
-JUDGING = ["findings", "history", "steps", "facts", "terms", "players", "holders", "graphs", "errors", "rules", "judge"]
+BELOW = ["places", "trace", "ledger", "history"]
+JUDGING = ["findings", "steps", "facts", "terms", "players", "holders", "graphs", "errors", "rules", "judge"]
 JUDGING += ["report", "page"]
 HALVES = {
     "places": [],
     "trace": ["places", "trace"],
     "ledger": ["trace"],
+    "history": ["places", "trace", "ledger"],
     "mistakes": ["mistakes"],
     "watch": ["watch", *BELOW],
     **{module: [*JUDGING, *BELOW, "mistakes"] for module in JUDGING},

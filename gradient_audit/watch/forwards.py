@@ -93,7 +93,7 @@ class Forwards:
         if self.activity.measuring:
             return
         call, direction = self.activity.call, 0.0
-        number = call.number if call and call.is_pass else None
+        number = call.number if call and call.kind == "backward" else None
         if number is not None and seen:
             given = [gradient.detach() for gradient in gradients if gradient is not None and not gradient.is_meta]
             size = sum(float(gradient.abs().sum()) for gradient in given)

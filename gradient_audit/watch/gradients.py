@@ -48,7 +48,7 @@ class Gradients:
         pairs = [(account, self.lineage.memory_of(parameter)) for account, parameter in self.parameters.living()]
         pairs = [(account, memory) for account, memory in pairs if written is None or memory in written]
         for account, memory in pairs:
-            if calls := [self.session.calls[number] for number in memory.sources.numbers(CALL)]:
+            if calls := [*map(self.session.history.calls.get, memory.sources.numbers(CALL))]:
                 numbers = frozenset(call.number for call in calls if call.is_pass and account.number in call.reached)
                 # `.data =` is no operation: the line that computed the value.
                 place = current_place() if written or not memory.lines else place_at(memory.lines)
@@ -68,7 +68,10 @@ class Gradients:
             account.grad, account.version, zero = weakref.ref(grad), grad._version, is_zero(grad)
             if zero and balance.passes and not (balance.fresh or stepping):  # after a step, zeros clear what it used
                 calls, borrowed = frozenset(), False
+            before = len(self.session.history.passes)
             self.session.add(trace.GradientReplaced(number, zero, calls, borrowed))
+            if not self.activity.closures:
+                self.activity.spent += len(self.session.history.passes) - before  # calls of autograd.grad
         elif (written := grad._version != account.version) or self.activity.reads_values:
             cleared = self.session.ledger.is_cleared(number, is_zero(grad), written, stepping)
             if cleared and balance.passes:
@@ -76,19 +79,10 @@ class Gradients:
             self.activity.writes |= cleared or written
 
     def calls_behind(self, grad: Tensor, number: int) -> tuple[frozenset[int], bool]:
-        """Return the calls that a gradient was computed from, and whether one of them did not reach its parameter.
-
-        A call of autograd.grad becomes a pass.
-        """
-        calls = [self.session.calls[call] for call in self.lineage.sources_of(grad).numbers(CALL)]
-        for call in calls:
-            if not call.is_pass:
-                call.is_pass, call.reached = True, set()
-                self.session.passes[call.place] += 1
-                self.activity.spent += not self.activity.closures
-            if call.kind == "grad":
-                call.reached.add(number)
-        return frozenset(call.number for call in calls), any(number not in call.reached for call in calls)
+        """Return the calls behind a gradient, and whether one of them is a pass that did not reach its parameter."""
+        calls = frozenset(self.lineage.sources_of(grad).numbers(CALL))
+        passes = (call for call in map(self.session.history.calls.get, calls) if call.kind == "backward")
+        return calls, any(number not in call.reached for call in passes)
 
     @guarded
     def note_clipping(self, parameters: Tensor | list[Tensor], limit: float, *_: object, **__: object) -> None:
@@ -197,5 +191,6 @@ class Gradients:
         numbers = {number for passes in sums for number in passes - self.divided}
         for call in filter(None, map(self.session.calls.get, numbers)):
             divides = hasattr(optimizer, "grad_scale")  # a fused step does, itself
-            if call.nodes & self.scaled and not ("read" in call.read or divides):
+            is_read = "read" in self.session.history.calls[call.number].read
+            if call.nodes & self.scaled and not (is_read or divides):
                 self.session.add(trace.ScaleWrong(current_place(), divided=False))

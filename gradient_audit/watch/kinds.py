@@ -14,13 +14,13 @@ class Kinds:
     def __init__(self, optimizers: Optimizers, forwards: Forwards):
         self.optimizers, self.forwards = optimizers, forwards
         self.session, self.parameters = forwards.session, forwards.parameters
-        self.calls: dict[frozenset[int], list[Running]] = defaultdict(list)
+        self.calls: dict[frozenset[int], list[int]] = defaultdict(list)
 
     def note(self, call: Running) -> bool:
         """Note a pass that has ended; return whether it is the first of a kind that waits for a step by hand."""
         kind = self.session.shared(frozenset(call.reached))
         if kind and not call.raised:
-            self.calls[kind].append(call)
+            self.calls[kind].append(call.number)
         return len(self.calls.get(kind, ())) == 1 and self.waits(kind, by_hand=True)
 
     def waits(self, kind: frozenset[int], *, by_hand: bool) -> bool:
@@ -28,12 +28,12 @@ class Kinds:
 
         by_hand: a step of an optimizer of PyTorch's, which would be seen, is not waited for.
         """
-        balances, own = self.session.ledger.balances, self._own(kind)
+        balances, calls, own = self.session.ledger.balances, self.session.history.calls, self._own(kind)
         if by_hand and kind & self._owned():
             return False
         stepped = any(balances[number].stepped or balances[number].by_hand for number in own)
         lent = self.session.ledger.lent
-        return bool(own) and not stepped and not any(call.read or call.number in lent for call in self.calls[kind])
+        return bool(own) and not stepped and not any(calls[n].read or n in lent for n in self.calls[kind])
 
     def any_waits(self, *, by_hand: bool) -> bool:
         """Return whether any kind waits."""

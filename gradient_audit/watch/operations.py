@@ -12,6 +12,7 @@ from torch.nn.modules import module as registration
 from torch.optim.optimizer import Optimizer
 from torch.utils import _python_dispatch as dispatch
 
+from gradient_audit.history import Call
 from gradient_audit.places import Place
 from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep, ZeroGrad
 from gradient_audit.watch.cuts import Cuts
@@ -22,7 +23,7 @@ from gradient_audit.watch.guard import guarded, watch_calls
 from gradient_audit.watch.lineage import REPLACING
 from gradient_audit.watch.memory import Memory
 from gradient_audit.watch.parameters import Account
-from gradient_audit.watch.session import AGAIN, DETAILED, Running
+from gradient_audit.watch.session import AGAIN, DETAILED
 from gradient_audit.watch.sources import CALL
 from gradient_audit.watch.splitting import note_total
 from gradient_audit.watch.tensors import (
@@ -119,11 +120,12 @@ class Details(dispatch.TorchDispatchMode):
             if name in READING:
                 with self.paused():
                     self.lineage.note_numbers(tensor)
-            for call in map(self.session.calls.__getitem__, self.lineage.sources_of(tensor).numbers(CALL)):
-                self._note_reading_of(call, torch.ops.aten.detach.default, (tensor,))
+            for number in self.lineage.sources_of(tensor).numbers(CALL):
+                self._note_reading_of(number, torch.ops.aten.detach.default, (tensor,))
+                call = self.session.history.calls[number]
                 if runs_inside(SCIPY) and call.is_pass:  # it steps on the numbers
-                    self.session.add(GradientRead(call.number, "copied"))
-                    self.session.add(HandStep(current_place(), frozenset(call.reached), frozenset([call.number])))
+                    self.session.add(GradientRead(number, "copied"))
+                    self.session.add(HandStep(current_place(), frozenset(call.reached), frozenset([number])))
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
@@ -150,26 +152,26 @@ class Details(dispatch.TorchDispatchMode):
         """Note an operation on single tensors; return the memory to which it wrote what comes from gradients."""
         written, read = self.lineage.note(function, args, result, here)
         self.cuts.note(function, args, result, here)
-        for call in map(self.session.calls.__getitem__, read.numbers(CALL)):
-            self._note_reading_of(call, function, args)
+        for number in read.numbers(CALL):
+            self._note_reading_of(number, function, args)
         if not self.forwards.running:  # a number inside of a network, as a norm of its features, is no loss
             self.forwards.note_scalar(result, read)
             note_total(self.lineage, function, args, result, here)
         return {memory for memory in written if memory.sources.has(CALL)}
 
-    def _note_reading_of(self, call: Running, function: Callable, args: tuple) -> None:
+    def _note_reading_of(self, number: int, function: Callable, args: tuple) -> None:
         """Note how an operation reads the gradients of a call."""
+        call, leaves = self.session.history.calls[number], self.session.calls[number].leaves
         if len(call.read) == 3:
             return
-        inputs = [leaf().grad for leaf in call.leaves if getattr(leaf(), "grad", None) is not None]
+        inputs = [leaf().grad for leaf in leaves if getattr(leaf(), "grad", None) is not None]
         ways = {
             "read": "read" not in call.read and not runs_inside("clip_grad"),
             "copied": "copied" not in call.read and self._copies_gradient(call, function, args),
             "for inputs": bool({*map(storage_of, inputs)} & {*map(storage_of, tensors_in(args))}),
         }
         for how in (how for how, holds in ways.items() if holds and how not in call.read):
-            call.read.add(how)
-            self.session.add(GradientRead(call.number, how))
+            self.session.add(GradientRead(number, how))
 
     def _gradients(self) -> dict[object, tuple[Account, torch.Tensor]]:
         """Return, by storage, the gradients of the watched parameters, each with its account."""
@@ -183,7 +185,7 @@ class Details(dispatch.TorchDispatchMode):
             if self.lineage.memory_of(grad) in written and balance.passes and not (balance.fresh or is_zero(grad)):
                 self.session.add(Clipped(current_place(), frozenset([account.number]), "edited"))
 
-    def _copies_gradient(self, call: Running, function: Callable, args: tuple) -> bool:
+    def _copies_gradient(self, call: Call, function: Callable, args: tuple) -> bool:
         """Return whether an operation makes a copy of a call's gradient, or writes to what is no gradient of it."""
         into = tensors_in([args[index] for index in written_arguments(function) if index < len(args)])
         floats = [tensor for tensor in into if tensor.is_floating_point() and tensor.numel() > 1]

@@ -37,12 +37,11 @@ class Passes:
     ) -> Running | None:
         """Note that `backward` begins. The arguments are those of `torch.autograd.backward`, by name."""
         self.gradients.leave_step()
-        if self.session.passes.total() == MOST_PASSES:
+        if len(self.session.history.passes) >= MOST_PASSES:
             self.guard.closed = True
             return None
         self.gradients.look_at_all()
         call = self._begin("backward", **options)
-        self.session.passes[call.place] += 1
         if self.activity.detailed:
             self._begin_in_detail(call, tensors_in(tensors), grad_tensors, inputs)
         else:
@@ -55,8 +54,7 @@ class Passes:
         self, kind: str, *, create_graph: bool = False, retain_graph: bool | None = None, **_: object
     ) -> Running:
         keeps_graph = bool(create_graph if retain_graph is None else retain_graph)
-        number, place = next(self.session.built), current_place()
-        return Running(number, kind, place, bool(create_graph), keeps_graph, is_pass=kind == "backward")
+        return Running(next(self.session.built), kind, current_place(), bool(create_graph), keeps_graph)
 
     def _begin_in_detail(self, call: Running, losses: list[Tensor], grad_tensors: object, inputs: object) -> None:
         nodes = [*nodes_of(loss.grad_fn for loss in losses)]
@@ -105,7 +103,7 @@ class Passes:
     def _adds_to_used(self, place: Place, plain: list[Tensor]) -> bool:
         """Whether the script has computed from gradients of leaves that an earlier pass of this line has given."""
         grads = [leaf.grad for leaf in plain if leaf.grad is not None and not is_zero(leaf.grad)]
-        before = [self.session.calls[number] for number in self.lineage.sources_of(grads).numbers(CALL)]
+        before = map(self.session.history.calls.get, self.lineage.sources_of(grads).numbers(CALL))
         return any("for inputs" in call.read and call.place == place for call in before)
 
     def _note_graph(self, call: Running, nodes: list) -> None:

@@ -1,9 +1,8 @@
-"""What those who watch share: the trace, the ledger, the guard, and what runs now."""
+"""What those who watch share: the trace and its history, the guard, and what runs now."""
 
 import functools
 import threading
 import weakref
-from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
@@ -11,7 +10,7 @@ from itertools import count
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradient_audit.ledger import Ledger
+from gradient_audit.history import History
 from gradient_audit.places import Place
 from gradient_audit.trace import Event, Trace
 from gradient_audit.watch.frames import Lines, current_lines
@@ -32,13 +31,11 @@ class Running:
     place: Place
     create_graph: bool = False
     keeps_graph: bool = False
-    is_pass: bool = False  # or a call of "grad" whose result has become a gradient
     lines: Lines = field(default_factory=current_lines)  # that called for it
     nodes: set[int] = field(default_factory=set)  # that it goes through, by sequence number
     reached: set[int] = field(default_factory=set)  # parameters whose gradients it has added to
     crossed: frozenset[int] = frozenset()  # of "grad": the parameters of the operations on its way
     leaves: list[weakref.ref] = field(default_factory=list)  # others
-    read: set[str] = field(default_factory=set)  # how the script has computed from its gradients
     keeper: Lines = ()  # the last line that computed on from its graph
     raised: bool = False
 
@@ -73,21 +70,20 @@ class Session:
     """One audit, as all who watch for it know it."""
 
     def __init__(self):
-        self.trace, self.ledger, self.guard, self.activity = Trace(), Ledger(), Guard(), Activity()
+        self.trace, self.history, self.guard, self.activity = Trace(), History(), Guard(), Activity()
+        self.ledger = self.history.ledger
         self.hooks = ExitStack()  # removes them
         self.things = count(1)
         self.built = count()  # numbers of forward passes and calls
-        self.numbers = (
-            WeakIdKeyDictionary()
-        )  # of modules, optimizers, parameters, other leaves, and memory that was changed
+        # Of modules, optimizers, parameters, other leaves, and memory that was changed.
+        self.numbers = WeakIdKeyDictionary()
         self.calls: dict[int, Running] = {}  # that were watched in detail
-        self.passes: Counter[Place] = Counter()  # by line
         self.shared = functools.cache(frozenset)  # returns one object for equal sets: a long training has few of them
 
     def add(self, event: Event) -> dict:
         """Add an event to the trace; return what the ledger says of it."""
         self.trace.add(event)
-        return self.ledger.fold(event)
+        return self.history.add(event)
 
     def number_of(self, thing: object) -> int:
         """Return the number of a module, an optimizer or a tensor; a new one, if it has none."""

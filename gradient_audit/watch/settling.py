@@ -6,6 +6,7 @@ from itertools import permutations
 from torch import nn
 
 from gradient_audit import trace
+from gradient_audit.history import History
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.networks import Networks, is_leaf
 from gradient_audit.watch.tensors import ids_of, parameters_of
@@ -21,31 +22,13 @@ class Own(nn.Module):
         self.__dict__["of"], self._parameters = module, module._parameters
 
 
-def touched_in(events: list[trace.Event]) -> tuple[set[int], set[frozenset[int]], set[frozenset[int]]]:
+def touched_in(history: History) -> tuple[set[int], set[frozenset[int]], set[frozenset[int]]]:
     """Return the parameters that events name, those that each pass reached, and those that each term of a loss did."""
-    touched, losses, terms, grads, crossed = set(), set(), set(), defaultdict(set), {}
-    for event in events:
-        match event:
-            case trace.PassBegan():
-                terms |= {term.reached for term in event.terms}
-                if event.kind == "grad":
-                    crossed[event.number] = event.crossed
-            case trace.Pass():
-                if event.number not in crossed:
-                    losses.add(event.reached)
-                touched |= event.reached
-            case trace.GradientReplaced():
-                for number in (event.calls or frozenset()) & crossed.keys():
-                    grads[number].add(event.parameter)
-            case trace.Step():
-                touched |= event.with_gradient
-            case trace.HandStep() | trace.ZeroGrad():
-                touched |= event.parameters
-            case trace.GraphMissing():
-                touched |= set().union(*(parameters for _, parameters in event.forwards))
-    losses |= {frozenset(reached) for reached in grads.values()}
-    others = (reached for number, reached in crossed.items() if number not in grads)
-    return touched.union(*grads.values(), *others), losses, terms
+    losses = {frozenset(p.reached) for p in history.passes}
+    terms = {term.reached for event in history.events[trace.PassBegan] for term in event.terms}
+    missing = [parameters for event in history.events[trace.GraphMissing] for _, parameters in event.forwards]
+    crossed = [call.began.crossed for call in history.calls.values() if not call.is_pass]
+    return set().union(*losses, *crossed, *missing, *(row.parameters for row in history.rows)), losses, terms
 
 
 def settle(networks: Networks, forwards: Forwards) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
@@ -54,7 +37,7 @@ def settle(networks: Networks, forwards: Forwards) -> tuple[dict[str, nn.Module]
     for optimizer in networks.optimizers.find():
         for parameter in parameters_of(optimizer):
             holders[id(parameter)].add(id(optimizer))
-    touched, *reached = touched_in(networks.session.trace.events)
+    touched, *reached = touched_in(networks.session.history)
     concerned = holders.keys() | parameters.keys_of(touched)
     tops = [_trained_in(top, networks, concerned) for top in networks.top_modules()]
     # A network outside of the training, as an average of weights is, whose forward passes build graphs.
