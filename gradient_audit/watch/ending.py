@@ -71,7 +71,7 @@ class Ending:
         for event in self._named_leaves(networks, wholes, leaves):
             add(event)
         add(self._written())
-        stepped = any(isinstance(event, trace.Step | trace.HandStep) for event in self.session.trace.events)
+        stepped = self.session.history.events[trace.Step] or self.session.history.events[trace.HandStep]
         for where in _lines_not_run(self.lines, steps=whole and not stepped):
             add(trace.LineNotRun(where))
         self.session.trace.events[:] = named(self.session.trace.events)

@@ -137,12 +137,13 @@ class Errors:
 
     def _graph_missing(self, call: Running, losses: list[Tensor]) -> GraphMissing:
         """Tell how a loss without a graph was computed."""
-        forwards = [self.forwards.seen[number] for number in self.lineage.sources_of(losses).numbers(FORWARD)]
+        rows = map(self.session.history.forwards.get, self.lineage.sources_of(losses).numbers(FORWARD))
+        forwards = [row.event for row in rows]
         inside, modules = set().union(*(one.inside for one in forwards)), self.forwards.living_modules()
-        rows = []
+        found = []
         for one in (one for one in forwards if one.module in modules and one.number not in inside):
             if parameters := self.parameters.numbers_of(nn.Module.parameters(modules[one.module])):
-                rows.append((one.number, parameters))
+                found.append((one.number, parameters))
         living = self.parameters.living()
         frozen = frozenset(account.number for account, parameter in living if not parameter.requires_grad)
-        return GraphMissing(call.place, tuple(rows), self.lineage.cuts_behind(losses), frozen)
+        return GraphMissing(call.place, tuple(found), self.lineage.cuts_behind(losses), frozen)

@@ -21,13 +21,11 @@ class Forwards:
 
     def __init__(self, lineage: Lineage):
         self.lineage, self.parameters, self.session = lineage, lineage.parameters, lineage.session
-        self.guard, self.activity = self.session.guard, self.session.activity
-        self.seen: dict[int, Forward] = {}
+        self.guard, self.activity, self.history = self.session.guard, self.session.activity, self.session.history
         self.modules: dict[int, weakref.ref] = {}  # that ran, by number
         self.running: list[list[int]] = []  # for each forward pass that runs, those that ended inside of it
         self.outputs: dict[int, list[Forward]] = defaultdict(list)  # by a node's sequence number: whose output it is
         self.graphs: dict[int, list[weakref.ref]] = {}  # by what built them: each dies with a node of it
-        self.scalars: set[int] = set()  # forward passes from whose output a number was computed
         self.found_nan = False
         self.hooks = ExitStack()  # removes those on nodes
 
@@ -69,7 +67,6 @@ class Forwards:
             is_frozen=not any(parameter.requires_grad for parameter in nn.Module.parameters(module)),
             checkpointed=without_grad and runs_inside(torch.utils.checkpoint.__file__),
         )
-        self.seen[number] = seen
         self.modules[seen.module] = weakref.ref(module)
         self.session.add(seen)
         self.follow_graph(number, output, seen)  # the event comes first: another thread may have nodes of that number
@@ -127,9 +124,9 @@ class Forwards:
     def note_scalar(self, result: object, sources: Sources) -> None:
         """Note of the forward passes among the sources that a number with a graph was computed from their output."""
         if sources.has(GRAPH) and torch.is_grad_enabled() and any(tensor.ndim == 0 for tensor in tensors_in(result)):
-            for number in {*sources.numbers(GRAPH)} - self.scalars:
-                self.scalars.add(number)
-                self.session.add(ScalarComputed(number))
+            for number in sources.numbers(GRAPH):
+                if not self.history.forwards[number].has_scalar:
+                    self.session.add(ScalarComputed(number))
 
     def living_modules(self) -> dict[int, nn.Module]:
         """Return the modules that ran and still exist, by number."""
@@ -138,7 +135,7 @@ class Forwards:
     def living_graphs(self) -> bool:
         """Return whether the first graph that was followed still exists."""
         followed = [number for number, refs in self.graphs.items() if refs]
-        first = sorted(followed, key=lambda number: number not in self.seen)[:1]  # a forward pass, if there is one
+        first = sorted(followed, key=lambda number: number in self.history.calls)[:1]  # a forward pass, if any
         return any(ref() for number in first for ref in self.graphs[number])
 
     def note_gone(self) -> None:

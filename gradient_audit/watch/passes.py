@@ -165,7 +165,7 @@ class Passes:
         detailed = self.activity.detailed
         nodes = nodes_between(tensors, ends)
         uses = (child for node in nodes for child, _ in node.next_functions if hasattr(child, "variable"))
-        call.crossed = self.parameters.numbers_of(child.variable for child in uses)
+        crossed = self.parameters.numbers_of(child.variable for child in uses)
         if detailed:
             self._note_graph(call, nodes)
         self.session.add(
@@ -176,7 +176,7 @@ class Passes:
                 detailed,
                 create_graph=call.create_graph,
                 callers=callers_at(call.lines),
-                crossed=call.crossed,
+                crossed=crossed,
                 for_adjoint=runs_in_function(),
                 functional=any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors + ends)),
             )
@@ -191,7 +191,7 @@ class Passes:
         if call.number in self.session.calls and self.activity.detailed:
             self.forwards.follow_graph(call.number, results)
             sources = self.lineage.sources_of(inputs) | Sources.of(CALL, call.number)
-            sources |= Sources.of(PARAMETER, *call.crossed)
+            sources |= Sources.of(PARAMETER, *self.session.history.calls[call.number].began.crossed)
             cut = {} if call.create_graph else {("penalty-without-graph", call.place): sources}
             self.lineage.derive(results, sources, cut)
         self.session.add(Pass(call.number, raised=call.raised))

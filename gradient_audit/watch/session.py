@@ -34,7 +34,6 @@ class Running:
     lines: Lines = field(default_factory=current_lines)  # that called for it
     nodes: set[int] = field(default_factory=set)  # that it goes through, by sequence number
     reached: set[int] = field(default_factory=set)  # parameters whose gradients it has added to
-    crossed: frozenset[int] = frozenset()  # of "grad": the parameters of the operations on its way
     leaves: list[weakref.ref] = field(default_factory=list)  # others
     keeper: Lines = ()  # the last line that computed on from its graph
     raised: bool = False

@@ -41,7 +41,8 @@ def settle(networks: Networks, forwards: Forwards) -> tuple[dict[str, nn.Module]
     concerned = holders.keys() | parameters.keys_of(touched)
     tops = [_trained_in(top, networks, concerned) for top in networks.top_modules()]
     # A network outside of the training, as an average of weights is, whose forward passes build graphs.
-    followed = {seen.module for number, seen in forwards.seen.items() if forwards.graphs[number]}
+    rows = networks.session.history.forwards.items()
+    followed = {row.event.module for number, row in rows if forwards.graphs[number]}
     modules = [module for number, module in forwards.living_modules().items() if number in followed]
     concerned |= {id(p) for module in modules for p in nn.Module.parameters(module) if p.requires_grad}
     losses, terms = ([*map(parameters.keys_of, numbers)] for numbers in reached)
