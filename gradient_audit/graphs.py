@@ -55,10 +55,9 @@ def dropped_graphs(facts: Facts) -> list[Dropped]:
     lines: dict[tuple[Place, str], list[tuple[tuple[str, ...], BuiltRow]]] = defaultdict(list)
     for names, row in built:
         useless = [caller for caller in row.callers if (names, caller) not in needed]
-        tried = any(caller.place.inner.function == "__init__" for caller in row.callers)  # to see the shapes
+        tried = any(caller.inner.function == "__init__" for caller in row.callers)  # to see the shapes
         if row.gone and useless and not (tried or _is_needed_in_part(facts, row) or _is_cut_off(facts, row, names)):
-            place = row.place if useless[0] == row.callers[0] else useless[0].place
-            lines[place, row.kind].append((names, row))
+            lines[row.place if useless[0] == row.callers[0] else useless[0], row.kind].append((names, row))
     found = []
     for (place, kind), pairs in lines.items():
         times = Counter(name for names, _ in pairs for name in names)

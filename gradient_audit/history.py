@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from gradient_audit import trace
 from gradient_audit.ledger import Ledger
-from gradient_audit.places import Caller, Place
+from gradient_audit.places import Place
 from gradient_audit.trace import NONE, Event, Term
 
 HAND = 0  # for the number of an optimizer: a step by hand
@@ -24,7 +24,7 @@ class Row:
     place: Place
     parameters: Set[int] = NONE  # that it concerns; of a call, see `reached`
     cells: dict[str, str] = field(default_factory=dict)
-    callers: tuple[Caller, ...] = ()
+    callers: tuple[Place, ...] = ()
     detail: int = 0  # how often the watching in detail had begun or ended: it was on while that is odd
 
 

@@ -75,7 +75,7 @@ def picture(report: Report, events: list[Row]) -> Iterable[str]:
         errors = [found for found in report.findings if found.severity == "error" and place.where in found.lines]
         if isinstance(event, ForwardRow):  # is wrong only where its tensors were overwritten
             if event.callers and not place.via:
-                place = event.callers[0].place  # the call: a line may have several
+                place = event.callers[0]  # the call: a line may have several
             errors = [f for f in errors if f.kind == "overwritten" and {place, event.place} & {*f.places}]
         wrong = {name for found in errors for name in found.networks}
         if raised:  # before it reached a network: a mark in those that the error names

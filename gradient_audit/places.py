@@ -30,10 +30,3 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         via = f" via {self.via.where} `{self.via.code}`" if self.via else ""
         return f"`{Path(self.file).name}:{self.number} {self.code}`{via}"
-
-
-class Caller(NamedTuple):
-    """A frame of the user's that runs: its place, and the instruction, which tells apart two calls on a line."""
-
-    place: Place
-    instruction: int

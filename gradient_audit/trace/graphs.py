@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gradient_audit.places import Caller, Place
+from gradient_audit.places import Place
 from gradient_audit.trace.event import NONE, Event, Numbers
 
 # What cut a result off its graph: the mistake that it may be, the line, the parameters behind what was cut off.
@@ -58,7 +58,7 @@ class Forward(Event):
     number: int
     module: int
     inside: Numbers  # the forward passes that ran in it
-    callers: tuple[Caller, ...]  # innermost first
+    callers: tuple[Place, ...]  # the frames that led to it, innermost first; a library's by way of the user's line
     has_graph: bool
     sources: Numbers  # the parameters behind its output, with a graph or without
     without_grad: bool  # it ran under no_grad()
@@ -94,7 +94,7 @@ class PassBegan(Event):
     detailed: bool  # it is watched in detail, and the loss of a backward pass is split into terms
     create_graph: bool = False
     has_graph: bool = False  # of a backward pass: how long it exists is watched
-    callers: tuple[Caller, ...] = ()
+    callers: tuple[Place, ...] = ()
     named: Numbers = NONE  # the parameters that `inputs=` names
     crossed: Numbers = NONE  # of "grad": the parameters of the operations on its way
     terms: tuple[Term, ...] = ()

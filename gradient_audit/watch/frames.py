@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 import torch
 from torch.autograd.function import FunctionCtx
 
-from gradient_audit.places import Caller, Place
+from gradient_audit.places import Place
 
 PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 OF_TORCH = (PACKAGE, f"{torch.__path__[0]}{os.sep}", "<frozen", "<eval_with_key")
@@ -130,13 +130,13 @@ def meeting(lines: Lines, caller: Lines) -> Place:
     return expression_place(*users[-1])._replace(via=expression_place(*users[0]))
 
 
-def callers_at(lines: Lines) -> tuple[Caller, ...]:
+def callers_at(lines: Lines) -> tuple[Place, ...]:
     """Return the frames as plain data: of a library's, the line that it has and that of the user that led there."""
     callers, outer = [], None
     for line in reversed(lines):
         place = expression_place(*line)
         outer = place if is_users(line) or outer is None else outer
-        callers.append(Caller(place if place is outer else outer._replace(via=place), line[1]))
+        callers.append(place if place is outer else outer._replace(via=place))
     return tuple(reversed(callers))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import takewhile
 
-from gradient_audit.places import Caller, Place
+from gradient_audit.places import Place
 from gradient_audit.trace import Event, PassBegan, Term
 from gradient_audit.watch.frames import package_of
 
@@ -58,8 +58,6 @@ def _renamed(value: object, name: Callable[[Place], Place]) -> object:
     kind = type(value)
     if kind is Place:
         return name(value)
-    if kind is Caller:
-        return Caller(name(value.place), value.instruction)
     if kind is tuple:
         return tuple(_renamed(item, name) for item in value)
     if isinstance(value, Event | Term):

@@ -9,15 +9,13 @@ import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
-TUPLES = ("Place", "Caller")
-
 
 def encode(value):
     """Plain data as what JSON has; a tuple, a set, a dictionary or an event is a list that begins with its kind."""
     if is_dataclass(value):
         return [type(value).__name__, {field.name: encode(getattr(value, field.name)) for field in fields(value)}]
-    if type(value).__name__ in TUPLES:
-        return [type(value).__name__, *map(encode, value)]
+    if type(value).__name__ == "Place":
+        return ["Place", *map(encode, value)]
     if isinstance(value, set | frozenset):
         return ["set", *map(encode, sorted(value))]
     if isinstance(value, dict):
@@ -38,8 +36,8 @@ def decode(value):
         return {decode(key): decode(item) for key, item in items}
     if kind in ("set", "tuple"):
         return (frozenset if kind == "set" else tuple)(map(decode, items))
-    if kind in TUPLES:
-        return getattr(places, kind)(*map(decode, items))
+    if kind == "Place":
+        return places.Place(*map(decode, items))
     return getattr(trace, kind)(**{name: decode(item) for name, item in items[0].items()})
 
 
