@@ -23,14 +23,6 @@ class Mixture:
     proved: bool = False
 
 
-@dataclass
-class Opposition:
-    """Passes moved two networks, and what one says of the other's output against another loss."""
-
-    sentence: Sentence
-    one_optimizer: bool
-
-
 def united(sets: Iterable[set]) -> list[set]:
     """Unite the sets that have an element in common; leave out empty ones."""
     groups: list[set] = []
@@ -111,20 +103,19 @@ def _is_stranger(facts: Facts, p: Call, alike: list[Call], mine: set[str], other
     return True if apart or not behind else None
 
 
-def oppositions(facts: Facts) -> list[Opposition]:
-    """Return the networks that are moved against each other, of one optimizer or of different ones."""
+def oppositions(facts: Facts) -> dict[bool, list[Sentence]]:
+    """Return what is said of networks that are moved against each other, by whether one optimizer holds them."""
     explained = {place for mixture in facts.once(mixtures).values() for place in mixture.places}
     moves = {p.number: facts.networks_of(p.used & p.reached) for p in facts.passes}
     order = {name: index for index, name in enumerate(facts.parameters)}
     pairs = {pair for names in {*moves.values()} for pair in permutations(names, 2)}
-    found = []
+    found: dict[bool, list[Sentence]] = {True: [], False: []}
     for made, judge in sorted(pairs, key=lambda pair: [order[name] for name in pair]):
         first, second = {*facts.holders_of(made)}, {*facts.holders_of(judge)}
         places = [place for place in _opposed_places(facts, made, judge, moves) if place not in explained]
         if places and (first == second or not first & second):
             text = f"one loss moved {made} and {judge}; another moved what {judge} says of {made}'s output "
-            sentence = Sentence(f"{text}the other way.", (made, judge), places)
-            found.append(Opposition(sentence, first == second))
+            found[first == second].append(Sentence(f"{text}the other way.", (made, judge), places))
             explained |= set() if first == second else {*places}
     return found
 

@@ -20,7 +20,7 @@ EXHIBITS = ("clean/head_alone_then_with_encoder.py", "clean/vae_two_optimizers.p
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the networks that one pass moved and another one apart; not those of which `mixed` tells."""
     explained = {place for mixture in facts.once(mixtures).values() for place in mixture.places}
-    explained.update(*(one.sentence.places for one in facts.once(oppositions) if not one.one_optimizer))
+    explained.update(*(sentence.places for sentence in facts.once(oppositions)[False]))
     crossed = facts.once(crossed_groups)
     places: dict[tuple[str, ...], dict[Place, None]] = defaultdict(dict)
     for p in facts.passes:

@@ -30,4 +30,4 @@ def find(facts: Facts) -> Iterator[Sentence]:
         names = joined(name for name in is_added_to if is_added_to[name])
         text = f"`backward()` also wrote gradients into {names}. They were not cleared, so `step()` used the sum "
         yield Sentence(f"{text}of two losses.", is_added_to, places, question=not is_proved)
-    yield from (one.sentence for one in facts.once(oppositions) if not one.one_optimizer)
+    yield from facts.once(oppositions)[False]
