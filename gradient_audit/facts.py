@@ -12,7 +12,6 @@ from gradient_audit.ledger import Balance
 from gradient_audit.places import Place
 from gradient_audit.steps import steps_of
 from gradient_audit.trace import Ended, Network, Optimizer, ParameterFound, ParametersWritten, Step, Trace
-from gradient_audit.trace import Module as ModuleEvent
 
 AGAINST = -0.9  # a cosine; two losses of other directions are usual
 Answer = TypeVar("Answer")
@@ -27,7 +26,6 @@ class Facts:
         self.forwards = [*self.history.forwards.values()]
         self.networks = {network.name: network for network in self.of(Network)}
         self.optimizers = {optimizer.number: optimizer for optimizer in self.of(Optimizer)}
-        self.modules = {module.number: module.parameters for module in self.of(ModuleEvent)}
         self.parameters = {name: network.parameters for name, network in self.networks.items()}  # names by number
         self.ended = all(end.by_itself for end in self.of(Ended))
         self.whole = any(end.whole for end in self.of(Ended))
@@ -63,7 +61,7 @@ class Facts:
             if isinstance(row, ForwardRow):
                 event = row.event
                 names = [modules[event.module]] if event.module in modules else []
-                names = names or self.networks_of(self.modules.get(event.module, ()))
+                names = names or self.networks_of(event.parameters)
                 row.cells = dict.fromkeys(self.parameters, "-") | dict.fromkeys(names, "here")
                 hidden = event.number in inner or (event.number not in own and event.inside & shown.keys())
                 if names and not hidden:

@@ -72,8 +72,7 @@ class Ledger:
                 for balance in map(self.balances.__getitem__, event.parameters):
                     if balance.clipped & balance.passes:
                         self.clips |= dict.fromkeys(balance.clips, "scaled")
-            case trace.Overflowed():
-                self.skipped |= set().union(*(self.balances[number].passes for number in event.parameters))
+                self.skipped |= set().union(*(self.balances[number].passes for number in event.infinite))
         return {}
 
     def is_cleared(self, parameter: int, zero: bool, written: bool, stepping: bool) -> bool:

@@ -88,15 +88,15 @@ def _dead_passes(facts: Facts) -> Iterator[Sentence]:
 
 def _without_graph(facts: Facts, event: GraphMissing) -> Sentence:
     """Return the sentence about an error "does not require grad and does not have a grad_fn"."""
-    rows = [(facts.history.forwards[number], parameters) for number, parameters in event.forwards]
-    rows = [(row, parameters) for row, parameters in rows if parameters & facts.owned] or rows
-    frozen = [(r, n) for r, n in rows if r.event.is_frozen and not (r.event.without_grad or r.event.has_graph)]
+    rows = [facts.history.forwards[number] for number in event.forwards]
+    rows = [row for row in rows if row.event.parameters & facts.owned] or rows
+    frozen = [r for r in rows if r.event.is_frozen and not (r.event.without_grad or r.event.has_graph)]
     cuts: dict[str, list[Place]] = {}
     for mistake, place, _ in event.cuts:
         cuts[mistake] = [*cuts.pop(mistake, []), place]
     cuts = {mistake: at for mistake, at in cuts.items() if mistake != "loss-rebuilt"} or ({} if rows else cuts)
-    under_no_grad = cuts.get("no-graph", [])[::-1] or [row.place for row, _ in rows[::-1] if row.event.without_grad]
-    numbers = set().union(*(parameters for _, parameters in frozen))
+    under_no_grad = cuts.get("no-graph", [])[::-1] or [row.place for row in rows[::-1] if row.event.without_grad]
+    numbers = set().union(*(row.event.parameters for row in frozen))
     if not (rows or cuts):  # nothing was seen: what is trained and frozen now
         trained = event.frozen & facts.owned
         numbers = {n for ids in facts.parameters.values() if ids.keys() <= trained for n in ids}
@@ -104,12 +104,12 @@ def _without_graph(facts: Facts, event: GraphMissing) -> Sentence:
     if numbers and (not rows or rows[-1] in frozen):  # the network next to the loss
         mistake, names = "all-frozen", joined(facts.networks_of(numbers)) or "the network"
         known["cut off by"] = cuts.get("detached-fakes", under_no_grad)
-        known["used by"] = [row.place for row, _ in frozen]
+        known["used by"] = [row.place for row in frozen]
         places = {n: None if e.on else e.place for e in facts.of(RequiresGradSet) for n in e.parameters}
         known["frozen by"] = [places.get(number) for number in sorted(numbers)]
         why = f"no parameter of {names} required a gradient, and nothing before {names} has a graph"
         cure = f"If this loss is for {names}, call `requires_grad_(True)` before; else do not cut off what it is for."
-    elif rows and rows[-1][0].event.without_grad:
+    elif rows and rows[-1].event.without_grad:
         mistake, known["under no_grad"] = "no-graph", under_no_grad
     elif cuts:
         mistake = [*cuts][-1]

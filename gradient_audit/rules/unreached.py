@@ -103,7 +103,7 @@ def _clearing_lines(facts: Facts, numbers: set[int]) -> list[Place]:
 def _behind_features(facts: Facts) -> set[int]:
     """Return the parameters of networks of which no output is used, but features that a hook takes from inside."""
     used = {row.event.module for row in facts.forwards if row.needed or row.in_loss or row.has_scalar}
-    dropped = (facts.modules.get(row.event.module, set()) for row in facts.forwards if row.event.module not in used)
+    dropped = (row.event.parameters for row in facts.forwards if row.event.module not in used)
     return set().union(*(numbers for numbers in dropped if numbers & facts.moved_parameters))
 
 

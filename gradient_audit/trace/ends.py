@@ -8,14 +8,6 @@ from gradient_audit.trace.event import NONE, Event, Numbers
 
 
 @dataclass(frozen=True)
-class Module(Event):
-    """A module whose forward passes were seen, and that still lives."""
-
-    number: int
-    parameters: Numbers
-
-
-@dataclass(frozen=True)
 class Network(Event):
     """A network: a column of the table."""
 

@@ -55,16 +55,10 @@ class Clipped(Event):
 
 @dataclass(frozen=True)
 class Unscaled(Event):
-    """GradScaler divided gradients by its scale."""
+    """GradScaler divided gradients by its scale, or found some infinite, whose step it skips."""
 
     parameters: Numbers
-
-
-@dataclass(frozen=True)
-class Overflowed(Event):
-    """GradScaler found gradients infinite, and skips their step."""
-
-    parameters: Numbers
+    infinite: Numbers = NONE
 
 
 @dataclass(frozen=True)
@@ -132,9 +126,9 @@ class Freed(Event):
 
 @dataclass(frozen=True)
 class GraphMissing(Event):
-    """A pass was called on a loss without a graph. forwards: that it was computed by, with their parameters."""
+    """A pass was called on a loss without a graph. forwards: the forward passes that it was computed by."""
 
     place: Place
-    forwards: tuple[tuple[int, Numbers], ...]
+    forwards: tuple[int, ...]
     cuts: tuple[Cut, ...]  # the nearest last
     frozen: Numbers  # the parameters that are, now

@@ -57,6 +57,7 @@ class Forward(Event):
     place: Place
     number: int
     module: int
+    parameters: Numbers  # of the module
     inside: Numbers  # the forward passes that ran in it
     callers: tuple[Place, ...]  # the frames that led to it, innermost first; a library's by way of the user's line
     has_graph: bool

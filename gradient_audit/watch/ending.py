@@ -58,8 +58,6 @@ class Ending:
         self.forwards.note_gone()
         for place in unused_totals(self.lineage, set().union(*(call.nodes for call in self.session.calls.values()))):
             add(trace.SumUnused(place))
-        for number, module in self.forwards.living_modules().items():
-            add(trace.Module(number, self.parameters.numbers_of(nn.Module.parameters(module))))
         for name, network in networks.items():
             add(self._network(name, network))
             for inner, tensor in [*network.named_parameters(), *network.named_buffers()]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from gradient_audit.places import Place
 from gradient_audit.trace import Freed, GraphMissing, Overwritten
@@ -138,12 +138,9 @@ class Errors:
     def _graph_missing(self, call: Running, losses: list[Tensor]) -> GraphMissing:
         """Tell how a loss without a graph was computed."""
         rows = map(self.session.history.forwards.get, self.lineage.sources_of(losses).numbers(FORWARD))
-        forwards = [row.event for row in rows]
-        inside, modules = set().union(*(one.inside for one in forwards)), self.forwards.living_modules()
-        found = []
-        for one in (one for one in forwards if one.module in modules and one.number not in inside):
-            if parameters := self.parameters.numbers_of(nn.Module.parameters(modules[one.module])):
-                found.append((one.number, parameters))
+        forwards = [row.event for row in rows if row.event.parameters]
+        inside = set().union(*(one.inside for one in forwards))
+        outer = tuple(one.number for one in forwards if one.number not in inside)
         living = self.parameters.living()
         frozen = frozenset(account.number for account, parameter in living if not parameter.requires_grad)
-        return GraphMissing(call.place, tuple(found), self.lineage.cuts_behind(losses), frozen)
+        return GraphMissing(call.place, outer, self.lineage.cuts_behind(losses), frozen)

@@ -59,6 +59,7 @@ class Forwards:
             current_place(),
             number,
             self.session.number_of(module),
+            self.session.shared(self.parameters.numbers_of(nn.Module.parameters(module))),
             frozenset(inside),
             callers_at(current_lines()),
             any(tensor.grad_fn is not None for tensor in tensors_in(output)),

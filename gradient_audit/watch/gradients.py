@@ -109,10 +109,9 @@ class Gradients:
                 self.session.add(trace.ScaleWrong(call.place, divided=True))
         self.divided |= passes
         grads = {account.number: parameter.grad for account, parameter in accounts}
-        self.session.add(trace.Unscaled(frozenset(grads)))
-        if self.activity.detailed:
-            infinite = {n for n, grad in grads.items() if grad is not None and not grad.isfinite().all()}
-            self.session.add(trace.Overflowed(frozenset(infinite)))
+        read = grads if self.activity.detailed else {}
+        infinite = {n for n, grad in read.items() if grad is not None and not grad.isfinite().all()}
+        self.session.add(trace.Unscaled(frozenset(grads), frozenset(infinite)))
 
     @guarded
     def note_scaling(self, scaler: torch.amp.GradScaler, losses: object) -> None:
@@ -129,7 +128,7 @@ class Gradients:
         number = self.optimizers.number_of(optimizer)
         accounts = self.parameters.accounts_of(parameters_of(optimizer))
         if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
-            self.session.add(trace.Overflowed(frozenset(account.number for account, _ in accounts)))
+            self.session.add(trace.Unscaled(frozenset(), frozenset(account.number for account, _ in accounts)))
             for account, _ in accounts:
                 account.version_before = -1
             return

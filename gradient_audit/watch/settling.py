@@ -26,7 +26,8 @@ def touched_in(history: History) -> tuple[set[int], set[frozenset[int]], set[fro
     """Return the parameters that events name, those that each pass reached, and those that each term of a loss did."""
     losses = {frozenset(p.reached) for p in history.passes}
     terms = {term.reached for event in history.events[trace.PassBegan] for term in event.terms}
-    missing = [parameters for event in history.events[trace.GraphMissing] for _, parameters in event.forwards]
+    forwards = [history.forwards[number].event for e in history.events[trace.GraphMissing] for number in e.forwards]
+    missing = [forward.parameters for forward in forwards]
     crossed = [call.began.crossed for call in history.calls.values() if not call.is_pass]
     return set().union(*losses, *crossed, *missing, *(row.parameters for row in history.rows)), losses, terms
 

@@ -7,7 +7,6 @@ from gradient_audit.trace import (
     Clipped,
     GradientReplaced,
     GradientsGone,
-    Overflowed,
     Pass,
     Step,
     Unscaled,
@@ -85,5 +84,5 @@ def test_a_step_uses_the_passes_of_what_it_holds_by_the_sums_that_it_finds():
         frozenset(): {5},  # whatever filled it; 4 is all zeros, 6 has no gradient
     }
     assert {number for number, balance in ledger.balances.items() if balance.stepped} == {1, 4}
-    ledger.fold(Overflowed({2}))
+    ledger.fold(Unscaled(set(), infinite={2}))
     assert ledger.skipped == {0, 1}
