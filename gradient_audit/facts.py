@@ -11,7 +11,7 @@ from gradient_audit.history import Call, ForwardRow, History, Row, StepRow, Term
 from gradient_audit.ledger import Balance
 from gradient_audit.places import Place
 from gradient_audit.steps import steps_of
-from gradient_audit.trace import Ended, Network, Optimizer, ParameterFound, ParametersWritten, Step, Trace
+from gradient_audit.trace import Ended, Network, Optimizer, ParameterFound, Step, Trace
 
 AGAINST = -0.9  # a cosine; two losses of other directions are usual
 Answer = TypeVar("Answer")
@@ -27,8 +27,7 @@ class Facts:
         self.networks = {network.name: network for network in self.of(Network)}
         self.optimizers = {optimizer.number: optimizer for optimizer in self.of(Optimizer)}
         self.parameters = {name: network.parameters for name, network in self.networks.items()}  # names by number
-        self.ended = all(end.by_itself for end in self.of(Ended))
-        self.whole = any(end.whole for end in self.of(Ended))
+        self.end = next(iter(self.of(Ended)), Ended())
         balances = self.history.ledger.balances
         self.balances = {found.number: balances.get(found.number, Balance()) for found in self.of(ParameterFound)}
         self.stepped = {number for number, balance in self.balances.items() if balance.stepped}  # by an optimizer
@@ -36,8 +35,6 @@ class Facts:
         for call in self.history.calls.values():
             self._fill_cells(call)
         self.events = self._shown_rows()
-        self.written = set().union(*(event.parameters for event in self.of(ParametersWritten)))  # by the script
-        self.behind_written = set().union(*(event.sources for event in self.of(ParametersWritten)))
         self._answers: dict[Callable, object] = {}
 
     def of(self, kind: type) -> list:

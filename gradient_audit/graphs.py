@@ -100,9 +100,9 @@ def _is_cut_off(facts: Facts, row: BuiltRow, names: tuple[str, ...]) -> bool:
     """Whether another finding names the line that cut its output off, or the term that was read from it as a number."""
     missing = {name: facts.without_gradient.get(name) for name in names}
     told = {name for name in names if missing[name] and facts.once(passes_cut_off)[name][1]}
-    told |= {name for name in names if missing[name] and missing[name] <= facts.behind_written}
-    if any(numbers <= facts.behind_written for numbers in facts.without_gradient.values()):  # copied into these
-        told |= {name for name in names if facts.parameters[name].keys() <= facts.written}
+    told |= {name for name in names if missing[name] and missing[name] <= facts.end.written_from}
+    if any(numbers <= facts.end.written_from for numbers in facts.without_gradient.values()):  # copied into these
+        told |= {name for name in names if facts.parameters[name].keys() <= facts.end.written}
     lost = told.issuperset(names)
     terms = [pair[1].term for dead in facts.once(dead_terms) for pair in dead.pairs[:1] if pair[1].term.sources]
     if isinstance(row, ForwardRow):  # a dead term was computed from it, as a number or behind a `detach()`

@@ -181,12 +181,14 @@ class History:
                 self.calls[event.number].terms[event.term].crossed_by.add(event.by)
             case trace.ScalarComputed():
                 self.forwards[event.forward].has_scalar = True
-            case trace.GraphUsed() | trace.GraphGone():
+            case trace.GraphUsed():
                 built = self.forwards.get(event.built) or self.calls[event.built]
-                built.gone |= isinstance(event, trace.GraphGone)
-                built.needed |= isinstance(event, trace.GraphUsed)
-                if isinstance(event, trace.GraphUsed) and isinstance(built, ForwardRow) and event.number is not None:
+                built.needed = True
+                if isinstance(built, ForwardRow) and event.number is not None:
                     built.directions[event.number] = event.direction
+            case trace.Ended():
+                for number in event.gone:
+                    (self.forwards.get(number) or self.calls[number]).gone = True
         if row and row not in self.rows[-1:]:
             row.detail = len(self.events[trace.DetailSet])
             self.rows.append(row)

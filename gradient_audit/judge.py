@@ -11,7 +11,7 @@ from gradient_audit.history import Call, Row
 from gradient_audit.holders import unjudged_passes, unused_gradients
 from gradient_audit.rules import rules
 from gradient_audit.terms import dead_terms, idle_parameters
-from gradient_audit.trace import Ended, Excerpt, LineNotRun, Network, Trace
+from gradient_audit.trace import Excerpt, Network, Trace
 
 
 @dataclass
@@ -48,10 +48,10 @@ def judge(trace: Trace) -> Judgement:
         telling = [row for row in call.terms if row.term.value is None or row.dead]  # those with a graph, and dead ones
         call.terms = telling if len(telling) > 1 else []
     excerpts = {excerpt.file: excerpt.lines for excerpt in facts.of(Excerpt)}
-    version = "".join(end.version for end in facts.of(Ended))
     wrong = any(finding.severity == "error" for finding in found)
     first = "".join(p.place.where for p in facts.once(unjudged_passes)[:1] if not wrong)
-    return Judgement(found, _not_run(facts), facts.events, facts.passes, facts.networks, first, excerpts, version)
+    shown = facts.events, facts.passes, facts.networks
+    return Judgement(found, _not_run(facts), *shown, first, excerpts, facts.end.version)
 
 
 def _tell_of_excused(facts: Facts) -> None:
@@ -69,11 +69,11 @@ def _tell_of_excused(facts: Facts) -> None:
 
 def _not_run(facts: Facts) -> str:
     """Say which passes and calls of autograd.grad, of the files that ran some, and which steps were not reached."""
-    lines = [line.where for line in facts.of(LineNotRun)]
+    lines = facts.end.lines_not_run
     parts = [joined(lines[:3]) + (" and more" if len(lines) > 3 else "")] if lines else []
     waiting = [{*facts.held_by(key)} - facts.moved_parameters for key in facts.optimizers if key not in facts.steps]
     networks = facts.networks_of(set().union(*waiting))
     if networks and facts.steps:
         parts.append(f"a step on {joined(networks)}")
-    longer = "" if facts.whole else " `--iterations` watches longer."
+    longer = "" if facts.end.whole else " `--iterations` watches longer."
     return f"Not reached: {joined(parts)}.{longer}" if parts else ""

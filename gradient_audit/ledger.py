@@ -37,8 +37,6 @@ class Ledger:
     def fold(self, event: Event) -> dict[frozenset, set[int]]:
         """Take in an event; return, of a step, the parameters by the passes that their gradients are the sum of."""
         match event:
-            case trace.GradientsGone():
-                self._clear(event.parameters)
             case trace.GradientReplaced():
                 balance = self.balances[event.parameter]
                 balance.zero = event.zero
@@ -47,7 +45,8 @@ class Ledger:
                 elif not balance.fresh:
                     balance.passes = frozenset()
             case trace.Pass():
-                self._clear(event.dropped)
+                for number in event.dropped:
+                    self.balances[number].passes = frozenset()
                 for number in event.reached - event.dropped:
                     balance = self.balances[number]
                     balance.passes, balance.fresh = balance.passes | {event.number}, True
@@ -81,10 +80,6 @@ class Ledger:
         What was all zeros before was cleared if a pass comes next, and clipped or unscaled if a step comes next.
         """
         return zero and (not self.balances[parameter].zero or (written and not stepping))
-
-    def _clear(self, parameters: Set[int]) -> None:
-        for number in parameters:
-            self.balances[number].passes = frozenset()
 
     def _step(self, event: trace.Step) -> dict[frozenset, set[int]]:
         sums: dict[frozenset, set[int]] = defaultdict(set)

@@ -31,7 +31,7 @@ def idle_optimizers(facts: Facts) -> list[Idle]:
         dropped = [p for p in alone if not any(p.number in facts.balances[n].passes for n in p.reached)]
         wanted = 2 if dropped else IDLE_AFTER
         watched = all(p.split for p in passes)  # else it is not seen who read their gradients
-        if facts.whole and watched and not facts.steps:
+        if facts.end.whole and watched and not facts.steps:
             wanted = 1 if any(p.read or p.number in facts.history.ledger.skipped for p in passes) else 0
         if facts.networks_of(numbers) and passes and facts.most_steps >= wanted:
             idle.append(Idle(key, numbers, passes, dropped))

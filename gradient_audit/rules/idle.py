@@ -17,7 +17,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the optimizers that never stepped; a question where the audit ended early: one may be of a second stage."""
     another = any(step in steps.repeated for steps in facts.steps.values() for _, step in steps.stale)
     for idle in () if another else facts.once(idle_optimizers):  # else `stale` tells which step was meant for it
-        later = not facts.ended and len(idle.dropped) < IDLE_AFTER
+        later = not facts.end.by_itself and len(idle.dropped) < IDLE_AFTER
         kind = facts.optimizers[idle.optimizer].kind
         others = f"; another did {facts.most_steps}x" if facts.steps else ", and the script has ended"
         text = f"the optimizer of {{}} ({kind}) never stepped{others}."

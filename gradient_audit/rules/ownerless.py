@@ -53,7 +53,7 @@ def _never_held(facts: Facts, unused: Unused) -> Sentence:
     if network in facts.once(left_out_networks):
         text = "no optimizer holds {}, and a term of a loss leads to nothing else."
     contained = CONTAINED if re.search(r"\..*\]$", network) else ""
-    cure, mistake = WRITTEN if ownerless <= facts.written else contained, ""
+    cure, mistake = WRITTEN if ownerless <= facts.end.written else contained, ""
     for optimizer in mistaken[:1]:
         cure = MEANT
         others = joined(facts.networks_of(optimizer.parameters))

@@ -61,11 +61,11 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
     clears = [] if cut_off else _clearing_lines(facts, missing)
     if inside:
         yield Sentence(f"{text}.", (network,), places, CHECKPOINT)
-    elif missing <= facts.behind_written and any(
-        unused.ownerless & facts.written and not unused.meant for unused in facts.once(unused_gradients)
+    elif missing <= facts.end.written_from and any(
+        unused.ownerless & facts.end.written and not unused.meant for unused in facts.once(unused_gradients)
     ):
         return  # `ownerless` tells what was written, and how
-    elif missing <= facts.written:
+    elif missing <= facts.end.written:
         cure = "Then leave them out of the optimizer, which does not move them: this is right."
         text += ": the script writes others to them, as an average or a target."
         yield Sentence(text, (network,), stepping, cure, question=True)
@@ -75,8 +75,10 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
         yield Sentence(text, (network,), clears + places, CLEARED, question=held)
     elif cut_off or unused or missing == facts.parameters[network].keys() & facts.stepped:
         cure = CUT if cuts else UNUSED if unused else ""
-        if not cure and missing <= facts.behind_written and any(p.reached & facts.written for p in facts.passes):
-            writes = [row.place for row in facts.history.rows if row.kind == "hand" and row.parameters & facts.written]
+        if not cure and missing <= facts.end.written_from and any(p.reached & facts.end.written for p in facts.passes):
+            writes = [
+                row.place for row in facts.history.rows if row.kind == "hand" and row.parameters & facts.end.written
+            ]
             places, cure = writes[:1] + places, COPIED
         yield Sentence(f"{text}.", (network,), places, cure)
     elif not missing <= _behind_features(facts):

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
 from gradient_audit.graphs import dropped_graphs, losses_without_pass, overwritten_losses
-from gradient_audit.trace import SumUnused
 
 RANK = 150
 SEVERITY = "question"
@@ -27,7 +26,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
             f"a number computed here got no backward pass in {times} of {turns} turns of a loop, and its graph is gone."
         )
         yield Sentence(text, names, [place], "If it is a loss, call `backward()` in each turn, or add it with `+=`.")
-    for event in facts.of(SumUnused):
+    for place in facts.end.unused_sums:
         text = "this sum of losses got no backward pass, though one of its terms did, and another did not."
         cure = "If the sum is the loss that was meant, call `backward()` on it; if it is only printed, this is right."
-        yield Sentence(text, (), [event.place], cure)
+        yield Sentence(text, (), [place], cure)

@@ -43,28 +43,6 @@ class TensorNamed(Event):
 
 
 @dataclass(frozen=True)
-class SumUnused(Event):
-    """No pass came through the sums of this line, but through one of their summands, and never through another."""
-
-    place: Place
-
-
-@dataclass(frozen=True)
-class ParametersWritten(Event):
-    """The script wrote to these parameters what it computed from others, as an average."""
-
-    parameters: Numbers
-    sources: Numbers = NONE  # the others
-
-
-@dataclass(frozen=True)
-class LineNotRun(Event):
-    """A line that calls autograd, in a file of which other such lines ran."""
-
-    where: str
-
-
-@dataclass(frozen=True)
 class Excerpt(Event):
     """Lines of a file, around those that events name."""
 
@@ -74,8 +52,13 @@ class Excerpt(Event):
 
 @dataclass(frozen=True)
 class Ended(Event):
-    """The audit has ended. by_itself: the script was not stopped. version: PyTorch's. whole: all of the script ran."""
+    """The audit has ended."""
 
-    by_itself: bool
-    version: str
-    whole: bool = False
+    by_itself: bool = True  # the script was not stopped
+    whole: bool = False  # all of the script ran
+    version: str = ""  # of PyTorch
+    gone: Numbers = NONE  # forward passes and calls whose graphs no longer exist
+    written: Numbers = NONE  # parameters to which the script wrote what it computed from others, as an average
+    written_from: Numbers = NONE  # the others
+    unused_sums: tuple[Place, ...] = ()  # no pass came through them but through a summand, and never through another
+    lines_not_run: tuple[str, ...] = ()  # that call autograd, in files of which other such lines ran

@@ -9,20 +9,13 @@ from gradient_audit.trace.graphs import Cut
 
 
 @dataclass(frozen=True)
-class GradientsGone(Event):
-    """Gradients are None, or were set to zero."""
-
-    parameters: Numbers
-
-
-@dataclass(frozen=True)
 class GradientReplaced(Event):
-    """Another tensor is the gradient of a parameter. calls: that it was computed from; None: not known."""
+    """Another tensor is the gradient of a parameter, or none, or it was set to zero."""
 
     parameter: int
     zero: bool
-    calls: Numbers | None
-    borrowed: bool  # it is another parameter's, as that of a replica
+    calls: Numbers | None = NONE  # that it was computed from; None: not known
+    borrowed: bool = False  # it is another parameter's, as that of a replica
 
 
 @dataclass(frozen=True)

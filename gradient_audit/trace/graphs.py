@@ -143,13 +143,6 @@ class GraphExtended(Event):
 
 
 @dataclass(frozen=True)
-class GraphGone(Event):
-    """At the end, a graph no longer exists."""
-
-    built: int
-
-
-@dataclass(frozen=True)
 class TermCrossed(Event):
     """The pass `by` goes through the node of a term of another pass."""
 

@@ -55,9 +55,6 @@ class Ending:
         self.optimizers.find()
         if self.forwards.living_graphs():
             gc.collect()  # the first is kept, or in a cycle
-        self.forwards.note_gone()
-        for place in unused_totals(self.lineage, set().union(*(call.nodes for call in self.session.calls.values()))):
-            add(trace.SumUnused(place))
         for name, network in networks.items():
             add(self._network(name, network))
             for inner, tensor in [*network.named_parameters(), *network.named_buffers()]:
@@ -68,14 +65,22 @@ class Ending:
             add(self._optimizer(number, optimizer, leaves))
         for event in self._named_leaves(networks, wholes, leaves):
             add(event)
-        add(self._written())
         stepped = self.session.history.events[trace.Step] or self.session.history.events[trace.HandStep]
-        for where in _lines_not_run(self.lines, steps=whole and not stepped):
-            add(trace.LineNotRun(where))
+        crossed = set().union(*(call.nodes for call in self.session.calls.values()))
+        add(
+            trace.Ended(
+                by_itself,
+                whole,
+                str(torch.__version__),
+                self.forwards.gone_graphs(),
+                *self._written(),
+                unused_sums=tuple(unused_totals(self.lineage, crossed)),
+                lines_not_run=tuple(_lines_not_run(self.lines, steps=whole and not stepped)),
+            )
+        )
         self.session.trace.events[:] = named(self.session.trace.events)
         for excerpt in _excerpts(self.session.trace.events):
             add(excerpt)
-        add(trace.Ended(by_itself, str(torch.__version__), whole))
         return networks
 
     def _network(self, name: str, network: nn.Module) -> trace.Network:
@@ -117,11 +122,11 @@ class Ending:
                         yield trace.TensorNamed(self.session.number_of(tensor), network, f"{path}.{name}")
                 seen.add(id(module))
 
-    def _written(self) -> trace.ParametersWritten:
+    def _written(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the parameters to which the script wrote what it computed from others, and the others."""
         living = self.parameters.living()
         behind = {a.number: {*self.lineage.memory_of(p).sources.numbers(PARAMETER)} - {a.number} for a, p in living}
-        written = frozenset(number for number, sources in behind.items() if sources)
-        return trace.ParametersWritten(written, frozenset().union(*behind.values()))
+        return frozenset(number for number in behind if behind[number]), frozenset().union(*behind.values())
 
 
 def _kind(network: nn.Module) -> str:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import torch
 from torch import nn
 
-from gradient_audit.trace import Forward, GraphGone, GraphUsed, NanFound, ScalarComputed
+from gradient_audit.trace import Forward, GraphUsed, NanFound, ScalarComputed
 from gradient_audit.watch.frames import Lines, callers_at, current_lines, current_place, place_at, runs_inside
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
@@ -139,8 +139,6 @@ class Forwards:
         first = sorted(followed, key=lambda number: number in self.history.calls)[:1]  # a forward pass, if any
         return any(ref() for number in first for ref in self.graphs[number])
 
-    def note_gone(self) -> None:
-        """Note at the end which graphs no longer exist."""
-        for built, refs in self.graphs.items():
-            if refs and not any(ref() for ref in refs):
-                self.session.add(GraphGone(built))
+    def gone_graphs(self) -> frozenset[int]:
+        """Return what built the graphs that no longer exist."""
+        return frozenset(built for built, refs in self.graphs.items() if refs and not any(ref() for ref in refs))

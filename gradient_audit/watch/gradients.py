@@ -61,8 +61,9 @@ class Gradients:
         grad, number, balances = parameter.grad, account.number, self.session.ledger.balances
         balance = balances[number]
         if grad is None:
+            account.grad = None  # the same tensor may come back, as that of a replica
             if balance.passes:
-                self.session.add(trace.GradientsGone(frozenset([number])))
+                self.session.add(trace.GradientReplaced(number, zero=False))
         elif account.grad is None or account.grad() is not grad or (balance.borrowed and not balance.fresh):
             calls, borrowed = self.calls_behind(grad, number) if self.activity.detailed else (None, False)
             account.grad, account.version, zero = weakref.ref(grad), grad._version, is_zero(grad)
@@ -75,7 +76,7 @@ class Gradients:
         elif (written := grad._version != account.version) or self.activity.reads_values:
             cleared = self.session.ledger.is_cleared(number, is_zero(grad), written, stepping)
             if cleared and balance.passes:
-                self.session.add(trace.GradientsGone(frozenset([number])))
+                self.session.add(trace.GradientReplaced(number, zero=True))
             self.activity.writes |= cleared or written
 
     def calls_behind(self, grad: Tensor, number: int) -> tuple[frozenset[int], bool]:

@@ -3,14 +3,7 @@
 import pytest
 
 from gradient_audit.ledger import Ledger
-from gradient_audit.trace import (
-    Clipped,
-    GradientReplaced,
-    GradientsGone,
-    Pass,
-    Step,
-    Unscaled,
-)
+from gradient_audit.trace import Clipped, GradientReplaced, Pass, Step, Unscaled
 
 
 def ledger_of(events):
@@ -20,7 +13,7 @@ def ledger_of(events):
         if not isinstance(event, tuple):
             ledger.fold(event)
         elif ledger.is_cleared(1, *event):
-            ledger.fold(GradientsGone({1}))
+            ledger.fold(GradientReplaced(1, zero=True))
     return ledger
 
 
@@ -28,6 +21,7 @@ def step(parameters, trained, with_gradient, empty=frozenset()):
     return Step("line 9", 7, parameters, trained, with_gradient, empty, inside=None, inner=False)
 
 
+GONE = GradientReplaced(1, zero=False)
 ADD, ADD_ZEROS, STEP = Pass(0, {1}), Pass(0, {1}, zeros={1}), step({1}, {1}, {1})
 
 
@@ -37,7 +31,7 @@ ADD, ADD_ZEROS, STEP = Pass(0, {1}), Pass(0, {1}, zeros={1}), step({1}, {1}, {1}
         ([ADD], {0}),
         ([ADD, Pass(1, {1})], {0, 1}),
         ([ADD, STEP], {0}),
-        ([ADD, GradientsGone({1})], set()),
+        ([ADD, GONE], set()),
         ([ADD, Pass(1, {1}, dropped={1})], set()),
         ([ADD, (True, True, False)], set()),  # zero_() before a pass
         ([ADD, (True, False, True)], set()),  # likewise, through `.data`, before a step
@@ -45,9 +39,9 @@ ADD, ADD_ZEROS, STEP = Pass(0, {1}), Pass(0, {1}, zeros={1}), step({1}, {1}, {1}
         ([ADD_ZEROS, (True, False, False)], {0}),  # a pass that added zeros
         ([ADD_ZEROS, (True, True, True)], {0}),  # likewise, clipped before the step
         ([ADD_ZEROS, (True, True, False)], set()),  # likewise, cleared before the next pass
-        ([ADD, GradientReplaced(1, False, {3, 4}, False)], {3, 4}),
-        ([ADD, GradientReplaced(1, False, None, False)], {0}),  # flattened, and not watched in detail
-        ([ADD, STEP, GradientReplaced(1, False, None, False)], set()),
+        ([ADD, GradientReplaced(1, False, {3, 4})], {3, 4}),
+        ([ADD, GradientReplaced(1, False, None)], {0}),  # flattened, and not watched in detail
+        ([ADD, STEP, GradientReplaced(1, False, None)], set()),
     ],
 )
 def test_which_passes_a_gradient_is_the_sum_of(events, passes):
@@ -65,7 +59,7 @@ CLIP, CLIP_NOTHING = Clipped("line 5", {1}, ""), Clipped("line 5", set(), "empty
         ([CLIP, ADD, STEP], ""),  # before any gradient
         ([CLIP_NOTHING, ADD, STEP], "empty"),
         ([CLIP_NOTHING, ADD, CLIP, STEP], "used"),
-        ([ADD, CLIP, GradientsGone({1}), Pass(1, {1}), STEP], ""),  # then cleared
+        ([ADD, CLIP, GONE, Pass(1, {1}), STEP], ""),  # then cleared
         ([ADD, CLIP, Unscaled({1}), STEP], "scaled"),
         ([ADD, Unscaled({1}), CLIP, STEP], "used"),
         ([ADD, Clipped("line 5", {1}, "edited"), STEP], "used"),
