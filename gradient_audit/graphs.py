@@ -2,24 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gradient_audit.facts import Facts
-from gradient_audit.findings import joined
+from gradient_audit.findings import Sentence, joined
 from gradient_audit.history import BuiltRow, Call, ForwardRow
 from gradient_audit.places import Place
 from gradient_audit.terms import dead_terms, rebuilt_losses
 from gradient_audit.trace import GraphMissing
-
-
-@dataclass
-class Dropped:
-    """A line whose graphs were built, and dropped without a backward pass."""
-
-    place: Place
-    networks: list[str]
-    text: str
-    looks_like_loss: bool
 
 
 def passes_cut_off(facts: Facts) -> dict[str, tuple[list[Call], list[Place]]]:
@@ -45,10 +34,14 @@ def calls_cut_off(facts: Facts) -> set[Call]:
     return {p for passes, cuts in facts.once(passes_cut_off).values() if cuts for p in passes}
 
 
-def dropped_graphs(facts: Facts) -> list[Dropped]:
-    """Return the lines whose graphs were dropped; of a function that is needed elsewhere, its caller."""
+def dropped_graphs(facts: Facts) -> dict[bool, list[Sentence]]:
+    """Return what is said of lines whose graphs were dropped, by whether their result looks like a loss.
+
+    The line is, of a function that is needed elsewhere, its caller.
+    """
+    found: dict[bool, list[Sentence]] = {True: [], False: []}
     if facts.of(GraphMissing) or facts.once(rebuilt_losses):  # which is the cause
-        return []
+        return found
     built = [(_networks_in(row), row) for row in facts.events if isinstance(row, BuiltRow)]
     built = [(names, row) for names, row in built if names]
     needed = {(names, caller) for names, row in built if row.needed for caller in row.callers}
@@ -58,7 +51,6 @@ def dropped_graphs(facts: Facts) -> list[Dropped]:
         tried = any(caller.inner.function == "__init__" for caller in row.callers)  # to see the shapes
         if row.gone and useless and not (tried or _is_needed_in_part(facts, row) or _is_cut_off(facts, row, names)):
             lines[row.place if useless[0] == row.callers[0] else useless[0], row.kind].append((names, row))
-    found = []
     for (place, kind), pairs in lines.items():
         times = Counter(name for names, _ in pairs for name in names)
         what = "a forward pass of" if kind == "forward" else "autograd.grad(create_graph=True) through"
@@ -67,7 +59,7 @@ def dropped_graphs(facts: Facts) -> list[Dropped]:
         # Where the value went on into a loss, as fakes for D do, a number on the way is no loss.
         fed = any(facts.is_fed_by(p, name) for p in facts.passes for name in names)
         number = any(isinstance(row, ForwardRow) and row.has_scalar and not row.in_loss for _, row in pairs)
-        found.append(Dropped(place, names, text, kind == "grad" or (not fed and number)))
+        found[kind == "grad" or (not fed and number)].append(Sentence(text, names, [place]))
     return found
 
 

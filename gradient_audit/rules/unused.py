@@ -18,9 +18,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the graphs that were dropped though a number was computed from them."""
     # Of these, `unreached` tells.
     told = {place for numbers in facts.without_gradient.values() for place in losses_without_pass(facts, numbers)}
-    for dropped in facts.once(dropped_graphs):
-        if dropped.looks_like_loss and dropped.place not in told:
-            yield Sentence(dropped.text, dropped.networks, [dropped.place])
+    yield from (sentence for sentence in facts.once(dropped_graphs)[True] if told.isdisjoint(sentence.places))
     for place, names, times, turns in overwritten_losses(facts):
         text = (
             f"a number computed here got no backward pass in {times} of {turns} turns of a loop, and its graph is gone."
