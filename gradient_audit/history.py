@@ -64,7 +64,7 @@ class BuiltRow(Row):
 
 @dataclass(eq=False)
 class Call(BuiltRow):
-    """A call of autograd. It is a pass if it is a backward pass, or its result became a gradient."""
+    """A call of autograd."""
 
     began: trace.PassBegan | None = None
     reached: set[int] = field(default_factory=set)  # the parameters whose gradients it added to
@@ -72,7 +72,6 @@ class Call(BuiltRow):
     raised: bool = False
     read: set[str] = field(default_factory=set)  # how the script computed from its gradients
     keeper: Place | None = None  # the last line that computed on from its graph afterwards
-    is_pass: bool = False
     terms: list[TermRow] = field(default_factory=list)
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))  # by optimizer: the parameters
     parts: dict[str, str] = field(default_factory=dict)  # for the table: "used 2 of 4", by network
@@ -81,6 +80,11 @@ class Call(BuiltRow):
     def number(self) -> int:
         """Its number among what builds graphs."""
         return self.began.number
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether it is a backward pass, or its result became a gradient."""
+        return self.kind == "backward" or bool(self.reached)
 
     @property
     def split(self) -> bool:
@@ -148,8 +152,8 @@ class History:
                 row = Call(event.kind, event.place, callers=event.callers, needed=event.for_adjoint, began=event)
                 row.terms = [*map(TermRow, event.terms)]
                 self.calls[event.number] = row
-                if event.kind == "backward":
-                    self._take_for_pass(row)
+                if row.is_pass:
+                    self.passes.append(row)
                 for number, *_ in event.outputs:
                     self.forwards[number].in_loss = row
             case trace.Step():
@@ -170,7 +174,8 @@ class History:
                 call.reached |= event.reached
             case trace.GradientReplaced():
                 for call in (self.calls[number] for number in sorted(event.calls or ())):
-                    self._take_for_pass(call)
+                    if not call.is_pass:
+                        self.passes.append(call)
                     if call.kind == "grad":
                         call.reached.add(event.parameter)
             case trace.GradientRead():
@@ -193,8 +198,3 @@ class History:
             row.detail = len(self.events[trace.DetailSet])
             self.rows.append(row)
         return sums
-
-    def _take_for_pass(self, call: Call) -> None:
-        if not call.is_pass:
-            call.is_pass = True
-            self.passes.append(call)

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -71,7 +71,7 @@ def inner_lines() -> Lines:
 
 def current_place() -> Place:
     """Return the innermost line of the user's code, with those of the library that it called."""
-    return _joined([_place_of(code, number) for code, _, number in inner_lines()])
+    return place_at(inner_lines(), line_place)
 
 
 def construction_place(thing: object) -> Place:
@@ -82,8 +82,7 @@ def construction_place(thing: object) -> Place:
         if frame.f_code.co_name == "__init__" and thing is frame.f_locals.get("self"):
             outside.clear()
     lines = [_line_of(frame) for frame in outside if package_of(frame.f_code.co_filename) is not None]
-    lines = up_to_user(lines) or [_line_of(outside[-1])]
-    return _joined([_place_of(code, number) for code, _, number in lines])
+    return place_at(lines or [_line_of(outside[-1])], line_place)
 
 
 def _line_of(frame: FrameType) -> Line:
@@ -111,9 +110,29 @@ def from_own(lines: Lines, packages: Set[str]) -> Lines:
     return lines[next(own, len(lines)) :]
 
 
-def place_at(lines: Sequence[Line]) -> Place:
-    """Return the innermost expression of the user's, with those of the library that it called."""
-    return _joined([expression_place(*line) for line in up_to_user(lines)])
+def line_place(code: CodeType, _: int, number: int) -> Place:
+    """Return the place of a whole line."""
+    return Place(code.co_filename, number, code.co_name, None, None, _source_of(code.co_filename, number, None))
+
+
+@lru_cache(maxsize=4096)
+def expression_place(code: CodeType, instruction: int, line: int) -> Place:
+    """Return the place of an instruction: an expression from Python 3.11 on, a line before."""
+    columns = None
+    if hasattr(code, "co_positions"):
+        first, last, begin, end = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+        if None not in (first, last, begin, end):
+            line, columns = first, (last, begin, end)
+    return Place(code.co_filename, line, code.co_name, None, columns, _source_of(code.co_filename, line, columns))
+
+
+def place_at(lines: Sequence[Line], place_of: Callable[..., Place] = expression_place) -> Place:
+    """Return the innermost expression of the user's, or line, by way of those of the library that it called."""
+    place = None
+    for line in up_to_user(lines):
+        outer = place_of(*line)
+        place = outer._replace(via=place) if place else outer
+    return place
 
 
 def meeting(lines: Lines, caller: Lines) -> Place:
@@ -138,29 +157,6 @@ def callers_at(lines: Lines) -> tuple[Place, ...]:
         outer = place if is_users(line) or outer is None else outer
         callers.append(place if place is outer else outer._replace(via=place))
     return tuple(reversed(callers))
-
-
-def _joined(places: list[Place]) -> Place:
-    """Return the last place, by way of the one before it, and so on."""
-    via = None
-    for place in places:
-        via = place._replace(via=via) if via else place
-    return via
-
-
-def _place_of(code: CodeType, number: int) -> Place:
-    return Place(code.co_filename, number, code.co_name, None, None, _source_of(code.co_filename, number, None))
-
-
-@lru_cache(maxsize=4096)
-def expression_place(code: CodeType, instruction: int, line: int) -> Place:
-    """Return the place of an instruction: an expression from Python 3.11 on, a line before."""
-    columns = None
-    if hasattr(code, "co_positions"):
-        first, last, begin, end = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
-        if None not in (first, last, begin, end):
-            line, columns = first, (last, begin, end)
-    return Place(code.co_filename, line, code.co_name, None, columns, _source_of(code.co_filename, line, columns))
 
 
 @lru_cache(maxsize=4096)
