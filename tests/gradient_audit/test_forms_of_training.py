@@ -6,7 +6,7 @@ from audited import cells
 from torch import nn
 
 from gradient_audit import GradientAudit
-from gradient_audit.watch.session import DETAILED
+from gradient_audit.watch.session import WITHOUT_STEP
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -50,10 +50,10 @@ optimizer.step()
 def test_gradients_are_used_also_after_the_passes_watched_in_detail(network, optimizer, turn):
     names = {"torch": torch, "network": network, "optimizer": optimizer}
     with GradientAudit(network=network) as audit:
-        for _ in range(DETAILED + 3):
+        for _ in range(WITHOUT_STEP + 3):
             exec(turn, names | {"loss": network(torch.ones(1, 2)).sum()})
     assert {*cells(audit)} == {("used",)}
-    assert len(cells(audit)) >= DETAILED + 3
+    assert len(cells(audit)) >= WITHOUT_STEP + 3
     assert not audit.findings and not audit.unjudged
 
 
