@@ -13,13 +13,13 @@ from gradient_audit.trace import GraphMissing
 
 def passes_cut_off(facts: Facts) -> dict[str, tuple[list[Call], list[Place]]]:
     """Return, by network, the passes whose loss comes from it without a graph, and where the last one was cut off."""
-    grads = (call for call in facts.history.calls.values() if call.kind == "grad" and call.began.detailed)
-    sloped = set().union(*(call.reached if call.is_pass else call.began.crossed for call in grads))  # maybe slope 0
-    found = {}
+    grads = (call for call in facts.history.calls.values() if not call.is_pass)
+    sloped = set().union(*(call.began.crossed for call in grads))  # maybe a slope of 0
     reached = set().union(*(p.reached for p in facts.passes))  # and cleared before the step
+    found = {}
     for network, missing in facts.without_gradient.items():
         missing = missing - reached
-        passes = [p for p in facts.passes if missing & p.began.sources - p.reached - sloped]
+        passes = [p for p in facts.passes if p.began.sources & missing - sloped]
         # One that moves another network is for that.
         last = [*sorted(passes, key=lambda p: not p.used)][-1:]
         cuts = [(m, place) for p in last for m, place, sources in p.began.cuts if sources & missing]
