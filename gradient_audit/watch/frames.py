@@ -150,10 +150,14 @@ def meeting(lines: Lines, caller: Lines) -> Place:
 
 
 def callers_at(lines: Lines) -> tuple[Place, ...]:
-    """Return the frames as plain data: of a library's, the line that it has and that of the user that led there."""
+    """Return the frames as plain data: of a library's, the line that it has and that of the user that led there.
+
+    Before Python 3.11 the instruction, in place of columns, tells apart two calls on a line.
+    """
     callers, outer = [], None
     for line in reversed(lines):
         place = expression_place(*line)
+        place = place if place.columns else place._replace(columns=(place.number, line[1], line[1]))
         outer = place if is_users(line) or outer is None else outer
         callers.append(place if place is outer else outer._replace(via=place))
     return tuple(reversed(callers))

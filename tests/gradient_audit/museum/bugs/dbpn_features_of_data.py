@@ -4,7 +4,6 @@ https://github.com/alterzero/DBPN-Pytorch/issues/37
 """
 # expects: error dead at "recon_VGG = "
 # expects: waste unfrozen at "real, fake = "
-# expects: waste graph at "real, fake = "
 # cure: "recon_image.data" -> "recon_image"
 # cure: "mse = nn" -> "features.requires_grad_(False)\nmse = nn"
 # cure: "G_loss.backward()" -> "G_loss.backward(inputs=list(model.parameters()))"

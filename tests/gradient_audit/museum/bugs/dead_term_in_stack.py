@@ -1,6 +1,5 @@
 """Terms of a loss are stacked and summed, and one of them is cut off."""
 # expects: question dead at "second = network(x).detach()"
-# expects: waste graph at "second = network(x).detach()"
 # cure: ".detach()" -> ""
 # trains: network
 

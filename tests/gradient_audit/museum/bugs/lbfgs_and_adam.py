@@ -1,7 +1,6 @@
 """G by LBFGS, D by Adam: a term of D's loss is cut off. LBFGS alone makes more passes a step than are watched."""
 # expects: question dead at "d_loss = scores.mean() + dis"
 # expects: waste wasted at "loss.backward()  # to both"
-# expects: waste graph at "scores.mean() + disc"
 # cure: "scores.detach().square()" -> "scores.square()"
 # cure: "loss.backward()  # to both" -> "loss.backward(inputs=list(generator.parameters()))"
 # cure: "    scores =" -> "    with torch.no_grad():\n        fake = generator(z)\n    scores ="

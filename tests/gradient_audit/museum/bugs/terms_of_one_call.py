@@ -3,9 +3,9 @@
 No public report of it was found."""
 # expects: error overwritten at "opt_d.step()"
 # says: + `"loss = losses("
-# says: via "return sum(" `(1 - score).pow(2).mean()` (1 of 2)
+# says: via "return sum("
 # says: - read by     `"fake_score = judge("
-# says: via "return self.main(x)" `self.main(x)`
+# says: via "return self.main(x)"
 # cure: "fake_score.mean().backward()" -> "judge(G(torch.randn(6, 4))).mean().backward()"
 
 import torch
