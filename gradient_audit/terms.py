@@ -77,7 +77,10 @@ def _moves_nothing(facts: Facts, pairs: list[tuple[Call, TermRow]]) -> bool:
     """Whether a term with a graph reaches nothing that a step used, in passes of which one was used."""
     inside = set().union(*facts.parameters.values())
     others = {OTHER}.union(*(row.term.reached for _, row in pairs)) - inside
-    alive = others | facts.once(idle_parameters)
+    # A leaf that the script made of what is trained is alive if its gradient is read; so are parameters of a copy.
+    read = any(p.place in facts.read_lines or p.leaves & facts.owned_leaves for p, _ in pairs)
+    is_copy = any((row.term.sources - row.term.reached) & p.used or row.term.reached - {OTHER} for p, row in pairs)
+    alive = (set() if is_copy and not read else others) | facts.once(idle_parameters)
     goes_on = any(facts.history.calls[number].is_pass for _, row in pairs for number in row.crossed_by)
     # In another pass of the same sum, for another network's step, it may move that one.
     last, row = pairs[-1]

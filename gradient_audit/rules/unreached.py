@@ -36,9 +36,12 @@ def find(facts: Facts) -> Iterator[Sentence]:
     for key, steps in facts.steps.items():
         numbers = facts.held_by(key)
         told = key in facts.once(mistaken_optimizers)  # by `ownerless`
-        if steps.bare > 1 and facts.moved_parameters & {*numbers} and not told:  # else the network gets the sentence
+        # Of those that were not frozen, and never moved, the network gets the sentence.
+        moved, frozen = facts.moved_parameters & {*numbers}, {*numbers} - facts.end.written if numbers else set()
+        frozen = frozen and not facts.stepped & {*numbers}
+        if steps.bare > 1 and (moved or frozen) and not told:
             text = f"the last {steps.bare} steps of an optimizer of {{}} found no gradient."
-            question = bool(steps.moved_parameters)
+            question = bool(steps.moved_parameters or frozen)
             yield Sentence(text, facts.networks_of(numbers), steps.places, BARE, question)
         for shape in facts.optimizers[key].constants if key in facts.optimizers else ():
             text = f"a tensor of shape {[*shape]} had no gradient whenever its optimizer stepped."

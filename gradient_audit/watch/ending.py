@@ -102,7 +102,7 @@ class Ending:
             leaves=frozenset(self.session.number_of(p) for p in tensors if id(p) in leaves),
             constants=tuple(tuple(tensor.shape) for tensor in constants),
             fused=any(bool(group.get("fused")) for group in optimizer.param_groups),
-            has_state=any(optimizer.state.values()),
+            has_state=any(optimizer.state.values()) or number in self.optimizers.lost_state,
             made=self.parameters.made.get(optimizer),
         )
 

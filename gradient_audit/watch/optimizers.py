@@ -23,6 +23,7 @@ class Optimizers:
         self.known = WeakIdKeyDictionary()  # all that were seen
         self.active: dict[int, Optimizer] = {}  # that stepped or hold a watched parameter: the newest of each number
         self.constructed: dict[tuple[Place, frozenset[int]], int] = {}  # by line and parameters: the number
+        self.lost_state: set[int] = set()  # numbers of those that were made anew
         self.leaves: list[weakref.ref] = []  # that passes came to: no watched parameters, and no start of a sum
 
     def search(self) -> None:
@@ -52,6 +53,8 @@ class Optimizers:
         self.parameters.made[optimizer] = place = construction_place(optimizer)
         numbers = self.parameters.numbers_of(parameters_of(optimizer))
         if numbers and (number := self.constructed.get((place, numbers))):
+            if number in self.active and any(self.active[number].state.values()):
+                self.lost_state.add(number)
             self.session.numbers[optimizer] = number
             self.active[number] = optimizer
         number = self.constructed[place, numbers] = self.number_of(optimizer)
