@@ -66,7 +66,7 @@ class Generator(nn.Sequential):
     def __init__(self, z_dim: int, channels: int, side: int):
         mapping = nn.Linear(z_dim, STYLE, bias=False)
         nn.init.orthogonal_(mapping.weight, gain=3.5)
-        layers = [nn.Linear(STYLE, channels * side**2), nn.Unflatten(1, (channels, side, side))]
+        layers = [nn.Linear(STYLE, channels * side**2), nn.Unflatten(1, (-1, side, side))]
         super().__init__(mapping, *layers, nn.GroupNorm(channels // 8, channels), nn.ReLU())
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
@@ -141,9 +141,8 @@ class Run(AbstractContextManager):
             self.board.draw(0, self.state)
 
     def note_step(self, optimizer: Optimizer, *_: object) -> None:
-        """Note that the weights change in this step; raises BadInput if no checkpoint would hold them."""
-        others = (run.state for run in RUNS - {self})  # as two runs may take turns
-        if self.is_inside and not any(checkpoint.has_optimizer(state, optimizer) for state in others):
+        """Note that weights change; raises BadInput if no checkpoint, of runs that take turns, would hold them."""
+        if self.is_inside and not any(checkpoint.has_optimizer(run.state, optimizer) for run in RUNS - {self}):
             checkpoint.require_stored(self.state, optimizer)
             self.state_step = None
         elif self.board and self.state_step and not self.is_inside and checkpoint.has_optimizer(self.state, optimizer):
@@ -190,7 +189,8 @@ class Run(AbstractContextManager):
 
     def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if that cannot be."""
-        content = self.facts | {"averages": checkpoint.averages_in(self.state, fewest_updates=1)}
+        layers = {name: str(part) for name, part in self.state.items() if isinstance(part, nn.Module)}
+        content = self.facts | {"averages": checkpoint.averages_in(self.state, fewest_updates=1), "layers": layers}
         content |= checkpoint.finite_states(self.state, self.step) | {"step": self.step, "sums": self.totals()}
         if self.board:
             checkpoint.check_lock(self.lock)

@@ -10,7 +10,6 @@ z ── G ─┬─ detach ── D ── d_loss     backward: through D, ends
 
 import argparse
 import io
-import os
 import signal
 import sys
 from datetime import datetime
@@ -55,7 +54,6 @@ class Normalised(nn.Module):
     """Gives a weight, as a matrix, singular values with a root mean square of 1: it bounds D's slope."""
 
     def forward(self, weight):
-        """Return the normalised weight."""
         return weight * (min(len(weight), weight[0].numel()) ** 0.5 / torch.linalg.vector_norm(weight))
 
 
@@ -106,10 +104,12 @@ def make_pair(channels, size):
 
 def load_images(dataset, size):
     """Return MNIST, or a folder's images, none hidden or in linked or unreadable folders, as uint8 (N, C, S, S)."""
-    images, path, folder = [], repr(dataset), Path(dataset or os.devnull)  # Path("") is the current folder
+    images, path, folder = [], repr(dataset), Path(dataset or "?")  # Path("") is the current folder
     try:
         if dataset == "mnist":
             return resize(MNIST("data", download=True).data[:, None], [size or 28, size or 28])
+        if Path("runs").resolve().is_relative_to(folder.resolve()):
+            raise ValueError("it would get the samples of ./runs; start elsewhere")
         files = [p for p in folder.rglob("*") if "/." not in f"/{p.relative_to(folder).as_posix()}" and p.is_file()]
         for path in sorted(path for path in files if path.suffix.lower() in SUFFIXES):
             if (image := ImageOps.exif_transpose(Image.open(path))).mode[0] in "IF":  # they would all be white
@@ -124,7 +124,7 @@ def load_images(dataset, size):
 
 def main():
     """Train both networks; Ctrl-C ends the run after a step, saved."""
-    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # None if it is closed
+    sys.stderr = sys.stderr or io.StringIO()  # it is None if it is closed
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description="GAN on one page.")  # errors in one line
     parser.add_argument("--dataset", default="mnist", help="mnist, downloaded into data/, or a folder of images")
     parser.add_argument("--image-size", type=int, choices=[*SIZES], help="default: 28, 64 for a folder")
@@ -133,14 +133,14 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the initial weights, the noise, the choice of images")
     parser.add_argument("--sample-every", type=int, default=250, help="steps from one sample grid and checkpoint on")
     options = parser.parse_args(sys.argv[1:] if "__file__" in globals() else [])  # of a notebook: write yours into []
-    if min(options.batch_size, options.steps, options.sample_every, options.seed + 1, 2**64 - options.seed) < 1:
-        parser.error("--batch-size, --steps and --sample-every: from 1 on; --seed: from 0 on, below 2**64")
+    if min(options.batch_size, options.steps, options.sample_every, options.seed + 1, 2**32 - options.seed) < 1:
+        parser.error("--batch-size, --steps and --sample-every: from 1 on; --seed: from 0 on, below 2**32")
     images = load_images(options.dataset, options.image_size).to(DEVICE)
+    options.dataset = options.dataset if options.dataset == "mnist" else str(Path(options.dataset).absolute())
     torch.manual_seed(options.seed)
     generator, discriminator = (n.to(DEVICE, memory_format=torch.channels_last) for n in make_pair(*images.shape[1:3]))
     lr_g, lr_d = (5e-3, 5e-3) if images.shape[-1] <= 32 else (2e-3, 3e-3)  # they fall in the second half
-    optimizer_g = torch.optim.Adam(generator.parameters(), lr_g, betas=(0.0, 0.9))
-    optimizer_d = torch.optim.Adam(discriminator.parameters(), lr_d, betas=(0.0, 0.9))
+    optimizer_g, optimizer_d = (torch.optim.Adam(n.parameters(), betas=(0.0, 0.9)) for n in (generator, discriminator))
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(0.995)).requires_grad_(False)
     sample_z = torch.randn(64, Z_DIM).to(DEVICE)
     state = {"generator": generator, "discriminator": discriminator, "average": average}
@@ -164,7 +164,7 @@ def main():
                 if not all(p.isfinite().all() for p in [*average.parameters(), *discriminator.parameters()]):
                     sys.exit(f"error: step {step}: the weights are not finite; {folder} stays as saved before")
                 save_image(average(sample_z) / 2 + 0.5, folder / "samples" / f"step-{step:06d}.png")
-                states = facts | {name: part.state_dict() for name, part in state.items()}
+                states = facts | {name: part.state_dict() for name, part in state.items()} | {"layers": str(generator)}
                 torch.save(states | {"step": step, "averages": {"generator": "average"}}, content := io.BytesIO())
                 (folder / ".checkpoint.pt").write_bytes(content.getvalue())
                 (folder / ".checkpoint.pt").replace(folder / "checkpoint.pt")  # whole, or not at all

@@ -70,7 +70,7 @@ def measure_fid(samples: Tensor, real: Tensor) -> float:
 
 def measure_distances(samples: Tensor, real: Tensor, seed: int) -> dict[str, float]:
     """Return FID and KID (Binkowski et al. 2018) of samples, given their features and those of as many real images."""
-    size, seed = min(1000, len(real)), seed % 2**32  # as many bits as NumPy takes
+    size = min(1000, len(real))
     kid = kid_features_to_metric(samples, real, kid_subset_size=size, rng_seed=seed, verbose=False)
     return {"fid": measure_fid(samples, real), "kid": kid["kernel_inception_distance_mean"]}
 

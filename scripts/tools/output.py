@@ -31,3 +31,10 @@ def check_new_file(path: Path, *suffixes: str) -> None:
         raise BadInput(f"--output {path}: there is no folder {path.parent}; make it first")
     if os.path.lexists(path):
         raise BadInput(f"--output {path}: exists already; name a new file")
+
+
+def check_apart(path: Path, images: str | Path) -> None:
+    """Raise BadInput, for the option --output, if `path` is in a folder of images, whose next reader would find it."""
+    folder = Path(images or os.devnull).resolve()
+    if folder.is_dir() and path.resolve().is_relative_to(folder):
+        raise BadInput(f"--output {path}: is in {images}, the images of a run; name a place outside")

@@ -30,7 +30,7 @@ from common.image_files import grid, png
 from common.launch import pick_device
 from common.options import Range, Seed
 from scripts.tools.finished_run import GeneratorOptions, class_names, find_average, generate, load_generator
-from scripts.tools.output import check_new_file, launch
+from scripts.tools.output import check_apart, check_new_file, launch
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ def main(options: Options) -> None:
     if options.output:
         check_new_file(output, *([".png", ".npz"] if output.suffix else [""]))
     device, checkpoint = pick_device(options.device), load_checkpoint(options.run)
+    check_apart(output, str(checkpoint["options"].get("dataset", "")))
     torch.manual_seed(options.seed)  # for a generator that draws noise of its own
     generator, names = load_generator(options.run, options.networks, checkpoint=checkpoint), class_names(checkpoint)
     as_floats = checkpoint.get("data_types", [])[:1] == ["float32"]  # older runs have no types

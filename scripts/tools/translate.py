@@ -32,7 +32,7 @@ from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
 from common.launch import pick_device
 from common.options import Options as BaseOptions
 from scripts.tools.finished_run import load_translator
-from scripts.tools.output import launch
+from scripts.tools.output import check_apart, launch
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ def main(options: Options) -> None:
     """Translate the images one by one; name those that cannot be translated, and print where the others are."""
     device, checkpoint = pick_device(options.device), load_checkpoint(options.run)
     generator = load_translator(options.run, checkpoint, options.direction).to(device)
+    check_apart(options.output, options.input)
     targets, failures = list_targets(options), 0
     mode = "L" if checkpoint["data_shapes"][0][1] == 1 else "RGB"
     with as_bad_input("--output", OSError):

@@ -106,7 +106,7 @@ class ByHand:
                 yield kind, names_of(p for by, p in pairs if by == optimizer)
         for optimizer in {optimizer for optimizer, bare in self.bare.items() if bare > 1}:
             mine = {p for p in self.parameters if optimizer in self.owners[p]}
-            if mine & self.fed:
+            if mine & self.fed or not mine & self.asked:
                 yield "unreached", names_of(mine)
         for i, network in enumerate(self.networks):
             if {*network.parameters()} & (self.asked - self.fed):

@@ -26,6 +26,7 @@ from common.options import GanOptions
 from common.run import Run
 from scripts import gan_detach, gan_standalone
 from scripts.tools import evaluate, sample
+from scripts.tools.finished_run import note_layers
 
 ON_IMAGES = "--dataset images --image-size 28 --batch-size 4"
 assert_same = partial(torch.testing.assert_close, rtol=0, atol=0)
@@ -97,8 +98,8 @@ def test_its_help_is_ascii_and_what_cannot_work_is_refused_in_one_line(here, fol
     status, output, _ = here("--help")
     assert (status, output.isascii(), "--dataset" in output) == (0, True, True)
     assert here("--steps many")[::2] == (2, "gan_standalone.py: error: argument --steps: invalid int value: 'many'\n")
-    told = "--batch-size, --steps and --sample-every: from 1 on; --seed: from 0 on, below 2**64\n"
-    for option in ("seed -1", "batch-size 0", "steps 0", "sample-every 0", f"seed {2**64}"):
+    told = "--batch-size, --steps and --sample-every: from 1 on; --seed: from 0 on, below 2**32\n"
+    for option in ("seed -1", "batch-size 0", "steps 0", "sample-every 0", f"seed {2**32}"):
         status, _, error = here(f"--dataset {folder / 'images'} --{option}")
         assert (status, error.partition("error: ")[2]) == (2, told)
     for name in ("16", "float", "broken"):
@@ -164,6 +165,14 @@ def test_of_a_folder_regular_files_are_read_but_none_hidden_linked_or_of_another
     (images / "new.heic").write_bytes(b"of a kind that Pillow does not read")
     assert here(f"{ON_IMAGES} --steps 1")[:2] == (0, "images: 9 images; other files, left out: 2\n")
     assert load(run_of(folder))["data_shapes"] == [[9, 3, 28, 28]]
+
+
+def test_its_own_samples_are_not_among_its_images_and_their_folder_is_found_from_elsewhere(folder, here, monkeypatch):
+    assert here(f"{ON_IMAGES} --steps 1")[0] == 0
+    assert load(run_of(folder))["options"]["dataset"] == str(folder / "images")
+    for place, dataset in ((folder, "."), (folder / "images", folder)):
+        monkeypatch.chdir(place)
+        assert "it would get the samples of ./runs; start elsewhere" in here(f"--dataset {dataset} --steps 1")[2]
 
 
 def test_an_image_is_upright_on_white_and_the_first_frame_if_it_moves(tmp_path):
@@ -239,13 +248,16 @@ def test_its_options_defaults_and_rates_are_those_of_gan_detach(shape, folder, m
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 64, 64), (3, 64, 64)])
-def test_its_networks_are_those_of_gan_detach(shape):
-    images = []
+def test_its_networks_are_those_of_gan_detach(shape, capsys):
+    images, texts = [], []
     for make in (lambda: gan_standalone.make_pair(*shape[:2]), lambda: conv(shape, 64)):
         torch.manual_seed(0)
         generator, discriminator = (network.to(memory_format=torch.channels_last) for network in make())
         images.append((generator(torch.ones(2, 64)), discriminator(torch.ones(2, *shape))))
+        texts.append(str(generator))
     assert_same(*images)
+    note_layers("generator", *texts)
+    assert capsys.readouterr().out == ""  # the tools take them for the same, too
 
 
 def test_twenty_steps_of_the_whole_script_are_those_of_gan_detach_to_the_bit(folder, here, monkeypatch):

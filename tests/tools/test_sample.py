@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import ROOT, change
+from helpers import ROOT, change, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -141,11 +141,28 @@ def test_the_seed_fixes_the_noise_that_a_generator_draws_itself(own, run, tmp_pa
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
+def test_samples_do_not_go_into_the_folder_of_images(run, tmp_path):
+    (tmp_path / "images").mkdir()
+    change(run, lambda checkpoint: checkpoint["options"].update(dataset=str(tmp_path / "images")))
+    with pytest.raises(BadInput, match=r"--output .*fakes: is in .*images, the images of a run"):
+        sample.main(Options(run, output=tmp_path / "images" / "fakes"))
+
+
 def test_images_of_two_channels_are_no_picture(own, run, tmp_path):
     options = {"run": run, "networks": add_layer(own[0], "images.repeat(1, 2, 1, 1)")}
     with pytest.raises(BadInput, match=r"images of 2 channels are no pictures; name a new .npz file"):
         sample.main(Options(**options))
     assert array(options, tmp_path).shape == (64, 2, 28, 28)
+
+
+@pytest.mark.parametrize("as_text", [False, True])  # of each network, as runs store it; of the generator alone
+def test_layers_that_are_others_than_those_of_the_run_are_noted(as_text, copied, capsys):
+    sample.main(Options(copied))
+    assert "note: " not in capsys.readouterr().out
+    text = load(copied)["layers"]["generator"].replace("Tanh()", "Sigmoid()")
+    change(copied, lambda checkpoint: checkpoint.update(layers=text if as_text else {"generator": text}))
+    sample.main(Options(copied))
+    assert "note: generator had Sigmoid(), not Tanh(): is it of a script with" in capsys.readouterr().out
 
 
 def test_samples_of_another_size_than_the_data_are_noted_and_not_evaluated(own, run, capsys):

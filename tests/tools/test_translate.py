@@ -72,6 +72,8 @@ def test_bad_input_is_refused_by_name_before_anything_is_written(finished_cycleg
         with pytest.raises(BadInput, match=f"{name}: {told}"):
             main(Options(finished_cyclegan, tmp_path / name, output))
         assert not output.exists()
+    with pytest.raises(BadInput, match=r"images/out: is in .*images, the images of a run"):
+        main(Options(finished_cyclegan, images, images / "out"))
     mine = output / "sub" / "d.pgm"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
