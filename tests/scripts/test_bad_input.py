@@ -20,7 +20,7 @@ BAD_OPTIONS = {  # one of each kind
     "gan_detach --batch-size many": "--batch-size",
     "gan_detach --batch-size 4001": "--batch-size 4001: there are 4000 images; take so many or fewer",
     "gan_detach --lr nan": "--lr=nan: must be from 1e-12 to 1000000",
-    "gan_detach --seed 9223372036854775808": "--seed=9223372036854775808: must be from 0 to 9223372036854775807",
+    "gan_detach --seed 4294967296": "--seed=4294967296: must be from 0 to 4294967295",
     "gan_detach --device meta": "--device meta",
     "cyclegan --halvings 4": "--halvings: with 4 halvings",
 }
