@@ -100,10 +100,12 @@ class GradientAudit(Report):
         """
         if hasattr(self, "_watcher"):
             raise GradientFlowError("call check() after the `with` block has ended")
-        nothing = (self.saw_nothing or self.unjudged) and not self.unwatched
+        no_step = "" if any(row.kind == "step" for row in self.events) else "No step of an optimizer, or by hand, was seen in the block."
+        nothing = (self.saw_nothing or self.unjudged or no_step) and not self.unwatched
         severities = {"error"} | ({"question"} if questions else set()) | ({"waste"} if waste else set())
         wrong = [str(finding) for finding in self.findings if finding.severity in severities]
         if wrong or self.failure or nothing:
-            raise GradientFlowError("\n".join(wrong) or self.verdict)
+            told = self.verdict if self.failure or self.saw_nothing or self.unjudged else no_step
+            raise GradientFlowError("\n".join(wrong) or told)
         if self.unreached:  # which may be meant, as of an average
             warnings.warn(self.unreached, stacklevel=2)

@@ -37,6 +37,7 @@ class TermRow:
     shares: dict[str, float] = field(default_factory=dict)  # by network: of the sum of the norms of all terms
     against: set[str] = field(default_factory=set)  # networks where it goes against the sum of the others
     crossed_by: set[int] = field(default_factory=set)  # other calls that go through its node
+    counted_by: set[int] = field(default_factory=set)  # those that go through all of it, where it is one number
     dead: bool = False
 
     @property
@@ -183,7 +184,9 @@ class History:
             case trace.GraphExtended() if event.number in self.calls:  # else a mode re-dispatches a forward pass
                 self.calls[event.number].keeper = event.place
             case trace.TermCrossed():
-                self.calls[event.number].terms[event.term].crossed_by.add(event.by)
+                term = self.calls[event.number].terms[event.term]
+                term.crossed_by.add(event.by)
+                term.counted_by |= {event.by} if event.is_whole else set()
             case trace.ScalarComputed():
                 self.forwards[event.forward].has_scalar = True
             case trace.GraphUsed():

@@ -21,7 +21,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
         for passes, (numbers, _) in steps.sums.items():
             for p in map(facts.history.calls.__getitem__, sorted(passes)):
                 for row in (row for row in p.terms if row.term.reached & numbers):
-                    others = [facts.history.calls[other] for other in sorted(row.crossed_by & passes)]
+                    others = [facts.history.calls[other] for other in sorted(row.counted_by & passes)]
                     # Losses that share a term, and have others or other users, may be for different networks: `mixed`.
                     others = [q for q in others if q.users.keys() == p.users.keys()]
                     others = [q for q in others if all(p.number in part.crossed_by for part in q.terms)]

@@ -144,10 +144,11 @@ class GraphExtended(Event):
 
 @dataclass(frozen=True)
 class TermCrossed(Event):
-    """The pass `by` goes through the node of a term of another pass."""
+    """The pass `by` goes through the node of a term of another pass. is_whole: that of a term that is one number."""
 
     number: int
     term: int
+    is_whole: bool
     by: int
 
 

@@ -29,7 +29,7 @@ class Passes:
         self.guard, self.activity = self.session.guard, self.session.activity
         self.measure = Measure(self.session)
         self.errors = Errors(self.forwards)
-        self.term_nodes: dict[int, list[tuple[int, int]]] = {}  # by sequence number: the call, and which term
+        self.term_nodes: dict[int, list[tuple[int, int, int]]] = {}  # by sequence number: call, term, its number
 
     @guarded
     def begin_backward(
@@ -114,13 +114,13 @@ class Passes:
     def _note_crossings(self, call: Running, summands: list[Summand]) -> None:
         """Note which terms of other passes this one goes through, and which other calls go through its terms."""
         for node in call.nodes & self.term_nodes.keys():
-            for number, term in self.term_nodes[node]:
-                self.session.add(TermCrossed(number, term, call.number))
-        for index, node in ((index, summand.node) for index, summand in enumerate(summands) if summand.way):
+            for number, term, total in self.term_nodes[node]:
+                self.session.add(TermCrossed(number, term, total in call.nodes, call.number))
+        for index, summand in ((index, summand) for index, summand in enumerate(summands) if summand.way):
             for other in self.session.calls.values():
-                if other is not call and node in other.nodes:
-                    self.session.add(TermCrossed(call.number, index, other.number))
-            self.term_nodes.setdefault(node, []).append((call.number, index))
+                if other is not call and summand.node in other.nodes:
+                    self.session.add(TermCrossed(call.number, index, summand.number in other.nodes, other.number))
+            self.term_nodes.setdefault(summand.node, []).append((call.number, index, summand.number))
 
     @guarded
     def end_backward(self, call: Running | None, _results: object = None, **_: object) -> None:

@@ -49,6 +49,7 @@ class Summand:
     term: Term
     way: Way | None = None
     node: int = -1  # its sequence number
+    number: int = -1  # that of the node before it is scaled, if the term is one number
     origins: set[Memory] = field(default_factory=set)  # of a constant: what it was computed from
 
 
@@ -85,7 +86,8 @@ def summands_of(lineage: Lineage, losses: list[Tensor], caller: Lines) -> list[S
                 reached=lineage.reach([node]),
                 at_zero=lineage.is_at_zero(summand),
             )
-            found.append(Summand(term, way, node._sequence_nr()))
+            is_number = math.prod(summand._input_metadata[0].shape) == 1
+            found.append(Summand(term, way, node._sequence_nr(), summand._sequence_nr() if is_number else -1))
     # A constant that was computed from another summand, as in the straight-through estimator, is on purpose.
     meant = [summand for summand in found if not summand.origins & memory]
     return meant if len(meant) > 1 and not stack else []
