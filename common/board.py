@@ -3,12 +3,14 @@
 import errno
 import io
 import os
+import re
 import shlex
 import sys
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from common.errors import BadInput, as_stopped, counted, one_line
 from common.image_files import grid, png
 from common.options import RunOptions, typed
 
+NAMES = re.compile(r"\A\w+\(|\(\w+\): (?:\w+\($)?|^\s*\)$", re.MULTILINE)  # in the text of a network
 TAGS = {  # of the results that most steps have; any other result is a curve by its own name
     "d_loss": "loss/discriminator",
     "g_loss": "loss/generator",
@@ -83,12 +86,9 @@ class Board:
         for name, owner in state.items():
             if isinstance(owner, Optimizer):
                 values[f"optimizer/learning_rate/{name}"] = owner.param_groups[0]["lr"]
-        losses = []
         for name, value in values.items():
-            tag = TAGS.get(name, name)
-            self.writer.add_scalar(tag, value, step)
-            if tag.startswith("loss/"):
-                losses.append(f"{name} {value:.3f}")
+            self.writer.add_scalar(TAGS.get(name, name), value, step)
+        losses = [f"{name} {value:.3f}" for name, value in values.items() if TAGS.get(name, name).startswith("loss/")]
         self.bar.set_postfix_str(" ".join(losses), refresh=False)
 
     def draw(self, step: int, state: dict[str, Any]) -> None:
@@ -164,6 +164,21 @@ def note_images(sums: list[int], places: dict[str, list[int]]) -> None:
     """Print a line if images have other checksums in another place: no two machines need resize to the same bits."""
     for place in [place for place, others in places.items() if sums != others]:
         show_lines(f"note: as many images as {place}, but not the same to the bit: was one of them replaced?")
+
+
+def layers_in(state: dict[str, Any]) -> dict[str, str]:
+    """Return the text of each network in a state, by name, as a checkpoint keeps it."""
+    return {name: str(owner) for name, owner in state.items() if isinstance(owner, nn.Module)}
+
+
+def note_layers(before: Any, now: dict[str, str]) -> None:
+    """Print a line for each network whose text was another. before: as `layers_in`, a generator's text, or None."""
+    before = before if isinstance(before, dict) else {"generator": before}
+    for name in (name for name in now if isinstance(before.get(name), str)):
+        lines = [[line.strip() for line in NAMES.sub("", each[name]).split("\n")] for each in (before, now)]
+        pairs = zip_longest(*(filter(None, each) for each in lines), fillvalue="nothing")
+        if other := next((pair for pair in pairs if pair[0] != pair[1]), None):
+            show_lines(f"note: {name} had {other[0]}, not {other[1]}: is a layer changed, or is it another script's?")
 
 
 def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) -> None:

@@ -99,6 +99,10 @@ class Normalised(nn.Module):
         super().__init__()
         self.root_mean_square = root_mean_square  # of the singular values of the weight, a matrix of a row an output
 
+    def extra_repr(self) -> str:
+        """Return what the text of a network says of it."""
+        return f"{self.root_mean_square}"
+
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
         """Return the normalised weight, of the same shape."""
         norm = self.root_mean_square * min(len(weight), weight[0].numel()) ** 0.5

@@ -59,6 +59,14 @@ class Ranks:
             collective(dist.all_reduce, values.div_(self.count))
         return values
 
+    def mean_sums(self, sums: dict[str, tuple], device: torch.device) -> dict[str, tuple[float, float]]:
+        """Return by name the mean over the ranks of (sum, count), numbers or 0-d tensors; a rank may lack a name."""
+        names = [*dict.fromkeys(name for theirs in self.gather([*sums]) for name in theirs)]
+        pairs = [sums.get(name, (0.0, 0)) for name in names]
+        numbers = [torch.as_tensor(number, device=device).float() for pair in pairs for number in pair]
+        means = self.mean(torch.stack(numbers)).tolist() if numbers else []  # all at once
+        return dict(zip(names, zip(means[::2], means[1::2], strict=True), strict=True))
+
     def meet(self, seconds: float = 30) -> None:
         """Wait for the other ranks; raises Stopped if one is not here in so many seconds, as it goes on training."""
         if self.count > 1:  # not by a barrier, in which others than rank 0 would wait for half an hour

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
-from common.board import Board, note_images, show, show_chosen, show_end, show_lines
+from common.board import Board, layers_in, note_images, note_layers, show, show_chosen, show_end, show_lines
 from common.data import batches, checksum, describe_data, seed_for
 from common.errors import BadInput, as_stopped, note_signals
 from common.options import RunOptions
@@ -129,6 +129,8 @@ class Run(AbstractContextManager):
         folder = options.resume
         if self.ranks.is_main:
             note_images(sums, places)
+            before = self.stored or (options.init_from and checkpoint.load_checkpoint(options.init_from)) or {}
+            note_layers(before.get("layers"), layers_in(state))
             folder = folder or checkpoint.make_folder(options.runs_dir / self.script.stem, options.name, self.opened)
         self.folder = self.ranks.gather(folder)[0]
 
@@ -171,7 +173,8 @@ class Run(AbstractContextManager):
         if self.board:
             show(self.board.bar.update, step - self.board.bar.n)
         if is_regular or step == options.steps:
-            means = {name: total / count for name, (total, count) in self.totals().items()}
+            sums = self.ranks.mean_sums(self.sums, self.device)
+            means = {name: total / count for name, (total, count) in sums.items()}
             if self.board:
                 self.board.add_points(step, means, self.state)
         if is_regular:  # not after the last step: a resumed run that gets more has the points of one that had them
@@ -181,17 +184,12 @@ class Run(AbstractContextManager):
         if is_last or step % options.checkpoint_every == 0:
             self.save()
 
-    def totals(self) -> dict[str, tuple[float, int]]:
-        """Return the sums since the last point, means over the ranks."""
-        totals = [torch.as_tensor(total, device=self.device) for total, _ in self.sums.values()]
-        means = self.ranks.mean(torch.stack(totals)).tolist() if totals else []  # all at once
-        return {name: (mean, count) for (name, (_, count)), mean in zip(self.sums.items(), means, strict=True)}
-
     def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if that cannot be."""
-        layers = {name: str(part) for name, part in self.state.items() if isinstance(part, nn.Module)}
-        content = self.facts | {"averages": checkpoint.averages_in(self.state, fewest_updates=1), "layers": layers}
-        content |= checkpoint.finite_states(self.state, self.step) | {"step": self.step, "sums": self.totals()}
+        content = self.facts | {"averages": checkpoint.averages_in(self.state, fewest_updates=1)}
+        content |= {"step": self.step, "layers": layers_in(self.state)}
+        content |= {"sums": self.ranks.mean_sums(self.sums, self.device)}
+        content |= checkpoint.finite_states(self.state, self.step)
         if self.board:
             checkpoint.check_lock(self.lock)
             with as_stopped(self.folder):

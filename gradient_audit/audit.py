@@ -100,7 +100,7 @@ class GradientAudit(Report):
         """
         if hasattr(self, "_watcher"):
             raise GradientFlowError("call check() after the `with` block has ended")
-        no_step = "" if any(row.kind == "step" for row in self.events) else "No step of an optimizer, or by hand, was seen in the block."
+        no_step = "" if any(row.kind == "step" for row in self.events) else "No step was seen in the block."
         nothing = (self.saw_nothing or self.unjudged or no_step) and not self.unwatched
         severities = {"error"} | ({"question"} if questions else set()) | ({"waste"} if waste else set())
         wrong = [str(finding) for finding in self.findings if finding.severity in severities]

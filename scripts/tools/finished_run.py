@@ -1,6 +1,5 @@
 """A finished run: the generators in its checkpoint, which is not trusted, and images from them."""
 
-import re
 import runpy
 import sys
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 from typeguard import CollectionCheckStrategy, check_type
 
-from common.board import show_lines
+from common.board import note_layers
 from common.checkpoint import load_checkpoint
 from common.conditional import conditional
 from common.cyclegan_models import resnet_generator
@@ -142,19 +141,8 @@ def load_network(checkpoint: dict, run: object, name: str, weights: str, make: C
         with torch.device("meta"):
             network = AveragedModel(make()) if average else make()
         network.load_state_dict(checkpoint[average or name], assign=True)
-        layers = checkpoint.get("layers", "")
-        note_layers(name, layers if isinstance(layers, str) else layers.get(name, ""), str(network))
+        note_layers(checkpoint.get("layers"), {name: str(network.module if average else network)})
     return (network.module if average else network).float().eval()
-
-
-def note_layers(name: str, before: str, now: str) -> None:
-    """Print a line if a network of a run had other layers than the one that got its weights. Both are its text."""
-    before, now = (re.findall(r"\): (\w+\(.*\))$", text, re.MULTILINE) for text in (before, now))
-    if before and before != now:
-        old, new = next(
-            (pair for pair in zip(before, now, strict=False) if pair[0] != pair[1]), (len(before), len(now))
-        )
-        show_lines(f"note: {name} had {old}, not {new}: is it of a script with networks of its own? {HINT}")
 
 
 def generate(generator: nn.Module, device: torch.device, *inputs: Tensor, as_floats: bool = False) -> Tensor:

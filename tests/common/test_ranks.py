@@ -81,6 +81,18 @@ def test_a_weight_without_a_gradient_in_some_ranks_gets_the_mean_in_all_and_one_
     assert all(first[name].equal(second[name]) for name in first)
 
 
+def sum_by_name(folder):
+    ranks = Ranks(8)
+    sums = [{"a": (torch.tensor(4.0), 2), "b": (1.0, 1)}, {"b": (3.0, 1), "c": (5.0, 1), "a": (2.0, 4)}][ranks.rank]
+    torch.save(ranks.mean_sums(sums, torch.device("cpu")), folder / f"means-{ranks.rank}")
+
+
+def test_sums_of_the_curves_are_averaged_by_name_also_where_a_rank_lacks_one(tmp_path):
+    assert ended(start_ranks(2, tmp_path, sum_by_name, tmp_path)) == [0, 0], logs(tmp_path, 2)
+    first, second = (torch.load(path) for path in sorted(tmp_path.glob("means-*")))
+    assert first == second == {"a": (3.0, 3.0), "b": (2.0, 1.0), "c": (2.5, 0.5)}
+
+
 def test_one_of_several_processes_that_torchrun_did_not_start_is_refused(monkeypatch):
     """Each would train a run of its own, as if it were alone."""
     monkeypatch.setenv("WORLD_SIZE", "2")

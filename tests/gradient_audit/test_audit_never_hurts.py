@@ -143,6 +143,16 @@ def test_a_check_raises_where_nothing_was_watched():
         audit.check()
 
 
+def test_a_check_raises_where_no_optimizer_stepped():
+    generator, _ = make_networks()
+    optimizer = torch.optim.SGD(generator.parameters(), lr=0.1)
+    with GradientAudit(generator=generator) as audit:
+        optimizer.zero_grad()
+        generator(torch.ones(1, 3)).sum().backward()
+    with pytest.raises(GradientFlowError, match="No step was seen in the block"):
+        audit.check()
+
+
 def test_where_measuring_raises_nothing_is_measured_and_the_rest_goes_on(monkeypatch, alone):
     monkeypatch.setattr("gradient_audit.watch.measure.products", lambda *_: 1 / 0)
     with GradientAudit.of_script() as audit:

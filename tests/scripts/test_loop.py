@@ -115,6 +115,18 @@ def test_a_run_trains_in_a_thread(tmp_path):
     assert steps == [1, 2, 3]
 
 
+def test_a_layer_that_is_another_than_before_is_noted_as_a_run_is_resumed_or_begins_with_its_weights(tmp_path, capsys):
+    def train(layer, **options):
+        list(steps_of(tmp_path, state={"network": torch.nn.Sequential(torch.nn.Linear(2, 2), layer)}, **options))
+        return capsys.readouterr().out
+
+    train(torch.nn.ReLU())
+    (run,) = tmp_path.glob("script/*")
+    assert "note: network" not in train(torch.nn.ReLU(), resume=run, steps=4)
+    for options in ({"init_from": run}, {"resume": run, "steps": 5}):
+        assert "note: network had ReLU(), not Tanh(): is a layer changed" in train(torch.nn.Tanh(), **options)
+
+
 def test_what_the_run_has_used_before_main_is_not_chosen_there(tmp_path):
     with open_run(tmp_path) as run:
         run.options = RunOptions(batch_size=run.options.batch_size + 1, device="cpu")

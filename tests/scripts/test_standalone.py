@@ -20,13 +20,13 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.optim.swa_utils import AveragedModel
 
+from common.board import note_layers
 from common.models import MODELS, conv
 from common.optimizers import linear_decay
 from common.options import GanOptions
 from common.run import Run
 from scripts import gan_detach, gan_standalone
 from scripts.tools import evaluate, sample
-from scripts.tools.finished_run import note_layers
 
 ON_IMAGES = "--dataset images --image-size 28 --batch-size 4"
 assert_same = partial(torch.testing.assert_close, rtol=0, atol=0)
@@ -256,7 +256,7 @@ def test_its_networks_are_those_of_gan_detach(shape, capsys):
         images.append((generator(torch.ones(2, 64)), discriminator(torch.ones(2, *shape))))
         texts.append(str(generator))
     assert_same(*images)
-    note_layers("generator", *texts)
+    note_layers(texts[0], {"generator": texts[1]})
     assert capsys.readouterr().out == ""  # the tools take them for the same, too
 
 

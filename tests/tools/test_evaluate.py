@@ -287,6 +287,7 @@ NETWORKS = {  # a network, the size of its example, and whether any number of im
     "another size": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 64, 5)), 8, True),
     "4-d": (torch.nn.Conv2d(3, 4, 3), 28, True),
     "one feature": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 784, 1)), 28, True),
+    "training": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.BatchNorm1d(3 * 784)), 28, True),
     "NaN": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Threshold(2, float("nan"))), 28, True),
 }
 

@@ -162,7 +162,7 @@ def test_layers_that_are_others_than_those_of_the_run_are_noted(as_text, copied,
     text = load(copied)["layers"]["generator"].replace("Tanh()", "Sigmoid()")
     change(copied, lambda checkpoint: checkpoint.update(layers=text if as_text else {"generator": text}))
     sample.main(Options(copied))
-    assert "note: generator had Sigmoid(), not Tanh(): is it of a script with" in capsys.readouterr().out
+    assert "note: generator had Sigmoid(), not Tanh(): is a layer changed" in capsys.readouterr().out
 
 
 def test_samples_of_another_size_than_the_data_are_noted_and_not_evaluated(own, run, capsys):
