@@ -143,11 +143,12 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
         now, before = facts[name], stored.get(name, facts[name])  # older runs lack some
         if now != before:
             raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
-    if lost := sorted(stored["settings"].keys() - state.keys()):
+    entries = {name: value for name, value in stored.items() if isinstance(value, dict)}
+    parts = {n for n, e in entries.items() if "param_groups" in e or any(isinstance(x, Tensor) for x in tree_leaves(e))}
+    if lost := sorted((parts | stored["settings"].keys()) - state.keys()):
         raise BadInput(f"--resume {run}: its checkpoint also has {', '.join(lost)}, which `state` lacks; add it")
     for name, owner in state.items():
-        hint = f"{run}: does not hold this {name}; networks or options may have changed since"
-        with as_bad_input(hint, Exception):  # the error of whatever has a `state_dict`
+        with as_bad_input(f"{run}: does not hold this {name}; networks or options may have changed since", Exception):
             groups = [dict(group) for group in getattr(owner, "param_groups", [])]
             owner.load_state_dict(stored[name])
             for old, new in zip(groups, getattr(owner, "param_groups", []), strict=True):
@@ -158,7 +159,7 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
                 if now != before.get(key, now):
                     raise ValueError(f"its {key} is {now}, but was {before[key]}; or take --init-from")
     with as_bad_input(f"{run}: its sums of the curves are damaged", Exception):
-        return {name: (float(total), int(count)) for name, (total, count) in stored["sums"].items()}
+        return {name: (float(total), float(count)) for name, (total, count) in stored["sums"].items()}
 
 
 def settings_in(state: dict[str, Any]) -> dict[str, dict[str, str]]:
@@ -181,10 +182,9 @@ def averages_in(state: dict[str, Any], fewest_updates: int = 0) -> dict[str, str
     return {name.removeprefix("average_") if name.startswith("average_") else "generator": name for name in names}
 
 
-def load_initial_weights(state: dict[str, Any], run: Path) -> None:
-    """Load the weights of each network in `state` from another run, averaged if it has an average."""
-    checkpoint, own = load_checkpoint(run), averages_in(state)
-    of_it = checkpoint | checkpoint["options"]
+def load_initial_weights(state: dict[str, Any], checkpoint: dict[str, Any], run: Path) -> None:
+    """Load the weights of each network in `state` from the checkpoint of `run`, averaged if it has an average."""
+    own, of_it = averages_in(state), checkpoint | checkpoint["options"]
     names = ("script", "model", "z_dim", "width", "blocks", "data_shapes", "classes")  # what its networks depend on
     had = ", ".join(f"{name} {of_it[name]}" for name in names if name in of_it)
     for name, network in state.items():

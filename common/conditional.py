@@ -28,11 +28,8 @@ class LabeledImages:
             raise BadInput(f"{len(self.images)} images have {len(self.labels)} labels; give each image one label")
         labels, count = torch.as_tensor(self.labels), len({*self.classes})
         is_right = labels is self.labels and labels.dtype == torch.int64 and labels.ndim == 1
-        is_right &= (
-            {*map(type, self.classes)} == {str}
-            and count == len(self.classes)
-            and bool(((labels >= 0) & (labels < count)).all())
-        )
+        is_right &= {*map(type, self.classes)} == {str} and count == len(self.classes)
+        is_right &= bool(((labels >= 0) & (labels < count)).all())
         if self.classes and not is_right:
             raise BadInput(f"labels must be int64 (N,), from 0 to {count - 1}, and classes distinct texts")
 

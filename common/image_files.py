@@ -76,6 +76,12 @@ def map_images(images: Iterable[Tensor]) -> Tensor:
             return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *shapes.pop())[:, :channels]
 
 
+def is_among(path: Path, images: str | Path | None) -> bool:
+    """Return whether a place is in a folder of images, also by a link; False if that is no folder, or none."""
+    folder = Path(images or os.devnull).resolve()
+    return folder.is_dir() and path.resolve().is_relative_to(folder)
+
+
 def image_paths(folder: str | Path, hold_out: bool = False) -> list[str]:
     """Return the sorted paths of image files below `folder`, or the `training_paths` among them; BadInput for none."""
     if not folder or not Path(folder).is_dir():  # Path("") is the current folder

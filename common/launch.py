@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from common.checkpoint import load_checkpoint
 from common.errors import BadInput, as_bad_input, error_in_a_line
+from common.image_files import is_among
 from common.options import RunOptions, parse, parse_resumed
 from common.ranks import connect
 from common.run import Run
@@ -37,8 +38,7 @@ def open_run(script: str | Path, options: RunOptions, stored: dict | None = None
     """Pick the device, seed torch, and return a run of `script`. stored: the checkpoint of the run to continue."""
     if options.resume and not stored:  # its folder would be written over
         raise BadInput(f"resume={options.resume}: only the command line continues a run, with --resume; leave it out")
-    images = Path(getattr(options, "dataset", None) or os.devnull).resolve()
-    if images.is_dir() and options.runs_dir.resolve().is_relative_to(images) and not stored:
+    if is_among(options.runs_dir, getattr(options, "dataset", None)) and not stored:
         raise BadInput(f"--runs-dir {options.runs_dir}: is in --dataset, which would get its samples; move it")
     path, device = Path(script), pick_device(options.device)
     torch.manual_seed(options.seed)

@@ -119,17 +119,17 @@ class Run(AbstractContextManager):
         self.facts = facts | {"image_checksums": sums} | self.facts
         checkpoint.check_state(state, self.facts)
         self.ranks.check_state(state)
+        before = self.stored or (checkpoint.load_checkpoint(options.init_from) if options.init_from else {})
         if self.stored:
             self.sums = checkpoint.load_state(state, self.stored, self.facts, options.resume)
             places["before"] = self.stored.get("image_checksums", sums)
         elif options.init_from:
-            checkpoint.load_initial_weights(state, options.init_from)
+            checkpoint.load_initial_weights(state, before, options.init_from)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)
         RUNS.add(self)
         folder = options.resume
         if self.ranks.is_main:
             note_images(sums, places)
-            before = self.stored or (options.init_from and checkpoint.load_checkpoint(options.init_from)) or {}
             note_layers(before.get("layers"), layers_in(state))
             folder = folder or checkpoint.make_folder(options.runs_dir / self.script.stem, options.name, self.opened)
         self.folder = self.ranks.gather(folder)[0]

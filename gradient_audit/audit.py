@@ -100,12 +100,13 @@ class GradientAudit(Report):
         """
         if hasattr(self, "_watcher"):
             raise GradientFlowError("call check() after the `with` block has ended")
-        no_step = "" if any(row.kind == "step" for row in self.events) else "No step was seen in the block."
-        nothing = (self.saw_nothing or self.unjudged or no_step) and not self.unwatched
+        nothing = (self.saw_nothing or self.unjudged) and not self.unwatched
+        has_step = self.unwatched or any(row.kind == "step" for row in self.events)
         severities = {"error"} | ({"question"} if questions else set()) | ({"waste"} if waste else set())
         wrong = [str(finding) for finding in self.findings if finding.severity in severities]
         if wrong or self.failure or nothing:
-            told = self.verdict if self.failure or self.saw_nothing or self.unjudged else no_step
-            raise GradientFlowError("\n".join(wrong) or told)
+            raise GradientFlowError("\n".join(wrong) or self.verdict)
+        if not has_step:
+            raise GradientFlowError("No step was seen in the block.")
         if self.unreached:  # which may be meant, as of an average
             warnings.warn(self.unreached, stacklevel=2)

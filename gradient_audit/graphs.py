@@ -101,8 +101,8 @@ def _is_cut_off(facts: Facts, row: BuiltRow, names: tuple[str, ...]) -> bool:
         behind = [term for term in terms if row.has_scalar or term.value is None]
         behind = [term.sources if row.in_loss else term.sources - term.reached for term in behind]
         lost |= any(numbers & row.event.sources for numbers in behind)
-    told = {place[:2] for term in terms for place in (term.place, *(place for _, place, _ in term.cuts)) if place}
-    return lost or row.place[:2] in told  # the line, whatever its expression
+    lines = {place[:2] for term in terms for place in (term.place, *(place for _, place, _ in term.cuts)) if place}
+    return lost or row.place[:2] in lines  # whatever the expression
 
 
 def _is_needed_in_part(facts: Facts, row: BuiltRow) -> bool:

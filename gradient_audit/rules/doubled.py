@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
+from gradient_audit.history import Call
 from gradient_audit.places import Place
 
 RANK = 165
@@ -19,15 +20,18 @@ def find(facts: Facts) -> Iterator[Sentence]:
     lines: dict[Place, tuple[set[int], list[Place]]] = defaultdict(lambda: (set(), []))
     for steps in facts.steps.values():
         for passes, (numbers, _) in steps.sums.items():
-            for p in map(facts.history.calls.__getitem__, sorted(passes)):
-                for row in (row for row in p.terms if row.term.reached & numbers):
-                    others = [facts.history.calls[other] for other in sorted(row.counted_by & passes)]
-                    # Losses that share a term, and have others or other users, may be for different networks: `mixed`.
-                    others = [q for q in others if q.users.keys() == p.users.keys()]
-                    others = [q for q in others if all(p.number in part.crossed_by for part in q.terms)]
-                    if others:
-                        lines[p.place][0].update(row.term.reached & numbers)
-                        lines[p.place][1].extend(q.place for q in others)
+            calls = [facts.history.calls[number] for number in sorted(passes)]
+            for call in calls:
+                for row in call.terms:
+                    others = [q.place for q in calls if q.number in row.counted_by and _is_part(q, call)]
+                    if others and row.term.reached & numbers:
+                        lines[call.place][0].update(row.term.reached & numbers)
+                        lines[call.place][1].extend(others)
     for place, (numbers, others) in lines.items():
         text = "a term of the loss of {} went backward in two passes, and a step used the sum."
         yield Sentence(text, facts.networks_of(numbers), [place, *others])
+
+
+def _is_part(q: Call, p: Call) -> bool:
+    """Whether all of a loss is in another, for the same optimizers; else they may be for networks of their own."""
+    return q.users.keys() == p.users.keys() and all(p.number in row.crossed_by for row in q.terms)

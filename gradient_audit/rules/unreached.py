@@ -34,15 +34,14 @@ CHECKPOINT = "Give the checkpoint `use_reentrant=False`: the other kind needs an
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield the optimizers that found nothing, the networks of which parts had no gradient, and one of zero."""
     for key, steps in facts.steps.items():
-        numbers = facts.held_by(key)
+        held = {*facts.held_by(key)}
         told = key in facts.once(mistaken_optimizers)  # by `ownerless`
-        # Of those that were not frozen, and never moved, the network gets the sentence.
-        moved, frozen = facts.moved_parameters & {*numbers}, {*numbers} - facts.end.written if numbers else set()
-        frozen = frozen and not facts.stepped & {*numbers}
-        if steps.bare > 1 and (moved or frozen) and not told:
+        is_frozen = bool(held - facts.end.written) and not held & facts.stepped
+        # Of what was not frozen, and never moved, the network gets the sentence.
+        if steps.bare > 1 and (held & facts.moved_parameters or is_frozen) and not told:
             text = f"the last {steps.bare} steps of an optimizer of {{}} found no gradient."
-            question = bool(steps.moved_parameters or frozen)
-            yield Sentence(text, facts.networks_of(numbers), steps.places, BARE, question)
+            question = bool(steps.moved_parameters or is_frozen)
+            yield Sentence(text, facts.networks_of(held), steps.places, BARE, question)
         for shape in facts.optimizers[key].constants if key in facts.optimizers else ():
             text = f"a tensor of shape {[*shape]} had no gradient whenever its optimizer stepped."
             yield Sentence(text, (), steps.places)

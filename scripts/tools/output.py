@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import BadInput, error_in_a_line, one_line
+from common.image_files import is_among
 from common.options import Options, parse
 
 
@@ -35,6 +36,5 @@ def check_new_file(path: Path, *suffixes: str) -> None:
 
 def check_apart(path: Path, images: str | Path) -> None:
     """Raise BadInput, for the option --output, if `path` is in a folder of images, whose next reader would find it."""
-    folder = Path(images or os.devnull).resolve()
-    if folder.is_dir() and path.resolve().is_relative_to(folder):
+    if is_among(path, images):
         raise BadInput(f"--output {path}: is in {images}, the images of a run; name a place outside")

@@ -170,6 +170,14 @@ def test_a_resumed_run_has_the_same_parts_and_the_same_kind_of_optimizer(tmp_pat
             next(steps_of(tmp_path, steps=2, resume=run.folder, state=other))
 
 
+def test_parts_that_an_older_run_has_are_asked_for_and_counts_of_several_processes_may_be_no_whole_numbers():
+    facts = dict.fromkeys(("data_shapes", "data_types", "classes", "label_checksums"))
+    stored = {"settings": {}, "sums": {"loss/odd": (1.0, 0.5)}}
+    assert load_state({}, stored, facts, Path("run")) == {"loss/odd": (1.0, 0.5)}
+    with pytest.raises(BadInput, match="its checkpoint also has average, which `state` lacks"):
+        load_state({}, stored | {"average": {"weight": torch.zeros(1)}}, facts, Path("run"))
+
+
 def test_an_option_that_no_checkpoint_can_hold_and_one_whose_name_it_has_are_refused():
     with pytest.raises(BadInput, match="options: cannot be in a checkpoint; take numbers"):
         check_state({}, {"options": {"mode": signal.SIGTERM}})
