@@ -149,6 +149,8 @@ def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str
     before, given, run = default.to_store(), options.to_store(), options.resume
     if options.steps < checkpoint["step"]:
         raise BadInput(f"--steps={options.steps}: the run {run} has done {checkpoint['step']} already; give more")
+    if options.runs_dir != default.runs_dir and options.runs_dir.resolve() not in run.resolve().parents:
+        raise BadInput(f"{typed('runs_dir', options.runs_dir)}: the run goes on in its folder, {run}; leave it out")
     free = {"steps", "device", "log_every", "sample_every", "checkpoint_every"}
     for name in sorted(before.keys() - free):
         is_moved = name == "dataset" and not {given[name], before[name]} & {*DATASETS}
