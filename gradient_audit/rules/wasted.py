@@ -14,6 +14,7 @@ MEANING = """Gradients were computed, and no step used them. As a question: `zer
 before a step came."""
 CURE = f"{LIMIT}, or `detach()`, unless it is read; for a step, `zero_grad()` only after it."
 EXHIBITS = ("bugs/accumulation_cleared.py", "bugs/biggan_steps_of_d.py", "clean/accumulation.py")
+ASSIGNED = "Others took their place in `.grad` before a step: to step on the sum of both, add them, `p.grad += gradient`."
 CUT = "If the loss is for that, leave out `detach()`, `.data` or `no_grad()` there; if for nothing, delete it."
 ACCUMULATE = """To accumulate gradients over batches, call `zero_grad()` only after a step; if they are not wanted, as
 of a batch that is skipped, this is right."""
@@ -72,7 +73,7 @@ def _cure(facts: Facts, network: str, wasted: list[tuple[Call, set[int]]]) -> st
     """Return the cure for gradients of a network that no optimizer used. wasted: passes, each with parameters."""
     if not facts.steps:
         return "No optimizer stepped during the audit: audit whole steps."
-    cure = CURE
+    cure = ASSIGNED if all(p.kind == "grad" for p, _ in wasted) else CURE
     if any(facts.leads_on(p, network) for p, _ in wasted):
         cure = f"{LIMIT}."  # `detach()` there would cut off those whom the loss is for
     networks = [name for p, _ in wasted for name in facts.networks_of(p.used)]

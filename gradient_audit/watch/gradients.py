@@ -30,14 +30,14 @@ class Gradients:
         self.divided: set[int] = set()  # passes whose gradients it has divided
 
     def look_at_all(self) -> None:
-        """Look at the gradients that are the sum of known passes."""
+        """Look at the gradients that are the sum of known passes, in detail at all: others may be assigned."""
         self.parameters.open_all()
         if self.activity.detailed:
             self.note_hand_steps()
         for account, parameter in self.parameters.living():
             if not account.hooked:
                 self.parameters.open(parameter)
-            if self.session.ledger.balances[account.number].passes:
+            if self.activity.detailed or self.session.ledger.balances[account.number].passes:
                 self.look(account, parameter)
 
     def note_hand_steps(self, written: set[Memory] | None = None) -> None:

@@ -41,7 +41,7 @@ class Passes:
             self.guard.closed = True
             return None
         self.gradients.look_at_all()
-        call = self._begin("backward", **options)
+        call = self._begin("backward", grad_tensors, **options)
         if self.activity.detailed:
             self._begin_in_detail(call, tensors_in(tensors), grad_tensors, inputs)
         else:
@@ -51,8 +51,10 @@ class Passes:
         return call
 
     def _begin(
-        self, kind: str, *, create_graph: bool = False, retain_graph: bool | None = None, **_: object
+        self, kind: str, given: object, *, create_graph: bool = False, retain_graph: bool | None = None, **_: object
     ) -> Running:
+        for tensor in tensors_in(given) if self.activity.detailed else ():  # as a gradient, read from a leaf
+            self.details.note_use("", tensor)
         keeps_graph = bool(create_graph if retain_graph is None else retain_graph)
         return Running(next(self.session.built), kind, current_place(), bool(create_graph), keeps_graph)
 
@@ -154,13 +156,17 @@ class Passes:
             self.lineage.memory_of(leaf.grad).sources = Sources.of(CALL, call.number)
 
     @guarded
-    def begin_grad(self, outputs: object, inputs: object, **options: object) -> Running | None:
+    def begin_grad(
+        self, outputs: object, inputs: object, grad_outputs: object = None, **options: object
+    ) -> Running | None:
         """Note that `grad` begins. The arguments are those of `torch.autograd.grad`, by name."""
         tensors, ends = tensors_in(outputs), tensors_in(inputs)
         # Other kinds of tensors are those of a compiler that derives the graph.
         if any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors + ends):
             return None
-        call = self._begin("grad", **options)
+        if self.activity.detailed:  # results that the script has made gradients, before it makes others
+            self.gradients.look_at_all()
+        call = self._begin("grad", grad_outputs, **options)
         self.details.watch_again(call.place)
         detailed = self.activity.detailed
         nodes = nodes_between(tensors, ends)
