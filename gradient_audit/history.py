@@ -169,6 +169,11 @@ class History:
                     row.added[passes] |= numbers
             case trace.ZeroGrad():
                 row = Row("zero_grad", event.place, event.parameters)
+                if event.lost:
+                    step = self.rows.pop()
+                    step.parameters = step.parameters - event.lost
+                    step.sums = {passes: rest for passes, ids in step.sums.items() if (rest := ids - event.lost)}
+                    self.rows += [row, step]
             case trace.Pass():
                 call = self.calls[event.number]
                 call.raised, call.leaves = event.raised, event.leaves
@@ -197,7 +202,7 @@ class History:
             case trace.Ended():
                 for number in event.gone:
                     (self.forwards.get(number) or self.calls[number]).gone = True
-        if row and row not in self.rows[-1:]:
+        if row and row not in self.rows[-2:]:
             row.detail = len(self.events[trace.DetailSet])
             self.rows.append(row)
         return sums

@@ -14,7 +14,7 @@ MEANING = """Gradients were computed, and no step used them. As a question: `zer
 before a step came."""
 CURE = f"{LIMIT}, or `detach()`, unless it is read; for a step, `zero_grad()` only after it."
 EXHIBITS = ("bugs/accumulation_cleared.py", "bugs/biggan_steps_of_d.py", "clean/accumulation.py")
-ASSIGNED = "Others took their place in `.grad` before a step: to step on the sum of both, add them, `p.grad += gradient`."
+ASSIGNED = "Others took their place in `.grad` before a step: to step on the sum, add them, `p.grad += gradient`."
 CUT = "If the loss is for that, leave out `detach()`, `.data` or `no_grad()` there; if for nothing, delete it."
 ACCUMULATE = """To accumulate gradients over batches, call `zero_grad()` only after a step; if they are not wanted, as
 of a batch that is skipped, this is right."""

@@ -32,6 +32,7 @@ class ZeroGrad(Event):
 
     place: Place
     parameters: Numbers
+    lost: Numbers = NONE  # of these, that the step which runs was to use, and has not yet
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from gradient_audit.watch.memory import Memory
 from gradient_audit.watch.optimizers import Optimizers
 from gradient_audit.watch.parameters import Account
 from gradient_audit.watch.sources import CALL
-from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, size_of, tensors_in
+from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, size_of, sum_of, tensors_in
 
 
 class Gradients:
@@ -141,8 +141,21 @@ class Gradients:
 
     @guarded
     def note_versions(self, optimizer: Optimizer) -> None:
+        # One of the script's own may keep gradients before it clears them.
+        may_clear = optimizer._optimizer_step_pre_hooks and type(optimizer).step.__module__.startswith("torch.")
         for account, parameter in self.parameters.accounts_of(parameters_of(optimizer)):
             account.version_before = -1 if parameter.grad is None else parameter._version
+            account.sum_before = sum_of(parameter) if may_clear and self.activity.detailed else None
+
+    @guarded
+    def note_zero_grad(self, of: Optimizer | nn.Module, *_: object, **__: object) -> None:
+        """Note a call of `zero_grad()`, and of what the step that runs was to use, if it has written nothing yet."""
+        if self.activity.is_watched():
+            parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
+            accounts = self.parameters.accounts_of(parameters)
+            due = [(a, p) for a, p in accounts if self.activity.steps and a.version_before >= 0]
+            lost = frozenset(a.number for a, p in due if a.sum_before is not None and a.sum_before == sum_of(p))
+            self.session.add(trace.ZeroGrad(current_place(), frozenset(a.number for a, _ in accounts), lost))
 
     def leave_step(self) -> None:
         """Note that a pass begins, maybe inside of a step, or after one that raised."""

@@ -14,7 +14,7 @@ from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.history import Call
 from gradient_audit.places import Place
-from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep, ZeroGrad
+from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep
 from gradient_audit.watch.cuts import Cuts
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import Lines, current_place, inner_lines, runs_inside
@@ -29,7 +29,6 @@ from gradient_audit.watch.splitting import note_total
 from gradient_audit.watch.tensors import (
     computes,
     is_zero,
-    parameters_of,
     single_operations,
     storage_of,
     tensors_in,
@@ -65,7 +64,7 @@ class Details(dispatch.TorchDispatchMode):
         if self.activity.detailed or self.ended or elsewhere or dispatch._get_current_dispatch_mode():
             return
         for kind in (Optimizer, nn.Module):
-            watch_calls(self.hooks, kind, "zero_grad", self.note_zero_grad)
+            watch_calls(self.hooks, kind, "zero_grad", self.gradients.note_zero_grad)
         for name in (*READING, "__repr__", "__format__", "__reduce_ex__"):  # read, printed or saved: no operation
             watch_calls(self.hooks, torch.Tensor, name, functools.partial(self.note_use, name))
         watch_calls(self.hooks, torch.no_grad, "__enter__", self.cuts.enter)
@@ -107,12 +106,6 @@ class Details(dispatch.TorchDispatchMode):
         finally:
             if watching and self.activity.detailed:
                 self.__enter__()
-
-    @guarded
-    def note_zero_grad(self, of: Optimizer | nn.Module, *_: object, **__: object) -> None:
-        if self.activity.is_watched():
-            parameters = nn.Module.parameters(of) if isinstance(of, nn.Module) else parameters_of(of)
-            self.session.add(ZeroGrad(current_place(), self.parameters.numbers_of(parameters)))
 
     @guarded
     def note_use(self, name: str, tensor: torch.Tensor, *_: object, **__: object) -> None:

@@ -24,6 +24,7 @@ class Account:
     grad: weakref.ref | None = None
     version: int = 0
     version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
+    sum_before: float | None = None  # of its values, if that step may clear the gradient itself
     hooked: bool = False
 
 

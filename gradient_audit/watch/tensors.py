@@ -55,6 +55,12 @@ def size_of(grad: Tensor) -> float | None:
     return None
 
 
+def sum_of(tensor: Tensor) -> float | None:
+    """Return the sum of a plain tensor, which changes when its values do; None for others."""
+    is_plain = type(tensor) in (Tensor, nn.Parameter) and tensor.is_floating_point() and not tensor.is_meta
+    return tensor.detach().double().sum().item() if is_plain else None
+
+
 def has_nan(value: object) -> bool:
     """Whether a tensor among the values has a NaN."""
     with suppress(RuntimeError, NotImplementedError):  # of tensors without numbers, or of a kind that cannot say

@@ -1,6 +1,6 @@
 """The gradient of each loss is assigned to `.grad`, so that only the last loss of a turn moves the trunk."""
 # expects: waste wasted at "gradients = torch.autograd.grad(loss"
-# cure: "parameter.grad = gradient" -> "parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient"
+# cure: "parameter.grad = gradient" -> "parameter.grad = gradient + (0 if parameter.grad is None else parameter.grad)"
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ for _ in range(5):
     for head in heads:
         loss = head(features).square().mean()
         gradients = torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
-        for parameter, gradient in zip(parameters, gradients):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
             if gradient is not None:
                 parameter.grad = gradient
     optimizer.step()
