@@ -16,6 +16,7 @@ class GradientReplaced(Event):
     zero: bool
     calls: Numbers | None = NONE  # that it was computed from; None: not known
     borrowed: bool = False  # it is another parameter's, as that of a replica
+    strangers: Numbers = NONE  # other parameters of its calls, that it is the gradient of
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class HandStep(Event):
     parameters: Numbers
     calls: Numbers
     alone: bool = False
+    strangers: Numbers = NONE  # see `GradientReplaced`
 
 
 @dataclass(frozen=True)

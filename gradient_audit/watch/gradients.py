@@ -15,7 +15,7 @@ from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Memory
 from gradient_audit.watch.optimizers import Optimizers
 from gradient_audit.watch.parameters import Account
-from gradient_audit.watch.sources import CALL
+from gradient_audit.watch.sources import CALL, GRADIENT, Sources
 from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, size_of, sum_of, tensors_in
 
 
@@ -52,9 +52,10 @@ class Gradients:
                 numbers = frozenset(call.number for call in calls if call.is_pass and account.number in call.reached)
                 # `.data =` is no operation: the line that computed the value.
                 place = current_place() if written or not memory.lines else place_at(memory.lines)
-                self.session.add(trace.HandStep(place, frozenset([account.number]), numbers))
+                strangers = self.strangers_behind(memory.sources, account.number)
+                self.session.add(trace.HandStep(place, frozenset([account.number]), numbers, strangers=strangers))
         for _, memory in pairs:
-            memory.sources = memory.sources.without(CALL)
+            memory.sources = memory.sources.without(CALL).without(GRADIENT)
 
     def look(self, account: Account, parameter: Tensor, *, stepping: bool = False) -> None:
         """Compare a gradient with what it was at the last look."""
@@ -70,7 +71,8 @@ class Gradients:
             if zero and balance.passes and not (balance.fresh or stepping):  # after a step, zeros clear what it used
                 calls, borrowed = frozenset(), False
             before = len(self.session.history.passes)
-            self.session.add(trace.GradientReplaced(number, zero, calls, borrowed))
+            strangers = self.strangers_behind(self.lineage.sources_of(grad), number) if calls else frozenset()
+            self.session.add(trace.GradientReplaced(number, zero, calls, borrowed, strangers))
             if not self.activity.closures:
                 self.activity.spent += len(self.session.history.passes) - before  # calls of autograd.grad
         elif (written := grad._version != account.version) or self.activity.reads_values:
@@ -84,6 +86,12 @@ class Gradients:
         calls = frozenset(self.lineage.sources_of(grad).numbers(CALL))
         passes = (call for call in map(self.session.history.calls.get, calls) if call.kind == "backward")
         return calls, any(number not in call.reached for call in passes)
+
+    def strangers_behind(self, sources: Sources, number: int) -> frozenset[int]:
+        """Return whose gradient is behind a parameter's, if its calls have one for that, too, and it is not behind."""
+        calls, of = map(self.session.history.calls.get, sources.numbers(CALL)), frozenset(sources.numbers(GRADIENT))
+        has_own = any(number in call.reached | call.began.crossed for call in calls)
+        return of if has_own and number not in of else frozenset()
 
     @guarded
     def note_clipping(self, parameters: Tensor | list[Tensor], limit: float, *_: object, **__: object) -> None:

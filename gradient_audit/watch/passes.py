@@ -14,7 +14,7 @@ from gradient_audit.watch.measure import Measure
 from gradient_audit.watch.operations import Details
 from gradient_audit.watch.parameters import Account
 from gradient_audit.watch.session import Running
-from gradient_audit.watch.sources import CALL, PARAMETER, Sources
+from gradient_audit.watch.sources import CALL, GRADIENT, PARAMETER, Sources
 from gradient_audit.watch.splitting import Summand, is_start_of_sum, summands_of
 from gradient_audit.watch.tensors import has_nan, is_zero, nodes_between, nodes_of, tensors_in
 
@@ -152,6 +152,8 @@ class Passes:
         for account, grad in grads:
             summed = [number for number in balances[account.number].passes if number in calls]
             self.lineage.memory_of(grad).sources = Sources.of(CALL, *summed)
+        for account, grad in grads:  # several may share their memory
+            self.lineage.memory_of(grad).sources |= Sources.of(GRADIENT, account.number)
         for leaf in leaves:
             self.lineage.memory_of(leaf.grad).sources = Sources.of(CALL, call.number)
 
@@ -200,4 +202,6 @@ class Passes:
             sources |= Sources.of(PARAMETER, *self.session.history.calls[call.number].began.crossed)
             cut = {} if call.create_graph else {("penalty-without-graph", call.place): sources}
             self.lineage.derive(results, sources, cut)
+            for tensor, result in zip(tensors_in(inputs), results or (), strict=False):
+                self.lineage.derive(result, Sources.of(GRADIENT, *self.parameters.numbers_of([tensor])))
         self.session.add(Pass(call.number, raised=call.raised))

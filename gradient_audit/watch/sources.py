@@ -3,8 +3,8 @@
 from operator import or_
 
 # A parameter; the result of a call of autograd; of a forward pass; the same with its graph; a parameter under
-# no_grad(); a parameter, by way of numbers that the script has read.
-KINDS = PARAMETER, CALL, FORWARD, GRAPH, WITHOUT_GRAD, NUMBER = range(6)
+# no_grad(); a parameter, by way of numbers that the script has read; the gradient of a parameter.
+KINDS = PARAMETER, CALL, FORWARD, GRAPH, WITHOUT_GRAD, NUMBER, GRADIENT = range(7)
 
 
 class Sources:

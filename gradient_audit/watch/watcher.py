@@ -158,9 +158,10 @@ class Watcher:
         """Hold the networks that a pass has reached, and watch in detail no longer if there were enough passes."""
         if call:
             self.passes.errors.note_hidden_writes(call)
+        if call and self.networks.named is None:
+            crossed = self.session.history.calls[call.number].began.crossed  # by autograd.grad
+            self.networks.hold(self.parameters.keys_of(call.reached | crossed))
         if call and call.kind == "backward":
-            if self.networks.named is None:
-                self.networks.hold(self.parameters.keys_of(call.reached))
             if self.kinds.note(call):
                 self.details.watch_again(call.place, new=True)
             self.stop_if_spent(WITHOUT_STEP)
