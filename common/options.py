@@ -73,7 +73,7 @@ class RunOptions(Options):
     log_every: Count = 50  # Steps between two points of the curves, which are means over these steps.
     sample_every: Count = 250  # Steps between two sample grids.
     checkpoint_every: Count = 500  # Steps between two checkpoints; the last step always has one.
-    init_from: Path | None = None  # Folder of another run, to start from its weights, averaged if it has an average.
+    init_from: Path | None = None  # Folder of a run whose weights, averaged if it has an average, the loop begins with.
     resume: Path | None = None  # Folder of a run to continue, with its own options; --steps may change.
 
     def check_chosen(self, given: "RunOptions") -> None:

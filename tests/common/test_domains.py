@@ -50,7 +50,8 @@ def test_four_folders_are_read_at_the_sizes_to_crop_from_and_to_train_at(tmp_pat
 def test_the_pairs_of_the_docs_stay_together_and_a_finished_run_is_used_as_they_say(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("input", "target"):
-        make_images(tmp_path / name, 9)
+        make_images(tmp_path / name / "a", 5)
+        make_images(tmp_path / name / "b", 4, darkest=5)
     code, use = re.findall(r"^```python\n(from .*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
     generator = torch.nn.Conv2d(1, 1, 1)
     with open_run(tmp_path / "runs", steps=5) as run:
@@ -74,8 +75,11 @@ def test_the_pairs_of_the_docs_stay_together_and_a_finished_run_is_used_as_they_
     exec(use, names | {"make_generator": lambda: torch.nn.Conv2d(1, 1, 1)})
     expected = to_uint8(generator(to_float(load_images("input"))))
     assert load_images("output").equal(expected)
-    (tmp_path / "input" / "003.png").unlink()
-    with pytest.raises(SystemExit, match=r"no pairs, as \['003'\]"):
+    with pytest.raises(FileExistsError):
+        exec(use, names | {"make_generator": lambda: torch.nn.Conv2d(1, 1, 1)})
+    (tmp_path / "input" / "a" / "003.png").unlink()
+    (tmp_path / "target" / "b" / "003.png").unlink()  # without their folders, the names would be the same
+    with pytest.raises(SystemExit, match=r"no pairs, as \['a/003', 'b/003'\]"):
         exec(code, names)
 
 
