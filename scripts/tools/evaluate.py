@@ -20,7 +20,6 @@ import sys
 import zlib
 from dataclasses import dataclass
 from functools import cache
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -48,7 +47,7 @@ COUNT = 5000
 HELD_OUT = ("fashion-mnist", "cifar10")  # compared with their test images
 DIGIT_DATASETS = ("mnist5k", "mnist")
 LEAST = 2 * (measures.NEIGHBOURS + 1)  # real images: the floor needs two sets of them
-settings_of = itemgetter("features", "real", "count", "weights", "checkpoint", "seed", "step")  # of an entry
+SETTINGS = ("features", "real", "count", "weights", "checkpoint", "seed", "step")  # of an entry
 
 
 @dataclass(frozen=True)
@@ -89,15 +88,21 @@ def find_unseen(dataset: str, trained_on: int) -> Tensor:
     return torch.tensor([path not in seen for path in paths], dtype=torch.bool)
 
 
+def settings_of(entry: dict) -> tuple:
+    """Return by what an entry is another than others; it has networks only where `--networks` named some."""
+    return *(entry[name] for name in SETTINGS), entry.get("networks")
+
+
 def curve_name(entry: dict) -> str:
-    """Return the name of an evaluation's curves: features, count and weights, and seed and real if they are others."""
+    """Return the name of an evaluation's curves: features, count and weights, and what else is not the default."""
     seed, real = f"-seed-{entry['seed']}" if entry["seed"] else "", "-any" if entry["real"] == "any" else ""
-    return f"{entry['features']}-{entry['count']}-{entry['weights']}{seed}{real}"
+    networks = f"-{entry['networks']}" if "networks" in entry else ""
+    return f"{entry['features']}-{entry['count']}-{entry['weights']}{seed}{real}{networks}"
 
 
-def own_name(features: Path) -> str:
-    """Return the name of a file of features with its CRC-32: another file of its name has another one."""
-    return f"{features.stem}-{zlib.crc32(features.read_bytes()):08x}"
+def own_name(file: str) -> str:
+    """Return the name of a file of one's own with its CRC-32: another file of its name has another one."""
+    return f"{Path(file).stem}-{zlib.crc32(Path(file).read_bytes()):08x}"
 
 
 def stored_entries(path: Path) -> dict[tuple, dict]:
@@ -186,10 +191,15 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
                 figures[f"recall_of_{name}"] = measures.measure_overlap(part, real_part)["recall"]
         return figures
 
+    file, _, function = (options.networks or "").rpartition(":")
+    own = {"networks": f"{own_name(file)}-{function}"} if file else {}
+    is_first = not checkpoint["options"].get("init_from")
+    held_out = "held-out" if is_first else "held-out (perhaps not by the run that it began with)"
     trained = "training" if len(data.images) == shape[0] else f"{len(data.images)} (not the {shape[0]} trained on)"
     return accuracy | {
-        "features": kind if judge or kind in ("random", "inception") else own_name(Path(kind)),
-        "real": "held-out" if has_unseen else "test" if dataset in HELD_OUT else "any" if unseen.any() else trained,
+        **own,
+        "features": kind if judge or kind in ("random", "inception") else own_name(kind),
+        "real": held_out if has_unseen else "test" if dataset in HELD_OUT else "any" if unseen.any() else trained,
         "count": count,
         "weights": options.weights if find_average(checkpoint) else "last",
         "checkpoint": "checkpoint.pt" if options.run.is_dir() else options.run.name,
@@ -228,7 +238,7 @@ def report(entry: dict) -> str:
         floor = entry["floor"].get(name)  # a class may have too few images on one side
         rows.append([name.replace("_", " "), f"{value:{style}}", "" if floor is None else f"{floor:{style}}"])
     notes = [] if entry["features"] == "inception" else ["The FID of papers has other features: --features inception."]
-    if entry["real"] == "held-out" and entry["count"] < COUNT:
+    if entry["real"].startswith("held-out") and entry["count"] < COUNT:
         notes += ["More images a side, most of which the run has seen: --real any."]
     return "\n\n".join([title, table(["", "samples", "real images"], rows), *notes])
 

@@ -131,6 +131,33 @@ def test_other_settings_and_steps_add_to_the_file_and_the_same_ones_replace_thei
     assert [entry["step"] for entry in kept] == [7] * 5 + [9]
 
 
+NEGATIVE = """
+from common.models import mlp
+
+def negative(*given):
+    generator, discriminator = mlp(*given)
+    generator.register_forward_hook(lambda _, __, images: -images)
+    return generator, discriminator
+"""
+
+
+@pytest.mark.usefixtures("untrained")
+def test_networks_that_are_named_are_a_setting_with_entries_and_curves_of_their_own(run, tmp_path):
+    own = tmp_path / "own.py"
+    for text, function in (("", None), (NEGATIVE, "mlp"), (NEGATIVE, "negative"), (f"{NEGATIVE}# edited", "negative")):
+        own.write_text(text)
+        evaluate.main(Options(run, count=10, networks=function and f"{own}:{function}"))
+    kept = reports(run)
+    assert ["networks" in entry for entry in kept] == [False, True, True, True]
+    assert [entry["networks"].split("-")[::2] for entry in kept[1:]] == [["own", f] for f in ("mlp", *["negative"] * 2)]
+    fids = [entry["samples"]["fid"] for entry in kept]
+    assert fids[0] == fids[1] != fids[2] == fids[3]
+    points = points_of(run / "evaluation")
+    names = [evaluate.curve_name(entry) for entry in kept]
+    assert len({*names}) == 4
+    assert [points[f"quality/{name}/fid"] for name in names] == [[(7, pytest.approx(fid))] for fid in fids]
+
+
 KNOWN = """
 import torch
 
@@ -218,6 +245,9 @@ def test_a_folder_is_judged_by_what_its_run_has_not_seen_or_by_any_images_with_f
     evaluate.load_real.cache_clear()
     assert evaluated(run)["step"] == 1
     assert "note: as many images as it was trained on, but not the same" in capsys.readouterr().out
+    change(run, lambda checkpoint: checkpoint["options"].update(init_from="a run that may have seen them"))
+    assert evaluated(run)["real"] == "held-out (perhaps not by the run that it began with)"
+    assert "--real any." in capsys.readouterr().out
     change(run, lambda checkpoint: checkpoint.update(data_shapes=[[500, 3, 8, 8]]))  # as before there was a share
     monkeypatch.setattr(evaluate, "generate", lambda *_: images[:20].permute(0, 3, 1, 2))
     assert evaluated(run, count=20)["real"] == "training"
