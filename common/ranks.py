@@ -53,6 +53,15 @@ class Ranks:
             for weight in owner.parameters() if isinstance(owner, nn.Module) else ():
                 collective(dist.broadcast, weight.data, 0)  # each may have drawn its own
 
+    def find_different(self, state: dict[str, object]) -> list[str]:
+        """Return the names of the networks in `state` whose parameters are not the same, to the bit, in all ranks."""
+        if self.count == 1:
+            return []
+        networks = {name: owner for name, owner in state.items() if isinstance(owner, nn.Module)}
+        sums = {name: [sum_of_bits(p) for p in network.parameters()] for name, network in networks.items()}
+        everyone = self.gather(sums)
+        return [name for name in sums if any(theirs[name] != sums[name] for theirs in everyone)]
+
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of the ranks' `values`, which may be overwritten."""
         if self.count > 1:
@@ -80,6 +89,11 @@ class Ranks:
         if self.count > 1:
             collective(dist.all_gather_object, values, value)
         return values
+
+
+def sum_of_bits(values: Tensor) -> int:
+    """Return the sum of a tensor's numbers, each taken as an integer of its bits: the same in any order."""
+    return values.detach().double().flatten().view(torch.int64).sum().item()
 
 
 def connect() -> tuple[int, int]:

@@ -186,11 +186,13 @@ class Run(AbstractContextManager):
 
     def save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if that cannot be."""
-        content = self.facts | {"averages": checkpoint.averages_in(self.state, fewest_updates=1)}
-        content |= {"step": self.step, "layers": layers_in(self.state)}
-        content |= {"sums": self.ranks.mean_sums(self.sums, self.device)}
+        content = self.facts | {"averages": checkpoint.averages_in(self.state, fewest_updates=1), "step": self.step}
+        content |= {"layers": layers_in(self.state), "sums": self.ranks.mean_sums(self.sums, self.device)}
         content |= checkpoint.finite_states(self.state, self.step)
+        different = self.ranks.find_different(self.state)
         if self.board:
+            for name in different:
+                show_lines(f"note: {name} has other weights in another process; rank 0's are saved: docs/processes.md")
             checkpoint.check_lock(self.lock)
             with as_stopped(self.folder):
                 self.board.writer.flush()  # no point logged before the checkpoint can be lost after it

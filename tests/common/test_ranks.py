@@ -81,6 +81,24 @@ def test_a_weight_without_a_gradient_in_some_ranks_gets_the_mean_in_all_and_one_
     assert all(first[name].equal(second[name]) for name in first)
 
 
+def train_by_hand(folder):
+    """Change weights without an optimizer, of one network the same way in all ranks, of another by a bit in rank 1."""
+    with open_run(folder, batch_size=8, steps=4, checkpoint_every=2) as run:
+        state = {"alike": torch.nn.BatchNorm1d(2), "apart": torch.nn.BatchNorm1d(2)}
+        for step, _ in run.steps(IMAGES, state=state, pictures={}):
+            state["alike"].running_mean.fill_(run.ranks.rank)  # no weight: each has that of its own images
+            state["alike"].weight.data -= 0.1
+            state["apart"].weight.data[step > 2] += run.ranks.rank * torch.finfo().eps
+            run.log(step, {"x": 1.0})
+
+
+def test_weights_that_are_no_more_the_same_in_all_ranks_are_told_as_a_checkpoint_is_saved(tmp_path):
+    assert ended(start_ranks(2, tmp_path, train_by_hand, tmp_path)) == [0, 0], logs(tmp_path, 2)
+    first, second = logs(tmp_path, 2)
+    notes = [line for line in (first + second).splitlines() if line.startswith("note: ")]
+    assert notes == ["note: apart has other weights in another process; rank 0's are saved: docs/processes.md"]
+
+
 def sum_by_name(folder):
     ranks = Ranks(8)
     sums = [{"a": (torch.tensor(4.0), 2), "b": (1.0, 1)}, {"b": (3.0, 1), "c": (5.0, 1), "a": (2.0, 4)}][ranks.rank]
