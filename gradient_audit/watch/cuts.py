@@ -10,6 +10,7 @@ from gradient_audit.watch.frames import Lines, current_place, place_at, runs_in_
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import plain_tensors
+from gradient_audit.watch.tensors import node_of
 
 
 class Cuts:
@@ -52,7 +53,8 @@ class Cuts:
         if not torch.is_grad_enabled():  # or its result gets a graph later
             return "" if not self.blocks and runs_in_function() else "no-graph"
         if function is torch.ops.aten.detach.default:  # autograd itself detaches the result that an operation saves
-            made = self.lineage.lines.get(tensors[0].grad_fn._sequence_nr(), ()) if tensors[0].grad_fn else ()
+            node = node_of(tensors[0])
+            made = self.lineage.lines.get(node._sequence_nr(), ()) if node else ()
             return "" if made[: len(here)] == here else "detached-fakes"
         smooth = any(tensor.is_floating_point() or tensor.is_complex() for tensor in plain_tensors(result))
         return "" if smooth else "step-function"

@@ -13,7 +13,7 @@ from gradient_audit.watch.frames import Lines, callers_at, current_lines, curren
 from gradient_audit.watch.guard import guarded
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.sources import FORWARD, GRAPH, PARAMETER, Sources
-from gradient_audit.watch.tensors import has_nan, tensors_in
+from gradient_audit.watch.tensors import has_nan, node_of, tensors_in
 
 
 class Forwards:
@@ -62,7 +62,7 @@ class Forwards:
             self.session.shared(self.parameters.numbers_of(nn.Module.parameters(module))),
             frozenset(inside),
             callers_at(current_lines()),
-            any(tensor.grad_fn is not None for tensor in tensors_in(output)),
+            any(map(node_of, tensors_in(output))),
             frozenset(self.lineage.sources_of(output).numbers(PARAMETER)),
             without_grad,
             is_frozen=not any(parameter.requires_grad for parameter in nn.Module.parameters(module)),
@@ -77,7 +77,7 @@ class Forwards:
     def follow_graph(self, built: int, output: object, seen: Forward | None = None) -> bool:
         """Note when a backward pass comes through the graph of the output, and how long it exists; return if any."""
         refs = self.graphs.setdefault(built, [])
-        for node in {tensor.grad_fn for tensor in tensors_in(output)} - {None}:
+        for node in {*map(node_of, tensors_in(output))} - {None}:
             hook = functools.partial(self.note_use, built, seen)
             self.hooks.callback(node.register_prehook(hook).remove)
             refs.append(weakref.ref(hook))

@@ -15,7 +15,15 @@ from gradient_audit.watch.memory import PLAIN, Constant, Memory, Write, plain_te
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Running, Session
 from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITHOUT_GRAD, Sources
-from gradient_audit.watch.tensors import is_zero, nodes_of, numbers_in, storage_of, tensors_in, written_arguments
+from gradient_audit.watch.tensors import (
+    is_zero,
+    node_of,
+    nodes_of,
+    numbers_in,
+    storage_of,
+    tensors_in,
+    written_arguments,
+)
 
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
 JOINING = (torch.ops.aten.stack, torch.ops.aten.cat)
@@ -122,8 +130,8 @@ class Lineage:
             return
         for tensor in with_graph:
             memory = self.memory_of(tensor)
-            memory.reader = weakref.ref(tensor) if tensor.is_leaf or not memory.reader else memory.reader
-        below = {tensor.grad_fn._sequence_nr() for tensor in with_graph if tensor.grad_fn is not None}
+            memory.reader = memory.reader if node_of(tensor) and memory.reader else weakref.ref(tensor)
+        below = {node._sequence_nr() for node in map(node_of, with_graph) if node}
         for call in {self.passed[number] for number in below & self.passed.keys()}:
             if call.keeper != here:
                 call.keeper = here
@@ -164,7 +172,7 @@ class Lineage:
     def is_hidden(memory: Memory, written: Tensor) -> bool:
         """Whether a write raises another version than the one that autograd compares, as one through `.data` does."""
         tensor = None if runs_inside("distributed") else memory.reader()  # FSDP fills its weights anew
-        if tensor is None or not (tensor.is_leaf and tensor.is_contiguous()):
+        if tensor is None or node_of(tensor) or not tensor.is_contiguous():
             return False
         version, start = tensor._version, tensor.data_ptr()
         with torch.autograd._unsafe_preserve_version_counter(written):
@@ -209,7 +217,7 @@ class Lineage:
         """Return what tensors were computed from, with a graph or without."""
         sources = NOTHING
         for tensor in plain_tensors(value):
-            if tensor.requires_grad and tensor.is_leaf and id(tensor) in self.accounts:
+            if id(tensor) in self.accounts and tensor.requires_grad:
                 number = self.accounts[id(tensor)].number
                 sources |= Sources.of(PARAMETER, number)
                 if not torch.is_grad_enabled():

@@ -131,7 +131,7 @@ class Networks:
                 return True
             self._name(value, name)
             self._name(getattr(value, "_orig_mod", value), name)
-        elif type(value) in (Tensor, nn.Parameter) and value.requires_grad and value.is_leaf:
+        elif id(value) in self.parameters.accounts:  # asking a tensor of the script's whether it is a leaf may raise
             self._name(value, name)
         return False
 

@@ -33,6 +33,13 @@ def tensors_in(value: object) -> list[Tensor]:
     return [tensor for item in items if type(item) not in SIMPLE for tensor in tensors_in(item)]
 
 
+def node_of(tensor: Tensor) -> object | None:
+    """Return the node that made a tensor; None of a leaf, and of a view that may be used no more: asking raises."""
+    with suppress(RuntimeError):
+        return tensor.grad_fn
+    return None
+
+
 def numbers_in(tensor: Tensor) -> set:
     """Return the numbers of a tensor, by the method that the audit does not watch."""
     return set() if tensor.is_meta else {*torch._C.TensorBase.tolist(tensor.detach().flatten())}
