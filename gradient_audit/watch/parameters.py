@@ -3,14 +3,17 @@
 import weakref
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from types import SimpleNamespace
+from unittest import mock
 
+import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.trace import ParameterFound
 from gradient_audit.watch.frames import current_place
-from gradient_audit.watch.guard import guarded
+from gradient_audit.watch.guard import guarded, watch_calls
 from gradient_audit.watch.session import Session
 from gradient_audit.watch.tensors import nodes_of, tensors_in
 
@@ -40,6 +43,19 @@ class Parameters:
     @guarded
     def note_new(self, parameter: Tensor) -> None:
         self.made.setdefault(parameter, current_place())
+
+    def start(self) -> None:
+        """Let tensors be swapped, as `network.to()` may do: PyTorch refuses those with weak references to them."""
+        without = SimpleNamespace(getweakrefs=lambda _: [])
+        self.session.hooks.enter_context(mock.patch.object(torch.utils, "weakref", without))
+        watch_calls(self.session.hooks, torch.utils, "swap_tensors", self.note_swap)
+
+    @guarded
+    def note_swap(self, *tensors: Tensor) -> None:
+        """Watch parameters again: they are the same objects with other contents, which have no hook."""
+        for account, parameter in self.accounts_of(tensors):
+            parameter._post_accumulate_grad_hooks, account.hooked = None, False
+            self.open(parameter)
 
     def expect(self, *modules: nn.Module) -> None:
         for module in modules:  # no dict: a user's own `==` may compare them
