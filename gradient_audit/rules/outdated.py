@@ -1,4 +1,4 @@
-"""A pass through a forward pass that is older than a step on its weights."""
+"""A pass through what was computed from weights before a step on these."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -6,28 +6,24 @@ from collections.abc import Iterator
 from gradient_audit.facts import Facts
 from gradient_audit.findings import Sentence
 from gradient_audit.places import Place
+from gradient_audit.trace import Numbers
 
 RANK = 157
 SEVERITY = "question"
-MEANING = """Backward passes of a line come again and again through a forward pass from before a step on its weights, as
-of one that is made once, before the loop: the loss does not see what the steps change."""
-CURE = "Make the forward pass anew after each step, inside of the loop, without `retain_graph=True`."
-EXHIBITS = ("bugs/codes_computed_before_loop.py", "clean/accumulation.py")
+MEANING = """Backward passes of a line come again and again through what was computed from weights before a step on
+these, as once, before the loop: the loss does not see what the steps change."""
+CURE = "Compute it anew after each step: in the loop, with its `parametrize.cached()`, and without `retain_graph=True`."
+EXHIBITS = ("bugs/codes_computed_before_loop.py", "bugs/cached_weight_around_loop.py", "clean/accumulation.py")
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
-    """Yield the forward passes that gave weights a gradient after a step on these, twice by one line."""
-    age = {id(row): index for index, row in enumerate(facts.history.rows)}
-    steps = [(age[id(row)], row.parameters) for row in facts.history.rows if row.kind == "step"]
-    found: dict[tuple[int, Place], list[set[int]]] = defaultdict(list)  # the weights, by forward pass and line
+    """Yield the lines whose passes used, twice, what had read weights before a step on these."""
+    found: dict[tuple[int, Place, Place], list[Numbers]] = defaultdict(list)  # by what read them, and the line
     for p in facts.passes:
-        for forward in (facts.history.forwards[number] for number, *_ in p.began.outputs):
-            begin, end = age[id(forward)], age[id(p)]
-            stepped = set().union(*(numbers for at, numbers in steps if begin < at < end))
-            if numbers := stepped & forward.event.parameters & p.used:
-                found[forward.event.number, p.place].append(numbers)
-    for (number, line), weights in found.items():
+        if p.began.outdated:
+            node, place, numbers = p.began.outdated
+            found[node, place, p.place] += filter(None, [numbers & p.used])
+    for (_, place, line), weights in found.items():
         if len(weights) > 1:
-            text = "passes came through a forward pass of {} from before their last step."
-            places = [facts.history.forwards[number].place, line]
-            yield Sentence(text, facts.networks_of(set().union(*weights)), places)
+            text = "passes came through what was computed from {} before their last step."
+            yield Sentence(text, facts.networks_of(set().union(*weights)), [place, line])

@@ -102,6 +102,8 @@ class PassBegan(Event):
     unmeasured: str = ""  # why the terms were not measured
     hooked: bool = False  # code of the script's runs in it
     outputs: tuple[tuple[int, int, Numbers], ...] = ()  # forward passes in its graph, their modules, what they lead to
+    # The first node in its graph that read a parameter before the last step on it, its line, and all such parameters.
+    outdated: tuple[int, Place, Numbers] | None = None
     cuts: tuple[Cut, ...] = ()  # behind its loss
     sources: Numbers = NONE  # the parameters behind its loss, with a graph or without
     adds_to_used: bool = False  # it adds to the gradient of a leaf from which the script has computed

@@ -93,6 +93,7 @@ class Passes:
             unmeasured=unmeasured,
             hooked=hooked,
             outputs=self.forwards.outputs_in(nodes),
+            outdated=self._outdated(call, nodes),
             cuts=self.lineage.cuts_behind(losses + plain),
             sources=frozenset(self.lineage.sources_of(losses).numbers(PARAMETER)),
             adds_to_used=self._adds_to_used(call.place, plain),
@@ -101,6 +102,15 @@ class Passes:
         self.lineage.forget_numbers()
         self.session.add(began)
         self._note_crossings(call, summands)
+
+    def _outdated(self, call: Running, nodes: list) -> tuple[int, Place, frozenset[int]] | None:
+        """Return what has read parameters before the last step on them; a view of one is made anew after a step."""
+        inputs = [(node, id(getattr(child, "variable", None))) for node in nodes for child, _ in node.next_functions]
+        reads = [(node._sequence_nr(), node, self.parameters.accounts.get(key)) for node, key in inputs]
+        reads = [(age, node, account) for age, node, account in reads if account and age < account.stepped]
+        age, first, _ = min(reads, key=lambda read: read[0], default=(0, None, None))
+        place = self.lineage.place_of(first, call.lines) if first else None
+        return place and (age, place, frozenset(account.number for *_, account in reads))
 
     def _adds_to_used(self, place: Place, plain: list[Tensor]) -> bool:
         """Whether the script has computed from gradients of leaves that an earlier pass of this line has given."""

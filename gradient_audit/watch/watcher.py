@@ -230,11 +230,11 @@ class Watcher:
         self.activity.steps = max(self.activity.steps - 1, 0)
         place = current_place()
         for account, parameter in self.parameters.accounts_of(parameters_of(optimizer)):
-            if account.version_before >= 0:
-                memory, before = self.lineage.memory_of(parameter), account.version_before
-                is_hidden = parameter._version == before  # as of a fused optimizer
-                hidden = torch.autograd._get_sequence_nr() if is_hidden else 0
-                self.lineage.writes.append(Write(memory, before, "", place, hidden))
+            if (before := account.version_before) >= 0:
+                node = torch.autograd._get_sequence_nr()  # the next one
+                hidden = node if parameter._version == before else 0  # as of a fused optimizer
+                account.stepped = account.stepped if hidden else node
+                self.lineage.writes.append(Write(self.lineage.memory_of(parameter), before, "", place, hidden))
                 account.version_before = -1
         self.networks.hold({*map(id, parameters_of(optimizer))})
         if not self.activity.steps:
