@@ -13,8 +13,8 @@ from gradient_audit.terms import rebuilt_losses, zero_terms
 RANK = 90
 SEVERITY = "error"
 MEANING = """Parameters had no gradient whenever their optimizer stepped, or in its last steps, as when a network stays
-frozen. As a question: the first layers had one of exactly zero at every step; or the script writes others to them, as
-to an average or a target that the optimizer holds."""
+frozen. As a question: the first layers, or what a loss gets by way of `round()` or the like alone, had one of exactly
+zero at every step; or the script writes others to them, as to an average or a target that the optimizer holds."""
 CURE = """See whether `detach()` or `no_grad()` cuts them off, whether `zero_grad()` comes between `backward()` and
 `step()`, and whether the forward pass uses them at all."""
 MISTAKES = ("detached-fakes", "optimizer-old-weights")
@@ -26,8 +26,9 @@ COPIED = """They are copied to other parameters, or written there with `.data`, 
 CLEARED = "Call it before `backward()`, or after `step()`."
 UNUSED = "This looks like a loss for them, and got no `backward()`: call that, or add it to the loss that gets one."
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
-FLAT = """If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope, as
-`round()` and `sign()` have none: a straight-through estimator is `x + (x.round() - x).detach()`."""
+AT_ZERO = "If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope."
+FLAT = """The loss gets them by way of `round()`, `sign()` or the like alone, which have no slope: a straight-through
+estimator is `x + (x.round() - x).detach()`."""
 CHECKPOINT = "Give the checkpoint `use_reentrant=False`: the other kind needs an input that needs a gradient."
 
 
@@ -112,17 +113,20 @@ def _behind_features(facts: Facts) -> set[int]:
 
 
 def _layers_at_zero(facts: Facts) -> Iterator[Sentence]:
-    """Yield the first layers of a network whose gradient was exactly zero at every step, unless a weight was zero."""
+    """Yield what had a gradient of zero at every step: first layers, unless a weight was zero, or what is flat."""
     steps = [row for row in facts.events if row.kind == "step" and row.event and row.event.zeros is not None]
     steps = [(row.place, set().union(*row.sums.values()), row.event.zeros) for row in steps]  # where, used, zero
     terms = (row.term for p in facts.passes for row in p.terms)
     excused = set().union(*(term.reached for term in terms if term.weightless))
     excused |= set().union(*(numbers for *_, numbers in facts.once(zero_terms)))  # `dead` tells of the term
+    flat = set().union(*(p.began.flat for p in facts.passes))
+    flat -= set().union(*(p.reached - p.began.flat for p in facts.passes if p.split))
     for network, ids in facts.parameters.items():
         of_it = [(place, used, zero) for place, used, zero in steps if used & ids.keys()]
         stepped = [number for number in ids if any(number in used for _, used, _ in of_it)]
         still = {number for number in stepped if all(number in zero for _, used, zero in of_it if number in used)}
-        if len(of_it) > 1 and still and still == {*stepped[: len(still)]} and not still & excused:
+        still = still if still == {*stepped[: len(still)]} else still & flat
+        if len(of_it) > 1 and still and not still & excused:
             text = f"{facts.count_of(still, network)} of {{}} had a gradient of exactly zero at every step."
             places = [place for place, *_ in of_it]
-            yield Sentence(text, (network,), places, FLAT, question=True)
+            yield Sentence(text, (network,), places, FLAT if still <= flat else AT_ZERO, question=True)

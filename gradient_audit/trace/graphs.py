@@ -102,6 +102,7 @@ class PassBegan(Event):
     unmeasured: str = ""  # why the terms were not measured
     hooked: bool = False  # code of the script's runs in it
     outputs: tuple[tuple[int, int, Numbers], ...] = ()  # forward passes in its graph, their modules, what they lead to
+    flat: Numbers = NONE  # the parameters that its graph leads to through `round()`, `sign()` and the like alone
     # The first node in its graph that read a parameter before the last step on it, its line, and all such parameters.
     outdated: tuple[int, Place, Numbers] | None = None
     cuts: tuple[Cut, ...] = ()  # behind its loss

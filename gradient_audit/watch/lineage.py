@@ -202,9 +202,9 @@ class Lineage:
         lines = self.lines.get(node._sequence_nr(), ())
         return meeting(lines, caller) if lines else None
 
-    def reach(self, roots: list) -> frozenset[int]:
-        """Return the parameters that the graph leads to, and OTHER for other leaves."""
-        leaves = [node.variable for node in nodes_of(roots) if hasattr(node, "variable")]
+    def reach(self, roots: list, follow: Callable | None = None) -> frozenset[int]:
+        """Return the parameters that the graph leads to, and OTHER for other leaves. follow: see `nodes_of`."""
+        leaves = [node.variable for node in nodes_of(roots, follow) if hasattr(node, "variable")]
         return frozenset(self.accounts[id(x)].number if id(x) in self.accounts else OTHER for x in leaves)
 
     def is_at_zero(self, node) -> bool:

@@ -16,7 +16,7 @@ from gradient_audit.watch.parameters import Account
 from gradient_audit.watch.session import Running
 from gradient_audit.watch.sources import CALL, GRADIENT, PARAMETER, Sources
 from gradient_audit.watch.splitting import Summand, is_start_of_sum, summands_of
-from gradient_audit.watch.tensors import has_nan, is_zero, nodes_between, nodes_of, tensors_in
+from gradient_audit.watch.tensors import has_nan, inputs_with_slope, is_zero, nodes_between, nodes_of, tensors_in
 
 
 class Passes:
@@ -93,6 +93,7 @@ class Passes:
             unmeasured=unmeasured,
             hooked=hooked,
             outputs=self.forwards.outputs_in(nodes),
+            flat=frozenset(to_move) - self.lineage.reach([loss.grad_fn for loss in losses], inputs_with_slope),
             outdated=self._outdated(call, nodes),
             cuts=self.lineage.cuts_behind(losses + plain),
             sources=frozenset(self.lineage.sources_of(losses).numbers(PARAMETER)),

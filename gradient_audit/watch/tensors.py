@@ -1,5 +1,6 @@
 """Reading tensors, optimizers and autograd's graph."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
+FLAT = re.compile("(Bernoulli|Ceil|Floor|Round|Sign|Trunc)Backward")
 SIMPLE = frozenset([int, float, bool, type(None)])  # most arguments of operations: not asked, which would take longer
 
 
@@ -120,6 +122,11 @@ def nodes_of(roots: Iterable, follow: Callable | None = None) -> Iterator:
             seen.add(node)
             yield node
             stack += follow(node) if follow else [child for child, _ in node.next_functions]
+
+
+def inputs_with_slope(node) -> list:
+    """Return the nodes to which a node gives more than zeros."""
+    return [] if FLAT.match(node.name()) else [child for child, _ in node.next_functions]
 
 
 def nodes_between(losses: list[Tensor], ends: list[Tensor]) -> list:
