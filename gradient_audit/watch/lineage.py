@@ -15,15 +15,7 @@ from gradient_audit.watch.memory import PLAIN, Constant, Memory, Write, plain_te
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Running, Session
 from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITHOUT_GRAD, Sources
-from gradient_audit.watch.tensors import (
-    is_zero,
-    node_of,
-    nodes_of,
-    numbers_in,
-    storage_of,
-    tensors_in,
-    written_arguments,
-)
+from gradient_audit.watch.tensors import is_zero, node_of, nodes_of, numbers_in, storage_of, targets_of, tensors_in
 
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
 JOINING = (torch.ops.aten.stack, torch.ops.aten.cat)
@@ -86,7 +78,7 @@ class Lineage:
 
     def note(self, function: Callable, args: tuple, result: object, here: Lines) -> tuple[set[Memory], Sources]:
         """Note an operation; return the memory that it wrote to, and the sources of what it only read."""
-        indices = written_arguments(function)
+        indices = targets_of(function)
         inputs = [x for index, x in enumerate(args) if index not in indices or len(indices) > 1]  # as a fused step's
         summed = function.overloadpacket in SUM_OPERATIONS
         numbers = (x for x in inputs[:2] if isinstance(x, float | int) and x)

@@ -43,6 +43,7 @@ class Networks:
         self.covered: set[int] = set()  # parameters, by id, whose networks are in `trained`
 
     def start(self) -> None:
+        self.parameters.start()
         hooks = self.session.hooks
         hooks.callback(registration.register_module_parameter_registration_hook(self.note_part).remove)
         hooks.callback(registration.register_module_module_registration_hook(self.note_part).remove)

@@ -26,14 +26,7 @@ from gradient_audit.watch.parameters import Account
 from gradient_audit.watch.session import AGAIN, DETAILED
 from gradient_audit.watch.sources import CALL
 from gradient_audit.watch.splitting import note_total
-from gradient_audit.watch.tensors import (
-    computes,
-    is_zero,
-    single_operations,
-    storage_of,
-    tensors_in,
-    written_arguments,
-)
+from gradient_audit.watch.tensors import computes, is_zero, single_operations, storage_of, targets_of, tensors_in
 
 COPIES = (torch.ops.aten.clone, torch.ops.aten.cat)
 READING = ("tolist", "numpy")
@@ -180,7 +173,7 @@ class Details(dispatch.TorchDispatchMode):
 
     def _copies_gradient(self, call: Call, function: Callable, args: tuple) -> bool:
         """Return whether an operation makes a copy of a call's gradient, or writes to what is no gradient of it."""
-        into = tensors_in([args[index] for index in written_arguments(function) if index < len(args)])
+        into = tensors_in([args[index] for index in targets_of(function) if index < len(args)])
         floats = [tensor for tensor in into if tensor.is_floating_point() and tensor.numel() > 1]
         own = {storage for storage, (account, _) in self._gradients().items() if account.number in call.reached}
         copies = function.overloadpacket in COPIES and any(tensor.numel() > 1 for tensor in tensors_in(args))

@@ -89,7 +89,7 @@ def storage_of(tensor: Tensor) -> torch.UntypedStorage | None:
 
 
 @cache
-def written_arguments(function: Callable) -> tuple[int, ...]:
+def targets_of(function: Callable) -> tuple[int, ...]:
     """Return which arguments an operation writes to, by their positions."""
     arguments = function._schema.arguments if function._schema.is_mutable else ()
     return tuple(i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)

@@ -71,7 +71,6 @@ class Watcher:
         self.watch_autograd("backward", self.passes.begin_backward, self.passes.end_backward)
         self.watch_autograd("grad", self.passes.begin_grad, self.passes.end_grad)
         watch_calls(hooks, Optimizer, "__init__", self.note_optimizer)
-        self.parameters.start()
         for name in ("clip_grad_norm_", "clip_grad_value_"):  # looking at gradients is no operation of the script
             watch_calls(hooks, nn.utils, name, self.details.paused()(gradients.note_clipping))
         watch_calls(hooks, torch.amp.GradScaler, "unscale_", gradients.note_unscaling)
