@@ -11,7 +11,7 @@ from torch.autograd.graph import increment_version
 from gradient_audit.places import Place
 from gradient_audit.trace import OTHER, Cut, GraphExtended
 from gradient_audit.watch.frames import Lines, current_lines, current_place, from_own, meeting, place_at, runs_inside
-from gradient_audit.watch.memory import PLAIN, Constant, Memory, Write, plain_tensors
+from gradient_audit.watch.memory import Constant, Memory, Write, plain_tensors
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Running, Session
 from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITHOUT_GRAD, Sources
@@ -104,18 +104,24 @@ class Lineage:
         if torch.is_grad_enabled() and (others or with_graph):
             self._note_readers(function, with_graph, here)
             self._note_node(function, inputs[:2], targets, result, with_graph, here)
-        elif (sources or number) and type(result) in PLAIN:
-            if number:
-                self.memory_of(result).rebuilt = self.place_of_number(number)
-                self.derive(result, Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER)))
-            memory, origins = self.memory_of(result), set(map(self.memory_of, tensors))
-            lines = {origin.lines for origin in origins if summed} - {()}  # of one summand that starts a sum: its own
-            memory.lines = lines.pop() if len(lines) == 1 else here
-            memory.origins = origins.union(*(origin.origins for origin in origins))
-            if len(memory.origins) > MOST_ORIGINS:  # those on the way go
-                memory.origins = {one for one in memory.origins if one.reader or one.rebuilt or not one.lines}
-            memory.total = self.constant(result) if summed and result.numel() == 1 else None
+        elif sources or number:
+            for tensor in plain_tensors(result):  # a sort has two
+                self._note_constant(tensor, set(map(self.memory_of, tensors)), number, summed, here)
         return self._note_writes(function, targets, here), read
+
+    def _note_constant(
+        self, result: Tensor, origins: set[Memory], number: float | None, summed: bool, here: Lines
+    ) -> None:
+        memory = self.memory_of(result)
+        if number:
+            memory.rebuilt = self.place_of_number(number)
+            self.derive(result, Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER)))
+        lines = {origin.lines for origin in origins if summed} - {()}  # of one summand that starts a sum: its own
+        memory.lines = lines.pop() if len(lines) == 1 else here
+        memory.origins = origins.union(*(origin.origins for origin in origins))
+        if len(memory.origins) > MOST_ORIGINS:  # those on the way go
+            memory.origins = {one for one in memory.origins if one.reader or one.rebuilt or not one.lines}
+        memory.total = self.constant(result) if summed and result.numel() == 1 else None
 
     def _note_readers(self, function: Callable, with_graph: list[Tensor], here: Lines) -> None:
         if function is torch.ops.aten.detach.default:  # as `.data` calls it
