@@ -30,6 +30,7 @@ from common.errors import BadInput, as_stopped, counted, one_line
 from common.image_files import grid, png
 from common.options import RunOptions, typed
 
+SIZE = re.compile(r"torch\.Size\(\[(.*?)\]\)")  # a tuple to whoever made the networks
 NAMES = re.compile(r"\A\w+\(|\(\w+\): (?:\w+\($)?|^\s*\)$", re.MULTILINE)  # in the text of a network
 TAGS = {  # of the results that most steps have; any other result is a curve by its own name
     "d_loss": "loss/discriminator",
@@ -175,7 +176,8 @@ def note_layers(before: Any, now: dict[str, str]) -> None:
     """Print a line for each network whose text was another. before: as `layers_in`, a generator's text, or None."""
     before = before if isinstance(before, dict) else {"generator": before}
     for name in (name for name in now if isinstance(before.get(name), str)):
-        lines = [[line.strip() for line in NAMES.sub("", each[name]).split("\n")] for each in (before, now)]
+        texts = [SIZE.sub(r"(\1)", NAMES.sub("", each[name])) for each in (before, now)]
+        lines = [[line.strip() for line in text.split("\n")] for text in texts]
         pairs = zip_longest(*(filter(None, each) for each in lines), fillvalue="nothing")
         if other := next((pair for pair in pairs if pair[0] != pair[1]), None):
             show_lines(f"note: {name} had {other[0]}, not {other[1]}: is a layer changed, or is it another script's?")

@@ -155,6 +155,14 @@ def test_images_of_two_channels_are_no_picture(own, run, tmp_path):
     assert array(options, tmp_path).shape == (64, 2, 28, 28)
 
 
+def test_a_shape_that_main_gave_as_one_of_torch_is_no_other_layer(own, run, capsys):
+    generator = runpy.run_path(str(own[0]))["make_networks"](torch.Size([1, 28, 28]), 8)[0]
+    change(run, lambda checkpoint: checkpoint.update(layers={"generator": str(generator)}))
+    sample.main(Options(run, networks=f"{own[0]}:make_networks"))
+    assert "torch.Size" in str(generator)
+    assert "note: " not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("as_text", [False, True])  # of each network, as runs store it; of the generator alone
 def test_layers_that_are_others_than_those_of_the_run_are_noted(as_text, copied, capsys):
     sample.main(Options(copied))
