@@ -165,6 +165,7 @@ while True:
 
 REPLACED = "The script ended in os.{}(): the program that takes its place is not audited.\n"
 HOSTILE = "import builtins, os, warnings\nbuiltins.print, os.getpid = None, int\nwarnings.simplefilter('error')\n"
+HOSTILE += "warnings.filterwarnings('ignore', 'Implicitly cleaning up')\n"  # a folder of torch 2.6 itself
 
 
 @pytest.mark.parametrize(
