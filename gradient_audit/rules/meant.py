@@ -11,7 +11,8 @@ from gradient_audit.players import crossed_groups, mixtures, oppositions, summed
 KIND = "meant?"
 RANK = 130
 SEVERITY = "question"
-MEANING = "One `backward()` moved networks of different optimizers, of which another one moved some alone."
+MEANING = """One `backward()` moved networks of different optimizers, of which another one moved some alone, for another
+step."""
 CURE = f"If this loss is for all of them, as an autoencoder's is, this is right. If not: {LIMIT}."
 MISTAKES = ("d-steps-on-g-loss",)
 EXHIBITS = ("clean/head_alone_then_with_encoder.py", "clean/vae_two_optimizers.py")

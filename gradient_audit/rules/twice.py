@@ -9,7 +9,8 @@ from gradient_audit.holders import mistaken_optimizers
 
 RANK = 30
 SEVERITY = "error"
-MEANING = "Two optimizers stepped on the same gradients, or one holds a parameter twice."
+MEANING = """Two optimizers stepped on the same gradients, or one holds a parameter twice. As a question: two parameters
+are in one memory, as after `p.data = q.data`."""
 CURE = "Call `zero_grad()` between the steps, or let one optimizer hold it."
 MISTAKES = ("parameter-twice",)
 EXHIBITS = ("bugs/unit_shared_block.py", "bugs/infogan_steps_on_left_over.py", "clean/cleared_in_time.py")
@@ -26,3 +27,10 @@ def find(facts: Facts) -> Iterator[Sentence]:
             text = f"an optimizer holds {facts.count_of(numbers)} of {{}} twice; each step moves them twice."
             cure = "See whether another network was meant; if not, `list(dict.fromkeys(parameters))` has each once."
             yield Sentence(text, facts.networks_of(numbers), [[*steps.places][-1]], cure)
+        alike = set().union(*facts.end.alike) & {*facts.held_by(key)}
+        if names := facts.networks_of(alike):
+            text = f"{facts.count_of(alike)} of {{}} are in one memory with others: a step on one moves both."
+            cure = (
+                "If they are to be apart, copy values, as `copy_()` and `load_state_dict()` without `assign=True` do."
+            )
+            yield Sentence(text, names, [[*steps.places][-1]], cure, question=True)

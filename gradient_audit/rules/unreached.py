@@ -61,7 +61,7 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
     unused = losses_without_pass(facts, missing)
     stepping = [place for steps in of_it for place in steps.places]
     places = [*inside, *cuts, *unused, *stepping]
-    clears = [] if cut_off else _clearing_lines(facts, missing)
+    clears = [] if cut_off or unused else _clearing_lines(facts, missing)
     if inside:
         yield Sentence(f"{text}.", (network,), places, CHECKPOINT)
     elif missing <= facts.end.written_from and any(

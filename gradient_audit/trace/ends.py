@@ -60,5 +60,6 @@ class Ended(Event):
     gone: Numbers = NONE  # forward passes and calls whose graphs no longer exist
     written: Numbers = NONE  # parameters to which the script wrote what it computed from others, as an average
     written_from: Numbers = NONE  # the others
+    alike: tuple[Numbers, ...] = ()  # parameters in one memory
     unused_sums: tuple[Place, ...] = ()  # no pass came through them but through a summand, and never through another
     lines_not_run: tuple[str, ...] = ()  # that call autograd, in files of which other such lines ran

@@ -74,6 +74,7 @@ class Ending:
                 str(torch.__version__),
                 self.forwards.gone_graphs(),
                 *self._written(),
+                alike=self._in_one_memory(),
                 unused_sums=tuple(unused_totals(self.lineage, crossed)),
                 lines_not_run=tuple(_lines_not_run(self.lines, steps=whole and not stepped)),
             )
@@ -127,6 +128,14 @@ class Ending:
         living = self.parameters.living()
         behind = {a.number: {*self.lineage.memory_of(p).sources.numbers(PARAMETER)} - {a.number} for a, p in living}
         return frozenset(number for number in behind if behind[number]), frozenset().union(*behind.values())
+
+    def _in_one_memory(self) -> tuple[frozenset[int], ...]:
+        """Return the parameters that share their memory with others of the same shape."""
+        alike: dict[tuple, set[int]] = defaultdict(set)
+        for account, p in self.networks.parameters.living():
+            if type(p) is nn.Parameter and p.layout is torch.strided and p.data_ptr():  # 0 of no memory
+                alike[p.data_ptr(), p.shape].add(account.number)
+        return tuple(frozenset(numbers) for numbers in alike.values() if len(numbers) > 1)
 
 
 def _kind(network: nn.Module) -> str:

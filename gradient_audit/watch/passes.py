@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gradient_audit.places import Place
-from gradient_audit.trace import MOST_PASSES, HandStep, Pass, PassBegan, TermCrossed
+from gradient_audit.trace import MOST_PASSES, GradientRead, HandStep, Pass, PassBegan, TermCrossed
 from gradient_audit.watch.errors import Errors
 from gradient_audit.watch.frames import callers_at, current_place, runs_in_function
 from gradient_audit.watch.guard import guarded
@@ -153,6 +153,8 @@ class Passes:
         self.session.add(Pass(call.number, shared, zeros, dropped, numbers, call.raised))
         if self.activity.detailed:
             self._note_sources(call, grads, leaves)
+        if dropped:
+            self.session.add(GradientRead(call.number, "copied"))
         used = frozenset(number for number in dropped if not self.session.ledger.balances[number].stepped)
         if used and not call.raised:  # a hook has used and cleared it already
             self.session.add(HandStep(call.place, used, frozenset([call.number]), alone=True))
