@@ -8,12 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from common.errors import BadInput, Stopped, as_bad_input, as_stopped
 
@@ -72,10 +73,12 @@ def write_whole(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def as_bytes(state: Any) -> bytes:
-    """Return plain data and tensors as a file of `torch.save`."""
+def as_bytes(content: Any, hint: str = "what the run holds cannot be saved") -> bytes:
+    """Return plain data and tensors as a file that is read with `weights_only=True`; raises BadInput, with the hint."""
     file = io.BytesIO()
-    torch.save(state, file)
+    with as_bad_input(hint, Exception):  # errors are of many types
+        torch.save(content, file)
+        torch.load(io.BytesIO(file.getbuffer()), weights_only=True)
     return file.getvalue()
 
 
@@ -83,13 +86,12 @@ def check_state(state: dict[str, Any], facts: dict[str, Any]) -> None:
     """Raise BadInput for `facts`, or a part of `state`, that no checkpoint can hold, or whose name is taken."""
     if taken := sorted(facts["options"].keys() & (facts.keys() - {"device"})):
         raise BadInput(f"options: a checkpoint has a {taken[0]} of its own; give yours another name")
-    with as_bad_input("options: cannot be in a checkpoint; take numbers, text, None and tuples of these", Exception):
-        torch.load(io.BytesIO(as_bytes(facts)), weights_only=True)
+    as_bytes(facts, "options: cannot be in a checkpoint; take numbers, text, None and tuples of these")
     for name, owner in state.items():
-        with as_bad_input(f"state {name!r}: cannot be in a checkpoint", Exception):  # errors are of many types
+        with as_bad_input(hint := f"state {name!r}: cannot be in a checkpoint", Exception):
+            as_bytes(owner.state_dict(), hint)
             if name in {*facts, "step", "sums", "averages"}:
                 raise ValueError("the name is taken; choose another")
-            torch.load(io.BytesIO(as_bytes(owner.state_dict())), weights_only=True)
 
 
 def has_optimizer(state: dict[str, Any], optimizer: Optimizer) -> bool:
@@ -100,9 +102,8 @@ def has_optimizer(state: dict[str, Any], optimizer: Optimizer) -> bool:
 def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
     """Raise BadInput if `state` lacks an optimizer that steps in the loop, or the network of a weight that it holds."""
     stored = {p for owner in state.values() if isinstance(owner, nn.Module) for p in owner.parameters()}
-    lost = [f"weight {[*p.shape]}" for group in optimizer.param_groups for p in group["params"] if p not in stored]
-    if not has_optimizer(state, optimizer):
-        lost = [type(optimizer).__name__]
+    lost = [] if has_optimizer(state, optimizer) else [type(optimizer).__name__]
+    lost += [f"weight {[*p.shape]}" for group in optimizer.param_groups for p in group["params"] if p not in stored]
     if lost:
         raise BadInput(f"the `state` of run.steps lacks what the loop trains: {lost[0]}; add it, or its network")
 
@@ -111,6 +112,8 @@ def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:
     """Return the `state_dict` of each part of the state after a step; raises Stopped if one is not finite."""
     entries = {name: owner.state_dict() for name, owner in state.items()}
     for name, entry in entries.items():
+        if not isinstance(state[name], nn.Module):  # a rate that NumPy has computed
+            entries[name] = tree_map(lambda x: x.item() if isinstance(x, np.generic) else x, entry)
         if not all(leaf.isfinite().all() for leaf in tree_leaves(entry) if isinstance(leaf, Tensor)):
             raise Stopped(f"step {step}: {name} is not finite: no checkpoint is written; try a lower --lr")
     return entries
@@ -135,10 +138,7 @@ def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any
 
 
 def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, Any], run: Path) -> dict[str, tuple]:
-    """Load the state from the checkpoint of a run to resume, and return its sums of the curves.
-
-    Raises BadInput if it does not fit, or the data in `facts` are others.
-    """
+    """Load the state of a run to resume; return its sums of the curves. Raises BadInput if it or data are others."""
     for name in ("data_shapes", "data_types", "classes", "label_checksums"):
         now, before = facts[name], stored.get(name, facts[name])  # older runs lack some
         if now != before:
@@ -154,10 +154,9 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
             for old, new in zip(groups, getattr(owner, "param_groups", []), strict=True):
                 if other := sorted(key for key in old if type(old[key]) is not type(new.get(key))):
                     raise TypeError(f"its settings {', '.join(other)} are others, or of other types")
-            before = stored["settings"].get(name, {})
             for key, now in facts["settings"][name].items():
-                if now != before.get(key, now):
-                    raise ValueError(f"its {key} is {now}, but was {before[key]}; or take --init-from")
+                if now != (before := stored["settings"].get(name, {}).get(key, now)):
+                    raise ValueError(f"its {key} is {now}, but was {before}; or take --init-from")
     with as_bad_input(f"{run}: its sums of the curves are damaged", Exception):
         return {name: (float(total), float(count)) for name, (total, count) in stored["sums"].items()}
 
@@ -177,8 +176,7 @@ def averages_in(state: dict[str, Any], fewest_updates: int = 0) -> dict[str, str
 
     But one called `average_x` is of `x`. One with fewer updates is left out.
     """
-    averages = {name: owner for name, owner in state.items() if isinstance(owner, AveragedModel)}
-    names = [name for name, owner in averages.items() if owner.n_averaged >= fewest_updates]
+    names = [n for n, x in state.items() if isinstance(x, AveragedModel) and x.n_averaged >= fewest_updates]
     return {name.removeprefix("average_") if name.startswith("average_") else "generator": name for name in names}
 
 

@@ -66,6 +66,11 @@ def describe_origin(script: Path, device: torch.device) -> dict[str, str]:
     with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
         command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
         commit = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True).stdout.strip()
+        command = ["git", "ls-files", path.name]
+        tracked = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True).stdout
+        commit += "" if tracked or commit.endswith("-dirty") else "-dirty"  # the script is in no commit
+    count = os.environ.get("LOCAL_WORLD_SIZE")
+    launcher = ["torchrun", f"--nproc-per-node={count}"] if count else ["python"]
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
-    command = shlex.join(["python", str(Path(*path.parts[-2:])), *sys.argv[1:]])
+    command = shlex.join([*launcher, str(Path(*path.parts[-2:])), *sys.argv[1:]])
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}

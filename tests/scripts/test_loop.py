@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 from filelock import FileLock
@@ -150,6 +151,19 @@ def test_what_no_checkpoint_can_hold_is_refused_by_name_before_the_first_step(st
     with pytest.raises(BadInput, match=f"state '{next(iter(state))}': cannot be in a checkpoint: "):
         next(steps_of(tmp_path, state=state))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_rate_that_numpy_has_computed_is_saved_as_a_number_and_what_no_checkpoint_holds_is_refused(tmp_path):
+    network = torch.nn.Linear(1, 1)
+    state = {"network": network, "optimizer": torch.optim.SGD(network.parameters(), lr=0.1)}
+    for _ in steps_of(tmp_path / "rate", state=state, steps=2):
+        state["optimizer"].param_groups[0]["lr"] = np.float64(0.05)
+    assert type(saved(tmp_path / "rate")["optimizer"]["param_groups"][0]["lr"]) is float
+    state["optimizer"].param_groups[0]["lr"] = 0.05
+    with pytest.raises(BadInput, match="what the run holds cannot be saved: Unsupported global: GLOBAL pathlib"):
+        for step, *_ in steps_of(tmp_path / "other", state=state, steps=2, checkpoint_every=1):
+            state["optimizer"].param_groups[0]["momentum"] = [0, Path("x")][step - 1]
+    assert saved(tmp_path / "other")["step"] == 1
 
 
 def test_what_is_trained_in_the_loop_and_left_out_of_the_state_is_refused_at_its_first_step(tmp_path):
@@ -512,5 +526,12 @@ def test_the_commit_says_that_a_file_has_been_changed_since(tmp_path):
     for command in (["init", "-q"], ["add", "script.py"], ["commit", "-q", "-m", "first"]):
         subprocess.run([*git, *command], check=True)
     clean = describe_origin(tmp_path / "script.py", "cpu")["commit"]
+    (tmp_path / "copy.py").touch()  # is in no commit
+    assert describe_origin(tmp_path / "copy.py", "cpu")["commit"] == f"{clean}-dirty"
     (tmp_path / "script.py").write_text("pass")
     assert describe_origin(tmp_path / "script.py", "cpu")["commit"] == f"{clean}-dirty"
+
+
+def test_the_command_says_how_many_processes_a_machine_has_started(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert describe_origin(tmp_path / "script.py", "cpu")["command"].startswith("torchrun --nproc-per-node=2 ")
