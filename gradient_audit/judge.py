@@ -11,7 +11,7 @@ from gradient_audit.history import Call, Row
 from gradient_audit.holders import unjudged_passes, unused_gradients
 from gradient_audit.rules import rules
 from gradient_audit.terms import dead_terms, idle_parameters
-from gradient_audit.trace import Excerpt, Network, Trace
+from gradient_audit.trace import Compiled, Excerpt, Network, Trace
 
 
 @dataclass
@@ -68,7 +68,7 @@ def _tell_of_excused(facts: Facts) -> None:
 
 
 def _not_run(facts: Facts) -> str:
-    """Say which passes and calls of autograd.grad, of the files that ran some, and which steps were not reached."""
+    """Say what `torch.compile` hides, and which passes, calls of autograd.grad and steps did not run."""
     lines = facts.end.lines_not_run
     parts = [joined(lines[:3]) + (" and more" if len(lines) > 3 else "")] if lines else []
     waiting = [{*facts.held_by(key)} - facts.moved_parameters for key in facts.optimizers if key not in facts.steps]
@@ -76,4 +76,8 @@ def _not_run(facts: Facts) -> str:
     if networks and facts.steps:
         parts.append(f"a step on {joined(networks)}")
     longer = "" if facts.end.whole else " `--iterations` watches longer."
-    return f"Not reached: {joined(parts)}.{longer}" if parts else ""
+    said = [f"Not reached: {joined(parts)}.{longer}"] if parts else []
+    for event in facts.of(Compiled):
+        line = f"After `torch.compile` ({event.place.where}) operations, terms and `zero_grad()` were not watched"
+        said.insert(0, f"{line}: leave it out to find more.")
+    return " ".join(said)

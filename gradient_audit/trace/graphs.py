@@ -51,6 +51,13 @@ class DetailSet(Event):
 
 
 @dataclass(frozen=True)
+class Compiled(Event):
+    """`torch.compile` was used: nothing is watched in detail from there on, as that would change what is compiled."""
+
+    place: Place
+
+
+@dataclass(frozen=True)
 class Forward(Event):
     """A forward pass of a module has ended; those inside of it came before."""
 

@@ -40,7 +40,7 @@ class Lineage:
         # Likewise, of a sum that is one number: its lines, None of a difference, and nodes that each summand scales.
         self.totals: dict[int, tuple[Lines | None, list[set[int]]]] = {}
         self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
-        self.of_itself: set[int] = set()  # likewise, of differences of equal values that both have a graph
+        self.of_itself: set[int] = set()  # likewise, of differences of equal values with a graph, or in one memory
         self.passed: dict[int, Running] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
         self.number_sources = NOTHING
@@ -142,8 +142,9 @@ class Lineage:
         if node not in self.lines:
             flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
             self.lines[node] = current_lines() if flat else here + self.outer
-        equal = function.overloadpacket in DIFFERENCES and len(with_graph) == 2 and type(result) is Tensor
-        if equal and is_zero(result) and not is_zero(with_graph[0]):
+        pair = plain_tensors(inputs) if function.overloadpacket in DIFFERENCES and type(result) is Tensor else []
+        alike = len(pair) == 2 and (len(with_graph) == 2 or self.memory_of(pair[0]) is self.memory_of(pair[1]))
+        if alike and is_zero(result) and not is_zero(with_graph[0]):
             self.of_itself.add(node)
         # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
         joined = [x for x in tensors_in(inputs) if x.numel() == 1] if function.overloadpacket in JOINING else []
@@ -208,7 +209,7 @@ class Lineage:
     def is_at_zero(self, node) -> bool:
         """Whether a term is zero, and its gradient may be because of that; not if it is something less itself."""
         differences = [n.next_functions for n in nodes_of([node]) if n._sequence_nr() in self.of_itself]
-        alike = (self.reach([a]) == self.reach([b]) for (a, _), (b, _), *_ in differences)
+        alike = (not (a and b) or self.reach([a]) == self.reach([b]) for (a, _), (b, _), *_ in differences)
         return node._sequence_nr() in self.at_zero and not any(alike)
 
     def sources_of(self, value: object) -> Sources:

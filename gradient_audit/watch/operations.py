@@ -14,7 +14,7 @@ from torch.utils import _python_dispatch as dispatch
 
 from gradient_audit.history import Call
 from gradient_audit.places import Place
-from gradient_audit.trace import Clipped, DetailSet, GradientRead, HandStep
+from gradient_audit.trace import Clipped, Compiled, DetailSet, GradientRead, HandStep
 from gradient_audit.watch.cuts import Cuts
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import Lines, current_place, inner_lines, runs_inside
@@ -80,6 +80,13 @@ class Details(dispatch.TorchDispatchMode):
         with self.paused():
             self.activity.detailed = False
         self.hooks.close()
+
+    @guarded
+    def note_compile(self, *_: object, **__: object) -> None:
+        """Watch in detail no longer: hooks and modes would change what is compiled."""
+        if not self.ended:
+            self.session.add(Compiled(current_place()))
+        self.stop(for_good=True)
 
     def watch_again(self, place: Place, *, new: bool = False) -> None:
         """Watch in detail what follows, if the line has run no pass and no step before, or for another `new` reason."""

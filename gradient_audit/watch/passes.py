@@ -197,6 +197,7 @@ class Passes:
                 detailed,
                 create_graph=call.create_graph,
                 callers=callers_at(call.lines),
+                outputs=self.forwards.outputs_in([*nodes_of(tensor.grad_fn for tensor in tensors)]) if detailed else (),
                 crossed=crossed,
                 for_adjoint=runs_in_function(),
                 functional=any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors + ends)),

@@ -77,13 +77,12 @@ class Watcher:
         watch_calls(hooks, torch.amp.GradScaler, "scale", gradients.note_scaling)
         watch_calls(hooks, nn.Module, "requires_grad_", gradients.note_freezing)
         self.passes.measure.start(hooks)
-        # The details' hooks and modes would change what is compiled.
-        watch_calls(hooks, torch, "compile", lambda *_, **__: self.details.stop(for_good=True))
+        watch_calls(hooks, torch, "compile", self.details.note_compile)
         hooks.callback(register_optimizer_step_pre_hook(torch.compiler.disable(self.begin_step)).remove)
         hooks.callback(register_optimizer_step_post_hook(torch.compiler.disable(self.after_step)).remove)
         modules = (part for module in self.networks.known for part in module.modules())
         if any(hasattr(m, "_orig_mod") or m._compiled_call_impl for m in modules):
-            self.details.stop(for_good=True)
+            self.details.note_compile()
         self.details.start()
 
     def remove_hooks(self) -> None:

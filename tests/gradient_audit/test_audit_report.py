@@ -42,6 +42,13 @@ def test_strict_makes_questions_fail_but_not_waste_and_the_report_is_a_file(writ
     assert done.returncode == 0
 
 
+def test_the_verdict_says_what_a_call_of_torch_compile_hides(write, command):
+    done = command("--strict", write(f"{NETWORK}quick = torch.compile(torch.square)\n{LOOP}"))
+    assert done.returncode == 0
+    assert "Nothing wrong, nothing wasted. After `torch.compile` (train.py:" in done.stdout
+    assert "operations, terms and `zero_grad()` were not watched: leave it out to find more." in done.stdout
+
+
 @pytest.mark.parametrize(("text", "status"), [(QUESTION, 128 + 13), (CATCHES_ALL, 1)])  # 13: SIGPIPE
 def test_a_reader_that_leaves_early_gets_no_traceback_and_the_report_is_saved(write, tmp_path, text, status):
     output, script = tmp_path / "report.html", write(text)
