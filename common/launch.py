@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -64,10 +65,11 @@ def describe_origin(script: Path, device: torch.device) -> dict[str, str]:
     """Return where a run comes from: command line, with the script's folder by name, commit, versions and device."""
     path, commit = script.resolve(), "none"
     with suppress(OSError, subprocess.CalledProcessError):  # no git, or no repository
-        command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-        commit = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True).stdout.strip()
-        command = ["git", "ls-files", path.name]
-        tracked = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True).stdout
+        where = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}  # of another repository, in a hook of that
+        environment = {name: value for name, value in os.environ.items() if name not in where}
+        ask = partial(subprocess.run, cwd=path.parent, env=environment, capture_output=True, text=True, check=True)
+        commit = ask(["git", "describe", "--always", "--dirty", "--abbrev=12"]).stdout.strip()
+        tracked = ask(["git", "ls-files", path.name]).stdout
         commit += "" if tracked or commit.endswith("-dirty") else "-dirty"  # the script is in no commit
     count = os.environ.get("LOCAL_WORLD_SIZE")
     launcher = ["torchrun", f"--nproc-per-node={count}"] if count else ["python"]

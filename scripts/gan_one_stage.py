@@ -30,7 +30,7 @@ from common.options import SimultaneousOptions
 from common.per_sample import require_per_sample
 from common.run import Run
 
-SMALLEST = 2.0**-64  # a derivative kept above it leaves gradients at the fakes that do not underflow in float32
+SMALLEST = 2.0**-64  # a derivative that is no smaller leaves gradients at the fakes that do not underflow in float32
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
@@ -53,7 +53,7 @@ def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z):
     d_loss, g_loss = discriminator_loss(real_ends, fake_ends), generator_loss(fake_ends)
     grad_d_at_real, grad_d_at_fake = torch.autograd.grad(d_loss, (real_ends, fake_ends))
     grad_d_at_real = grad_d_at_real.to(real_logits)
-    grad_d_at_fake = grad_d_at_fake.clamp(min=SMALLEST).to(fake_logits)
+    grad_d_at_fake = grad_d_at_fake.masked_fill(grad_d_at_fake.abs() < SMALLEST, SMALLEST).to(fake_logits)
     (grad_g_at_fake,) = torch.autograd.grad(g_loss, fake_ends)
 
     # D: max log D(x) + log(1 - D(G(z))).

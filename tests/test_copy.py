@@ -93,11 +93,17 @@ def test_accumulated_gradients_are_those_of_the_whole_batch():
     assert_same_weights(parts, others)
 
 
-def hinge(order):
+LEAST_SQUARES = """
+from common.cyclegan_models import least_squares_discriminator_loss as discriminator_loss
+from common.cyclegan_models import least_squares_generator_loss as generator_loss
+"""
+
+
+def hinge(order, losses=HINGE):
     """Return the step of an update order, with the losses of the docs in place of those that it imports."""
     names = {"__file__": str(path_of(f"gan_{order}")), "__name__": order}
     exec(path_of(f"gan_{order}").read_text(), names)
-    exec(HINGE, names)
+    exec(losses, names)
     return names["train_step"]
 
 
@@ -115,6 +121,16 @@ def test_the_hinge_loss_by_hand_and_in_a_step():
     assert discriminator.weight.item() == 2 - 0.1875
     assert results["g_loss"].item() == 0
     assert generator.weight.item() == 1
+
+
+@pytest.mark.numerics
+def test_one_stage_takes_losses_that_fall_in_the_logit_of_a_fake():
+    parts, others = make_all(), make_all()
+    assert (parts[1](parts[0](batch(0)[1])) < 0).any()  # where D's least-squares loss falls
+    for number in range(3):
+        hinge("one_stage", LEAST_SQUARES)(*parts, *batch(number))
+        hinge("simultaneous", LEAST_SQUARES)(*others, *batch(number))
+    assert_same_weights(parts, others)
 
 
 @pytest.mark.numerics

@@ -43,6 +43,8 @@ def feature_extractor(name: str, device: torch.device) -> Callable[[Tensor], Ten
             found = torch.cat([network(chunk.to(device)).float().cpu() for chunk in chunks])
             if found.ndim != 2 or len(found) != len(images) or found.shape[1] < 2 or not found.isfinite().all():
                 raise ValueError(f"gives {[*found.shape]} of {len(images)} images, or NaN or infinity")
+            if (found == found[0]).all() and not (images == images[0]).all():
+                raise ValueError("the features of all images are the same")
             alone = network(chunks[0][:2].to(device)).float().cpu()
             if not torch.allclose(alone, found[:2], atol=0.01 * found.abs().max().item()):
                 raise ValueError("the features of an image are others beside others: export it after eval()")

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
-from helpers import SMALL, TRAINING, call, contents, load, logged, module_of, open_run, points_of, saved, steps_of
+from helpers import ROOT, SMALL, TRAINING, call, contents, load, logged, module_of, open_run, points_of, saved, steps_of
 from PIL import Image
 from processes import ended, fork, wait_until
 from torch.optim.swa_utils import AveragedModel
@@ -520,12 +520,14 @@ def test_the_bar_is_a_few_lines_where_there_is_no_terminal(tmp_path, capsys):
     assert capsys.readouterr().err.count("script:") == 2  # another one every ten seconds
 
 
-def test_the_commit_says_that_a_file_has_been_changed_since(tmp_path):
+def test_the_commit_says_that_a_file_has_been_changed_since(tmp_path, monkeypatch):
     git = ["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@b"]
     (tmp_path / "script.py").touch()
     for command in (["init", "-q"], ["add", "script.py"], ["commit", "-q", "-m", "first"]):
         subprocess.run([*git, *command], check=True)
     clean = describe_origin(tmp_path / "script.py", "cpu")["commit"]
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))  # as in a hook of another repository
+    assert describe_origin(tmp_path / "script.py", "cpu")["commit"] == clean
     (tmp_path / "copy.py").touch()  # is in no commit
     assert describe_origin(tmp_path / "copy.py", "cpu")["commit"] == f"{clean}-dirty"
     (tmp_path / "script.py").write_text("pass")

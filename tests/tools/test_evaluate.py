@@ -318,6 +318,7 @@ NETWORKS = {  # a network, the size of its example, and whether any number of im
     "4-d": (torch.nn.Conv2d(3, 4, 3), 28, True),
     "one feature": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 784, 1)), 28, True),
     "training": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.BatchNorm1d(3 * 784)), 28, True),
+    "constant": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Threshold(2, 1.0)), 28, True),
     "NaN": (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Threshold(2, float("nan"))), 28, True),
 }
 
