@@ -87,6 +87,12 @@ class GradientAudit(Report):
         self.judgement, self.failure = judgement, self.guard.failure
         del self._watcher, self.guard  # they hold the optimizers
 
+    @property
+    def verdict(self) -> str:
+        """The answer, once the block has ended."""
+        under_way = "The audit is under way: ask for its result after the `with` block has ended."
+        return under_way if hasattr(self, "_watcher") else super().verdict
+
     @guarded
     def _conclude(self, trace: TracebackType | None, *, ended: bool) -> Judgement:
         self.networks = self._watcher.conclude(trace, ended=ended)

@@ -102,5 +102,7 @@ def _note_reuse(steps: Steps, row: StepRow, summed: list[Call], numbers: Set[int
     climbed = [call for call in summed if call.users.get(CLIMB, set()) & numbers]
     lines = {call.place for call in summed if "for inputs" in call.read}
     by_hand = climbed or [call for call in summed if call.place in lines]
+    if len(by_hand) == len(summed) and all(call.began.detailed for call in summed):  # one line, in a function
+        by_hand = [call for call in by_hand if call in climbed or "for inputs" in call.read]
     if by_hand and len(by_hand) < len(summed):
         steps.reused[summed[-1].place, by_hand[0].place, row.place] |= numbers

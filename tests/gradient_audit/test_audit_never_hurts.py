@@ -126,6 +126,7 @@ def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypat
 def test_a_check_raises_where_nothing_was_watched():
     generator, discriminator = make_networks()
     with GradientAudit(generator=generator) as audit, pytest.raises(GradientFlowError, match="after the `with` block"):
+        assert str(audit) == "The audit is under way: ask for its result after the `with` block has ended."
         audit.check()
     with pytest.raises(GradientFlowError, match="No backward pass ran"):
         audit.check()
