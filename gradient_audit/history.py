@@ -169,8 +169,8 @@ class History:
                     row.added[passes] |= numbers
             case trace.ZeroGrad():
                 row = Row("zero_grad", event.place, event.parameters)
-                if event.lost:
-                    step = self.rows.pop()
+                if event.lost and isinstance(step := self.rows[-1], StepRow):
+                    self.rows.pop()
                     step.parameters = step.parameters - event.lost
                     step.sums = {passes: rest for passes, ids in step.sums.items() if (rest := ids - event.lost)}
                     self.rows += [row, step]
