@@ -102,7 +102,9 @@ def _note_reuse(steps: Steps, row: StepRow, summed: list[Call], numbers: Set[int
     climbed = [call for call in summed if call.users.get(CLIMB, set()) & numbers]
     lines = {call.place for call in summed if "for inputs" in call.read}
     by_hand = climbed or [call for call in summed if call.place in lines]
-    if len(by_hand) == len(summed) and all(call.began.detailed for call in summed):  # one line, in a function
-        by_hand = [call for call in by_hand if call in climbed or "for inputs" in call.read]
+    others = [call for call in summed if "for inputs" not in call.read]
+    # By one line, as in a function, of which some passes have inputs, and others none.
+    if not climbed and len(by_hand) == len(summed) and not any(call.leaves or not call.split for call in others):
+        by_hand = [call for call in summed if call not in others]
     if by_hand and len(by_hand) < len(summed):
         steps.reused[summed[-1].place, by_hand[0].place, row.place] |= numbers
