@@ -109,7 +109,7 @@ def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
 
 
 def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:
-    """Return the `state_dict` of each part of the state after a step; raises Stopped if one is not finite."""
+    """Return the `state_dict` of each part, without numbers of NumPy; raises Stopped if one is not finite."""
     entries = {name: owner.state_dict() for name, owner in state.items()}
     for name, entry in entries.items():
         if not isinstance(state[name], nn.Module):  # a rate that NumPy has computed

@@ -91,7 +91,7 @@ class GradientAudit(Report):
     def verdict(self) -> str:
         """The answer, once the block has ended."""
         under_way = "The audit is under way: ask for its result after the `with` block has ended."
-        return under_way if hasattr(self, "_watcher") else super().verdict
+        return under_way if hasattr(self, "_watcher") and not self.unwatched else super().verdict
 
     @guarded
     def _conclude(self, trace: TracebackType | None, *, ended: bool) -> Judgement:
@@ -105,7 +105,7 @@ class GradientAudit(Report):
         warns if a pass came to some of them only.
         """
         if hasattr(self, "_watcher"):
-            raise GradientFlowError("call check() after the `with` block has ended")
+            raise GradientFlowError(self.verdict)
         nothing = (self.saw_nothing or self.unjudged) and not self.unwatched
         has_step = self.unwatched or any(row.kind == "step" for row in self.events)
         severities = {"error"} | ({"question"} if questions else set()) | ({"waste"} if waste else set())

@@ -169,11 +169,10 @@ class History:
                     row.added[passes] |= numbers
             case trace.ZeroGrad():
                 row = Row("zero_grad", event.place, event.parameters)
-                if event.lost and isinstance(step := self.rows[-1], StepRow):
-                    self.rows.pop()
+                if event.lost and isinstance(step := self.rows[-1], StepRow):  # which comes to use nothing of these
                     step.parameters = step.parameters - event.lost
                     step.sums = {passes: rest for passes, ids in step.sums.items() if (rest := ids - event.lost)}
-                    self.rows += [row, step]
+                    self.rows[-1:] = [row, step]
             case trace.Pass():
                 call = self.calls[event.number]
                 call.raised, call.leaves = event.raised, event.leaves
@@ -202,7 +201,7 @@ class History:
             case trace.Ended():
                 for number in event.gone:
                     (self.forwards.get(number) or self.calls[number]).gone = True
-        if row and row not in self.rows[-2:]:
+        if row and row not in self.rows[-2:]:  # is it there, before a step or as one by hand?
             row.detail = len(self.events[trace.DetailSet])
             self.rows.append(row)
         return sums

@@ -12,6 +12,7 @@ SEVERITY = "error"
 MEANING = """Two optimizers stepped on the same gradients, or one holds a parameter twice. As a question: two parameters
 are in one memory, as after `p.data = q.data`."""
 CURE = "Call `zero_grad()` between the steps, or let one optimizer hold it."
+APART = "If they are to be apart, copy values, as `copy_()` and `load_state_dict()` without `assign=True` do."
 MISTAKES = ("parameter-twice",)
 EXHIBITS = ("bugs/unit_shared_block.py", "bugs/infogan_steps_on_left_over.py", "clean/cleared_in_time.py")
 
@@ -30,7 +31,4 @@ def find(facts: Facts) -> Iterator[Sentence]:
         alike = set().union(*facts.end.alike) & {*facts.held_by(key)}
         if names := facts.networks_of(alike):
             text = f"{facts.count_of(alike)} of {{}} are in one memory with others: a step on one moves both."
-            cure = (
-                "If they are to be apart, copy values, as `copy_()` and `load_state_dict()` without `assign=True` do."
-            )
-            yield Sentence(text, names, [[*steps.places][-1]], cure, question=True)
+            yield Sentence(text, names, [[*steps.places][-1]], APART, question=True)

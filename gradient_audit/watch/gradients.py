@@ -66,12 +66,13 @@ class Gradients:
             if balance.passes:
                 self.session.add(trace.GradientReplaced(number, zero=False))
         elif account.grad is None or account.grad() is not grad or (balance.borrowed and not balance.fresh):
-            calls, borrowed = self.calls_behind(grad, number) if self.activity.detailed else (None, False)
+            calls, borrowed, strangers = None, False, frozenset()
+            if self.activity.detailed:
+                calls, borrowed, strangers = self.calls_behind(grad, number)
             account.grad, account.version, zero = weakref.ref(grad), grad._version, is_zero(grad)
             if zero and balance.passes and not (balance.fresh or stepping):  # after a step, zeros clear what it used
-                calls, borrowed = frozenset(), False
+                calls, borrowed, strangers = frozenset(), False, frozenset()
             before = len(self.session.history.passes)
-            strangers = self.strangers_behind(self.lineage.sources_of(grad), number) if calls else frozenset()
             self.session.add(trace.GradientReplaced(number, zero, calls, borrowed, strangers))
             if not self.activity.closures:
                 self.activity.spent += len(self.session.history.passes) - before  # calls of autograd.grad
@@ -81,11 +82,13 @@ class Gradients:
                 self.session.add(trace.GradientReplaced(number, zero=True))
             self.activity.writes |= cleared or written
 
-    def calls_behind(self, grad: Tensor, number: int) -> tuple[frozenset[int], bool]:
-        """Return the calls behind a gradient, and whether one of them is a pass that did not reach its parameter."""
-        calls = frozenset(self.lineage.sources_of(grad).numbers(CALL))
+    def calls_behind(self, grad: Tensor, number: int) -> tuple[frozenset[int], bool, frozenset[int]]:
+        """Return the calls behind a gradient, whether one is a pass that did not reach its parameter, and strangers."""
+        sources = self.lineage.sources_of(grad)
+        calls = frozenset(sources.numbers(CALL))
         passes = (call for call in map(self.session.history.calls.get, calls) if call.kind == "backward")
-        return calls, any(number not in call.reached for call in passes)
+        is_borrowed = any(number not in call.reached for call in passes)
+        return calls, is_borrowed, self.strangers_behind(sources, number)
 
     def strangers_behind(self, sources: Sources, number: int) -> frozenset[int]:
         """Return whose gradient is behind a parameter's, if its calls have one for that, too, and it is not behind."""

@@ -19,6 +19,7 @@ from torch.utils import _python_dispatch
 import gradient_audit
 from gradient_audit import GradientAudit, GradientFlowError, rules, watch
 from gradient_audit.watch.guard import guarded
+from gradient_audit.watch.watcher import Watcher
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -121,6 +122,14 @@ def test_an_audit_that_raises_changes_nothing_and_says_that_it_gave_up(monkeypat
         assert not audit.findings
         with pytest.raises(GradientFlowError, match="gave up"):
             audit.check()
+
+
+def test_an_audit_in_a_forked_process_says_that_it_has_not_watched():
+    with GradientAudit() as audit:
+        Watcher.watching.remove_hooks()  # as in a child
+    assert str(audit) == "Not watched: this is a forked process."
+    with pytest.raises(GradientFlowError, match="this is a forked process"):
+        audit.check()
 
 
 def test_a_check_raises_where_nothing_was_watched():
