@@ -47,7 +47,7 @@ class Options(GanOptions):
     lr: Rate = 3e-3  # Adam's learning rate, up to half of the steps; then it falls linearly to zero.
     steps: Count = 5000  # Steps to train, each one update of D.
     penalty_weight: Weight = 10.0  # Weight of the penalty; none with 0.
-    critic_steps: Count = 5  # Steps of D from one step of G to the next.
+    critic_steps: Count = 5  # Steps of D from one step of G to the next; fewer `--steps` than these do not train G.
 
 
 def train_step(
