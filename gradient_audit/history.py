@@ -72,6 +72,7 @@ class Call(BuiltRow):
     leaves: Set[int] = NONE  # others
     raised: bool = False
     read: set[str] = field(default_factory=set)  # how the script computed from its gradients
+    derived_from: set[Place] = field(default_factory=set)  # the lines of calls whose gradients its loss is made of
     keeper: Place | None = None  # the last line that computed on from its graph afterwards
     terms: list[TermRow] = field(default_factory=list)
     users: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))  # by optimizer: the parameters
@@ -196,8 +197,10 @@ class History:
             case trace.GraphUsed():
                 built = self.forwards.get(event.built) or self.calls[event.built]
                 built.needed = True
-                if isinstance(built, ForwardRow) and event.number is not None:
+                if event.direction is not None:
                     built.directions[event.number] = event.direction
+                elif built.kind == "grad" and event.number is not None:
+                    self.calls[event.number].derived_from.add(built.place)
             case trace.Ended():
                 for number in event.gone:
                     (self.forwards.get(number) or self.calls[number]).gone = True

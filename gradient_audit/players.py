@@ -86,6 +86,8 @@ def _is_stranger(facts: Facts, p: Call, alike: list[Call], mine: set[str], other
 
     None: it may be for both. False: likewise, but one asks. alike: the passes of the sum.
     """
+    if _is_of_gradients(facts, p, mine, other):
+        return None
     if any(facts.leads_through(p, name, other) for name in mine):  # BicycleGAN: to the other through this player
         detailed = [facts.in_detail(q) for q in alike]
         return any(facts.is_fed_by(q, other) or not q.split for q in detailed)
@@ -101,6 +103,13 @@ def _is_stranger(facts: Facts, p: Call, alike: list[Call], mine: set[str], other
     spared = (q for q in alike if not q.used & facts.parameters[other].keys())
     apart |= any(facts.leads_through(q, other, name) for q in spared for name in behind)
     return True if apart or not behind else None
+
+
+def _is_of_gradients(facts: Facts, p: Call, mine: set[str], other: str) -> bool:
+    """Whether the loss was computed from the gradients of both, as the regulariser of consensus optimization."""
+    lines = set().union(*(q.derived_from for q in facts.passes if q.place == p.place))
+    reached = set().union(*(q.reached for q in facts.passes if q.place in lines))
+    return {*mine, other} <= {*facts.networks_of(reached)}
 
 
 def oppositions(facts: Facts) -> dict[bool, list[Sentence]]:
@@ -131,7 +140,8 @@ def _opposed_places(facts: Facts, made: str, judge: str, moves: dict[int, tuple[
             p = facts.history.calls[number]
             if judge in moves[number]:
                 ways[p.place, row.place].append(way)
-                if made in moves[number] and facts.leads_through(p, judge, made):
+                for_both = _is_of_gradients(facts, p, {made}, judge)
+                if made in moves[number] and facts.leads_through(p, judge, made) and not for_both:
                     both[p.place, row.place] = None
     up = {lines for lines, found in ways.items() if min(found) > ONE_WAY}
     down = {lines for lines, found in ways.items() if max(found) < -ONE_WAY}

@@ -134,14 +134,14 @@ class Pass(Event):
 
 @dataclass(frozen=True)
 class GraphUsed(Event):
-    """A backward pass came through the graph of a forward pass, or of a call.
+    """A call of autograd came through the graph of a forward pass, or of another call.
 
-    direction: between -1 and 1, in which way it moves the output, for `number`, the pass.
+    direction: of a backward pass, between -1 and 1, in which way it moves the output of a module.
     """
 
     built: int
-    number: int | None
-    direction: float
+    number: int | None  # of the call, if it is watched
+    direction: float | None
 
 
 @dataclass(frozen=True)

@@ -90,13 +90,12 @@ class Forwards:
         """Note that a pass has come through a graph, and in which direction it moves the output of a module."""
         if self.activity.measuring:
             return
-        call, direction = self.activity.call, 0.0
-        number = call.number if call and call.kind == "backward" else None
-        if number is not None and seen:
+        call, direction = self.activity.call, None
+        if call and call.kind == "backward" and seen:
             given = [gradient.detach() for gradient in gradients if gradient is not None and not gradient.is_meta]
             size = sum(float(gradient.abs().sum()) for gradient in given)
             direction = sum(float(gradient.sum()) for gradient in given) / (size or 1)
-        self.session.add(GraphUsed(built, number, direction))
+        self.session.add(GraphUsed(built, call and call.number, direction))
 
     def outputs_in(self, nodes: list) -> tuple[tuple[int, int, frozenset[int]], ...]:
         """Return the forward passes whose outputs are in a graph, with their modules and what each leads to."""
