@@ -130,11 +130,11 @@ class Ending:
         return frozenset(number for number in behind if behind[number]), frozenset().union(*behind.values())
 
     def _in_one_memory(self) -> tuple[frozenset[int], ...]:
-        """Return the parameters that share their memory with others of the same shape."""
+        """Return the parameters that share their memory with others as large, such as a transpose."""
         alike: dict[tuple, set[int]] = defaultdict(set)
         for account, p in self.networks.parameters.living():
             if type(p) is nn.Parameter and p.layout is torch.strided and p.data_ptr():  # 0 of no memory
-                alike[p.data_ptr(), p.shape].add(account.number)
+                alike[p.data_ptr(), p.numel()].add(account.number)
         return tuple(frozenset(numbers) for numbers in alike.values() if len(numbers) > 1)
 
 
