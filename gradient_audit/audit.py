@@ -102,7 +102,7 @@ class GradientAudit(Report):
         """Raise GradientFlowError for an error, also one of the audit's own; if asked to, for a question or waste.
 
         And where there is nothing to judge: in the block, or if no pass came to the networks, or no step was seen. It
-        warns if a pass came to some of them only.
+        warns if a pass, or a step, came to some of them only.
         """
         if hasattr(self, "_watcher"):
             raise GradientFlowError(self.verdict)
@@ -116,3 +116,5 @@ class GradientAudit(Report):
             raise GradientFlowError("No step was seen in the block.")
         if self.unreached:  # which may be meant, as of an average
             warnings.warn(self.unreached, stacklevel=2)
+        if waiting := self.judgement.waiting:
+            warnings.warn(f"No step came to {joined(waiting)}.", stacklevel=2)

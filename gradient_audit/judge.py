@@ -20,6 +20,7 @@ class Judgement:
 
     findings: list[Finding] = field(default_factory=list)  # what raised first, then errors
     not_run: str = ""  # what they are not about
+    waiting: tuple[str, ...] = ()  # networks whose optimizer never stepped
     events: list[Row] = field(default_factory=list)  # in their order
     passes: list[Call] = field(default_factory=list)  # among the events
     networks: dict[str, Network] = field(default_factory=dict)
@@ -51,7 +52,8 @@ def judge(trace: Trace) -> Judgement:
     wrong = any(finding.severity == "error" for finding in found)
     first = "".join(p.place.where for p in facts.once(unjudged_passes)[:1] if not wrong)
     shown = facts.events, facts.passes, facts.networks
-    return Judgement(found, _not_run(facts), *shown, first, excerpts, facts.end.version)
+    waiting = _waiting_networks(facts)
+    return Judgement(found, _not_run(facts, waiting), waiting, *shown, first, excerpts, facts.end.version)
 
 
 def _tell_of_excused(facts: Facts) -> None:
@@ -67,14 +69,18 @@ def _tell_of_excused(facts: Facts) -> None:
                 row.cells |= {name: "read"} if row.cells[name] == "wasted" else {}
 
 
-def _not_run(facts: Facts) -> str:
+def _waiting_networks(facts: Facts) -> tuple[str, ...]:
+    """Return the networks that got no step, though another optimizer than theirs has stepped."""
+    waiting = [{*facts.held_by(key)} - facts.moved_parameters for key in facts.optimizers if key not in facts.steps]
+    return facts.networks_of(set().union(*waiting)) if facts.steps else ()
+
+
+def _not_run(facts: Facts, waiting: tuple[str, ...]) -> str:
     """Say what `torch.compile` hides, and which passes, calls of autograd.grad and steps did not run."""
     lines = facts.end.lines_not_run
     parts = [joined(lines[:3]) + (" and more" if len(lines) > 3 else "")] if lines else []
-    waiting = [{*facts.held_by(key)} - facts.moved_parameters for key in facts.optimizers if key not in facts.steps]
-    networks = facts.networks_of(set().union(*waiting))
-    if networks and facts.steps:
-        parts.append(f"a step on {joined(networks)}")
+    if waiting:
+        parts.append(f"a step on {joined(waiting)}")
     longer = "" if facts.end.whole else " `--iterations` watches longer."
     said = [f"Not reached: {joined(parts)}.{longer}"] if parts else []
     for event in facts.of(Compiled):

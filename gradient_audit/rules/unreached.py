@@ -23,7 +23,7 @@ CUT = """This line cuts them off. In the loss that is for them, leave out `detac
 needs it, `detach()` there alone."""
 COPIED = """They are copied to other parameters, or written there with `.data`, which cuts them off:
 `torch.func.functional_call()` takes tensors in place of parameters, with their graph."""
-CLEARED = "Call it before `backward()`, or after `step()`."
+CLEARED = "Call it before `backward()`, or after `step()`; see whether two optimizers are exchanged."
 UNUSED = "This looks like a loss for them, and got no `backward()`: call that, or add it to the loss that gets one."
 BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
 AT_ZERO = "If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope."

@@ -153,6 +153,19 @@ def test_a_check_raises_where_nothing_was_watched():
         audit.check()
 
 
+def test_a_check_warns_of_a_network_whose_step_is_missing():
+    generator, discriminator = make_networks()
+    optimizers = [torch.optim.SGD(network.parameters(), lr=0.1) for network in (generator, discriminator)]
+    with GradientAudit(generator=generator, discriminator=discriminator) as audit:
+        for _ in range(3):
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            discriminator(generator(torch.ones(1, 3))).sum().backward()
+            optimizers[1].step()
+    with pytest.warns(UserWarning, match="^No step came to generator.$"):  # a second stage may be to come
+        audit.check()
+
+
 def test_a_check_raises_where_no_optimizer_stepped():
     generator, _ = make_networks()
     optimizer = torch.optim.SGD(generator.parameters(), lr=0.1)
