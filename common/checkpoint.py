@@ -95,8 +95,10 @@ def check_state(state: dict[str, Any], facts: dict[str, Any]) -> None:
 
 
 def has_optimizer(state: dict[str, Any], optimizer: Optimizer) -> bool:
-    """Return whether the state has an optimizer, or a wrapper, whose `param_groups` are those of the optimizer."""
-    return any(getattr(owner, "param_groups", None) is optimizer.param_groups for owner in state.values())
+    """Return whether the state has an optimizer, or one around it whose `state_dict` has the tensors of its state."""
+    around = [owner for owner in state.values() if getattr(owner, "param_groups", None) is optimizer.param_groups]
+    tensors = {id(leaf) for leaf in tree_leaves([*optimizer.state.values()]) if isinstance(leaf, Tensor)}
+    return optimizer in around or any(tensors <= {*map(id, tree_leaves(owner.state_dict()))} for owner in around)
 
 
 def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
@@ -140,8 +142,7 @@ def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any
 def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, Any], run: Path) -> dict[str, tuple]:
     """Load the state of a run to resume; return its sums of the curves. Raises BadInput if it or data are others."""
     for name in ("data_shapes", "data_types", "classes", "label_checksums"):
-        now, before = facts[name], stored.get(name, facts[name])  # older runs lack some
-        if now != before:
+        if (now := facts[name]) != (before := stored.get(name, now)):  # older runs lack some
             raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
     entries = {name: value for name, value in stored.items() if isinstance(value, dict)}
     parts = {n for n, e in entries.items() if "param_groups" in e or any(isinstance(x, Tensor) for x in tree_leaves(e))}

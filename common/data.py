@@ -122,6 +122,15 @@ def batch_order(count: int, batch_size: int, seed: int, first_step: int = 0, row
         order = order[batch_size:]
 
 
+def seed_step(generator: torch.Generator, device: torch.device, rank: int, *key: int) -> None:
+    """Seed all random numbers of a step: a function of `key`, and of the rank for those of torch itself."""
+    generator.manual_seed(seed_for(*key))
+    own = seed_for(*key, 1 + rank)
+    torch.default_generator.manual_seed(own)  # torch.manual_seed takes half a millisecond if CUDA is idle
+    if device.type != "cpu":
+        torch.get_device_module(device).manual_seed(own)
+
+
 def seed_for(*key: int) -> int:
     """Return a seed for torch that is a function of `key`; keys that differ by little give unrelated seeds."""
     # torch's CPU generator keeps 32 bits of a seed. With seed + step, run 1 at step 0 would repeat run 0 at step 1.

@@ -14,7 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
 from common.board import Board, layers_in, note_images, note_layers, show, show_chosen, show_end, show_lines
-from common.data import batches, checksum, describe_data, seed_for
+from common.data import batches, checksum, describe_data, seed_for, seed_step
 from common.errors import BadInput, as_stopped, note_signals
 from common.options import RunOptions
 from common.ranks import Ranks
@@ -89,7 +89,7 @@ class Run(AbstractContextManager):
             size, where = options.batch_size, (self.step, self.ranks.rows, self.device)
             streams = [batches(each, size, seed_for(options.seed, number), *where) for number, each in enumerate(data)]
             for step in range(self.step + 1, options.steps + 1):
-                self.seed_step(len(data), step)
+                seed_step(self.generator, self.device, self.ranks.rank, options.seed, len(data), step)
                 reals = [next(stream) for stream in streams]
                 self.is_inside = True
                 yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
@@ -151,16 +151,15 @@ class Run(AbstractContextManager):
             self.state_step = None
             show_lines("note: an optimizer steps after the loop over run.steps: no checkpoint will hold that")
 
-    def seed_step(self, streams: int, step: int) -> None:
-        """Seed all random numbers of a step: a function of (seed, step), and of the rank for those of torch itself."""
-        self.generator.manual_seed(seed_for(self.options.seed, streams, step))
-        own = seed_for(self.options.seed, streams, step, 1 + self.ranks.rank)
-        torch.default_generator.manual_seed(own)  # torch.manual_seed takes half a millisecond if CUDA is idle
-        if self.device.type != "cpu":
-            torch.get_device_module(self.device).manual_seed(own)
-
     def log(self, step: int, results: dict[str, Tensor | float]) -> None:
-        """Add the results of a step: numbers, or tensors of one element, whose means since the last point are shown."""
+        """Add results of the step, numbers or tensors of one element, to their means; raises ValueError for another."""
+        current = self.step + 1
+        if self.is_inside and step != current != self.state_step:  # else main has left the loop by `break`
+            raise ValueError(f"run.log of step {step} in the loop body of step {current}; do not wrap run.steps")
+        if not self.is_inside or step != current:
+            if self.ranks.is_main:
+                show_lines(f"note: run.log of step {step}, outside of the loop over run.steps, has no effect")
+            return
         for name, value in results.items():
             total, count = self.sums.get(name, (0.0, 0))
             self.sums[name] = total + torch.as_tensor(value).detach().reshape(()).float(), count + 1

@@ -240,6 +240,53 @@ def test_what_pictures_and_measures_train_is_free_and_so_is_what_wraps_an_optimi
     own.step()  # and after the run
 
 
+class Wrapper(torch.optim.Optimizer):
+    """Steps by another optimizer, whose `param_groups` it shares, and whose state is in no `state_dict`, as SAM."""
+
+    def __init__(self, inner):
+        super().__init__(inner.param_groups[0]["params"], {})
+        self.inner, self.param_groups = inner, inner.param_groups
+
+    def step(self):
+        for weight in self.param_groups[0]["params"]:
+            self.state[weight]["old"] = weight.detach().clone()
+        self.inner.step()
+
+
+def test_an_optimizer_inside_of_another_that_does_not_save_its_state_is_refused(tmp_path):
+    network = torch.nn.Linear(2, 2)
+    inner = torch.optim.SGD(network.parameters(), momentum=0.5)
+    state = {"network": network, "optimizer": Wrapper(inner)}
+
+    def train():
+        for _ in steps_of(tmp_path, state=state):
+            network(torch.ones(1, 2)).sum().backward()
+            state["optimizer"].step()
+
+    with pytest.raises(BadInput, match="lacks what the loop trains: SGD"):  # at its second step, which uses the first's
+        train()
+    state["inner"] = inner
+    train()
+
+
+def test_values_logged_outside_of_their_step_are_not_lost_without_a_word(tmp_path, capsys):
+    with open_run(tmp_path) as run:
+        run.log(0, {"x": 1.0})
+        for (step,) in run.steps(state={}, pictures={}):
+            with pytest.raises(ValueError, match=f"run.log of step {8 * step} in the loop body of step {step}"):
+                run.log(8 * step, {"x": 1.0})
+            run.log(step, {"x": 1.0})
+        run.log(3, {"y": 1.0})
+    with open_run(tmp_path) as run:
+        for (step,) in run.steps(state={}, pictures={}):
+            run.log(step, {"x": 1.0})
+            break
+        run.log(3, {"y": 1.0})
+    notes = [line for line in capsys.readouterr().out.splitlines() if "outside of the loop" in line]
+    assert [note.split(",")[0] for note in notes] == [f"note: run.log of step {step}" for step in (0, 3, 3)]
+    assert load(run.folder)["step"] == 1  # `break` after run.log ends the body
+
+
 def left_after(last, act):
     """Return a script whose main calls `act` when step `last` is logged, and leaves its loop if that returns."""
 
