@@ -74,8 +74,16 @@ def overwritten_losses(facts: Facts) -> Iterator[tuple[Place, tuple[str, ...], i
             turns[names, row.place, row.callers].append(row)
     for (names, place, _), rows in turns.items():
         dropped = [row for row in rows if row.gone and row.has_scalar and not (row.needed or row.in_loss)]
+        dropped = [row for row in dropped if not _feeds_next_pass(facts, row, names)]
         if len(dropped) > 1 and any(row.in_loss for row in rows):
             yield place, names, len(dropped), len(rows)
+
+
+def _feeds_next_pass(facts: Facts, row: ForwardRow, names: tuple[str, ...]) -> bool:
+    """Whether the next pass is on a loss of its output without a graph, as D's on fakes in turns of its own."""
+    later = facts.events[facts.events.index(row) :]
+    p = next((each for each in later if each.kind == "backward"), None)
+    return p is not None and any(facts.is_fed_by(p, name) for name in names)
 
 
 def losses_without_pass(facts: Facts, numbers: set[int]) -> list[Place]:

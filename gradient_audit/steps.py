@@ -106,5 +106,5 @@ def _note_reuse(steps: Steps, row: StepRow, summed: list[Call], numbers: Set[int
     # By one line, as in a function, of which some passes have inputs, and others none.
     if not climbed and len(by_hand) == len(summed) and not any(call.leaves or not call.split for call in others):
         by_hand = [call for call in summed if call not in others]
-    if by_hand and len(by_hand) < len(summed):
+    if by_hand and any(call.kind == "backward" for call in summed if call not in by_hand):  # which adds to `.grad`
         steps.reused[summed[-1].place, by_hand[0].place, row.place] |= numbers

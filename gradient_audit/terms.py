@@ -63,8 +63,11 @@ def dead_terms(facts: Facts) -> list[DeadTerm]:
         elif None not in constants:  # one that changes, and comes from what is trained, was cut off
             changes = len(constants) > 1
             calls = [facts.history.calls[number].began for _, row in pairs for number in row.term.calls]
-            # A loss is proved to be cut off by a penalty without `create_graph`, or by no_grad().
+            # A loss is proved to be cut off by a penalty without `create_graph`, or by no_grad(); one that is detached
+            # later, as samples by Langevin's dynamics are, may be meant to be a constant.
+            last = {cut[0] for _, row in pairs if (cut := cut_of(facts, row.term))}
             proved = any(call.kind == "grad" and not call.create_graph for call in calls)
+            proved &= last <= {"penalty-without-graph"}
             proved |= changes and any(p.used & row.term.without_grad for p, row in pairs)
             if (proved or changes) and any(row.term.sources & used for _, row in pairs):
                 dead.append(DeadTerm(pairs, proved))

@@ -17,7 +17,7 @@ EXHIBITS = ("bugs/accumulation_cleared.py", "bugs/biggan_steps_of_d.py", "clean/
 ASSIGNED = "Others took their place in `.grad` before a step: to step on the sum, add them, `p.grad += gradient`."
 CUT = "If the loss is for that, leave out `detach()`, `.data` or `no_grad()` there; if for nothing, delete it."
 ACCUMULATE = """To accumulate gradients over batches, call `zero_grad()` only after a step; if they are not wanted, as
-of a batch that is skipped, this is right."""
+of a batch that is skipped, or of a pass for hooks, this is right."""
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
