@@ -1,15 +1,11 @@
 """What a run shows: TensorBoard, a progress bar, pictures of samples, and lines of text."""
 
-import errno
 import io
-import os
 import re
 import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -26,10 +22,11 @@ from tqdm import tqdm
 
 from common.checkpoint import write_whole
 from common.data import to_uint8
-from common.errors import BadInput, as_stopped, counted, one_line
+from common.errors import BadInput, as_stopped, counted, one_line, show, show_lines
 from common.image_files import grid, png
 from common.options import RunOptions, typed
 
+EVENTS = "events.out.tfevents.*"  # TensorBoard's files
 SIZE = re.compile(r"torch\.Size\(\[(.*?)\]\)")  # a tuple to whoever made the networks
 NAMES = re.compile(r"\A\w+\(|\(\w+\): (?:\w+\($)?|^\s*\)$", re.MULTILINE)  # in the text of a network
 TAGS = {  # of the results that most steps have; any other result is a curve by its own name
@@ -48,10 +45,7 @@ class Board:
         self.folder, self.pictures, self.columns = folder, pictures, columns
         self.last_point, self.noted = (first, time.perf_counter()), set()
         with as_stopped(folder):
-            for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):  # TensorBoard reads by name
-                write_whole(path, without_options(path))  # for which it takes the first record
-                path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
-            self.writer = SummaryWriter(folder, purge_step=first + 1)
+            self.writer = open_writer(folder, first + 1)
         self.hook = threading.excepthook
         threading.excepthook = self.pass_over
         facts = facts["options"] | {name: fact for name, fact in facts.items() if name != "options"}
@@ -123,6 +117,21 @@ class Board:
         return grid(to_uint8(images), self.columns)
 
 
+def open_writer(folder: Path, first_step: int) -> SummaryWriter:
+    """Return a writer of events from a step on: TensorBoard drops what earlier files have of that step and later ones.
+
+    The tab HPARAMS shows the options of this writer only. Raises OSError.
+    """
+    files = sorted(folder.glob(EVENTS))
+    for path in files:
+        write_whole(path, without_options(path))  # of several, the tab would show the first ones
+    writer = SummaryWriter(folder, purge_step=first_step)
+    if files and max(folder.glob(EVENTS)) in files:  # TensorBoard reads in the order of names, which begin with a time
+        for number, path in enumerate(files):  # else they keep their names: one that is open may read them
+            path.rename(path.with_name(f"events.out.tfevents.{number:010}.{path.name.split('.', 4)[4]}"))
+    return writer
+
+
 def without_options(path: Path) -> bytes:
     """Return the content of a file of events without what the tab HPARAMS shows of a run."""
     file = io.BytesIO()
@@ -131,23 +140,6 @@ def without_options(path: Path) -> bytes:
         if SESSION_START_INFO_TAG.encode() not in record:
             writer.write(record)
     return file.getvalue()
-
-
-def show(change: Callable, *arguments: object, stream: str = "stderr") -> None:
-    """Print, or change the progress bar; a stream that is closed, both of a terminal, is written to no more."""
-    try:
-        change(*arguments)
-    except OSError as error:
-        if error.errno == errno.ENOSPC and stream == "stdout" and sys.stderr:
-            print(f"note: stdout cannot be written: {error.strerror}", file=sys.stderr)
-        closed, streams = getattr(sys, stream).fileno(), [each.fileno() for each in (sys.stdout, sys.stderr) if each]
-        for number in [number for number in streams if os.path.sameopenfile(number, closed)]:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-
-
-def show_lines(*lines: str) -> None:
-    """Print lines, at once."""
-    show(partial(print, *lines, sep="\n", flush=True), stream="stdout")
 
 
 def show_chosen(facts: dict[str, Any], given: RunOptions) -> None:

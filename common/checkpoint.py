@@ -90,7 +90,7 @@ def check_state(state: dict[str, Any], facts: dict[str, Any]) -> None:
     for name, owner in state.items():
         with as_bad_input(hint := f"state {name!r}: cannot be in a checkpoint", Exception):
             as_bytes(owner.state_dict(), hint)
-            if name in {*facts, "step", "sums", "averages"}:
+            if name in {*facts, "step", "sums", "averages", "layers"}:
                 raise ValueError("the name is taken; choose another")
 
 

@@ -1,11 +1,13 @@
-"""The ways a run ends early, each with one line in place of a traceback: an error, or a signal."""
+"""The lines that a run prints, and the ways it ends early, each with one line: an error, or a signal."""
 
+import errno
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 
 class BadInput(Exception):
@@ -61,6 +63,23 @@ def one_line(message: str) -> str:
 def counted(count: float, noun: str) -> str:
     """Return a number and what it counts, in the plural unless it is 1."""
     return f"{count:.10g} {noun if count == 1 else noun + 's'}"
+
+
+def show(change: Callable, *arguments: object, stream: str = "stderr") -> None:
+    """Print, or change the progress bar; a stream that is closed, both of a terminal, is written to no more."""
+    try:
+        change(*arguments)
+    except OSError as error:
+        if error.errno == errno.ENOSPC and stream == "stdout" and sys.stderr:
+            print(f"note: stdout cannot be written: {error.strerror}", file=sys.stderr)
+        closed, streams = getattr(sys, stream).fileno(), [each.fileno() for each in (sys.stdout, sys.stderr) if each]
+        for number in [number for number in streams if os.path.sameopenfile(number, closed)]:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
+def show_lines(*lines: str) -> None:
+    """Print lines, at once."""
+    show(partial(print, *lines, sep="\n", flush=True), stream="stdout")
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def train_here(contender: Path, seed: int, dataset: str, count: int, pipe: Conne
             for part in samples.split(500):  # for little memory
                 drawn = draw(len(part))
                 if drawn.shape != part.shape or not drawn.abs().amax() <= 1:
-                    sys.exit(f"{contender}: draws {[*drawn.shape]}, not {[*part.shape]} in [-1, 1]")
+                    sys.exit(f"{contender}: draws {drawn.dtype} {[*drawn.shape]}, not float {[*part.shape]} in [-1, 1]")
                 part.copy_(to_uint8(drawn))
             pipe.send((seconds, samples.numpy()))
         pipe.recv()

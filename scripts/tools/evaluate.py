@@ -30,11 +30,11 @@ from torch.utils.tensorboard import SummaryWriter
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.board import note_images, show_lines
+from common.board import note_images
 from common.checkpoint import load_checkpoint, write_whole
 from common.conditional import LabeledImages, load_labeled_images
 from common.data import DATASETS, checksum, load_images
-from common.errors import BadInput, as_bad_input, as_stopped
+from common.errors import BadInput, as_bad_input, as_stopped, show_lines
 from common.image_files import Fit, image_paths, training_paths
 from common.launch import pick_device
 from common.options import Range, Seed

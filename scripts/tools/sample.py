@@ -23,9 +23,8 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.board import show_lines
 from common.checkpoint import load_checkpoint, write_whole
-from common.errors import BadInput, as_stopped, counted
+from common.errors import BadInput, as_stopped, counted, show_lines
 from common.image_files import grid, png
 from common.launch import pick_device
 from common.options import Range, Seed

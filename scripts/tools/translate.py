@@ -24,10 +24,9 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.board import show_lines
 from common.checkpoint import load_checkpoint, write_whole
 from common.data import to_float, to_uint8
-from common.errors import BadInput, Stopped, as_bad_input, counted, one_line
+from common.errors import BadInput, Stopped, as_bad_input, counted, one_line, show_lines
 from common.image_files import IMAGE_SUFFIXES, image_paths, read_image
 from common.launch import pick_device
 from common.options import Options as BaseOptions

@@ -185,6 +185,14 @@ def test_an_option_that_no_checkpoint_can_hold_and_one_whose_name_it_has_are_ref
         check_state({}, {"options": {"commit": 1, "device": "cpu"}, "commit": "0", "device": "cpu"})
 
 
+def test_a_part_of_the_state_cannot_have_the_name_of_anything_else_in_a_checkpoint(tmp_path):
+    list(steps_of(tmp_path, steps=1))
+    (run,) = tmp_path.glob("script/*")
+    for name in load(run):
+        with pytest.raises(BadInput, match=f"state '{name}': cannot be in a checkpoint: the name is taken"):
+            next(steps_of(tmp_path, state={name: torch.nn.Linear(1, 1)}))
+
+
 @pytest.mark.parametrize(("edit", "line"), [({"lr": 0.2}, "lr of group 1 is 0.2, but"), ({"nesterov": True}, "nest")])
 def test_settings_of_each_group_of_an_optimizer_are_those_of_the_run_but_a_schedule_changes_them(edit, line, tmp_path):
     def state(**given):

@@ -22,6 +22,7 @@ from filelock import FileLock
 from helpers import ROOT, SMALL, TRAINING, call, contents, load, logged, module_of, open_run, points_of, saved, steps_of
 from PIL import Image
 from processes import ended, fork, wait_until
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.optim.swa_utils import AveragedModel
 
 from common.errors import BadInput, Stopped
@@ -403,6 +404,15 @@ def test_a_resumed_run_has_the_last_file_of_its_events_also_after_the_clock_was_
     torch.save(load(run) | {"step": 1}, run / "checkpoint.pt")  # as if it had been killed in its second step
     logged(tmp_path, lambda step: {"a": 10 * step}, IMAGES, steps=3, log_every=1, resume=run)
     assert points_of(run)["a"] == [(1, 1), (2, 20), (3, 30)]
+
+
+def test_a_tensorboard_that_is_open_shows_the_curves_of_a_run_that_is_resumed(tmp_path):
+    run = logged(tmp_path, lambda step: {"a": step}, IMAGES, steps=2, log_every=1)
+    (events,) = run.glob("events*")
+    events.rename(events.with_name(f"events.out.tfevents.{int(time.time()) - 1}.zzz"))  # a second earlier
+    events = EventAccumulator(str(run)).Reload()
+    logged(tmp_path, lambda step: {"a": step}, IMAGES, steps=4, log_every=1, resume=run)
+    assert [event.step for event in events.Reload().Scalars("a")] == [1, 2, 3, 4]
 
 
 def delete_in_step_2(pattern, folder):
