@@ -101,10 +101,10 @@ class Gradients:
         """Note a call of `clip_grad_norm_` or `clip_grad_value_`; with no limit, it asks for the norm."""
         if not math.isfinite(float(limit)):
             return
-        given = tensors_in(parameters)
+        given, self.activity.writes = tensors_in(parameters), True
         accounts = self.parameters.accounts_of(given)
         for account, parameter in accounts:
-            self.look(account, parameter)
+            self.look(account, parameter, stepping=True)  # the clip has written to it
         if accounts or not given:
             fate = "" if given else "empty"
             fate = "used" if self.activity.steps else fate  # in a hook of the step
