@@ -3,7 +3,7 @@
 What it holds follows from the sequence of events alone.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Set
 from dataclasses import dataclass, field
 
@@ -31,6 +31,7 @@ class Ledger:
 
     balances: dict[int, Balance] = field(default_factory=lambda: defaultdict(Balance))
     clips: dict[Hashable, str] = field(default_factory=dict)  # see `Clipped`, and "scaled" if it was unscaled after
+    late: Counter = field(default_factory=Counter)  # by line: calls that clipped only what a step had used already
     skipped: set[int] = field(default_factory=set)  # passes whose step GradScaler skips
     lent: set[int] = field(default_factory=set)  # passes whose gradients a step on other parameters used
 
@@ -64,7 +65,9 @@ class Ledger:
             case trace.Clipped():
                 if "empty" in (event.fate, self.clips.get(event.place, "empty")):
                     self.clips[event.place] = event.fate
-                for balance in map(self.balances.__getitem__, event.parameters):
+                balances = [self.balances[number] for number in event.parameters]
+                self.late[event.place] += not event.fate and all(b.passes and not b.fresh for b in balances)
+                for balance in balances:
                     earlier = balance.clips if balance.clipped & balance.passes else frozenset()
                     balance.clips, balance.clipped = earlier | {event.place}, balance.passes
             case trace.Unscaled():
