@@ -67,7 +67,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             refuse("--strict and --output are for a script; leave them out, or write `> FILE`")
         return options
     if own := {"--iterations", "--limit", "--strict", "--output"} & {word.split("=")[0] for word in options.arguments}:
-        print(f"note: {', '.join(sorted(own))} goes to the script; the audit's options come before it", file=sys.stderr)
+        print(f"note: to the script: {', '.join(sorted(own))}; the audit's options come before it", file=sys.stderr)
     if options.module:
         package = options.script.partition(".")[0]
         if not package or importlib.machinery.PathFinder.find_spec(package, [str(Path.cwd()), *sys.path]) is None:

@@ -75,16 +75,18 @@ def unused_gradients(facts: Facts) -> list[Unused]:
 
 
 def _add_wasted(facts: Facts, unused: Unused, replaced: set[int]) -> None:
-    handed = facts.handed_lines | {p.place for p in facts.passes if replaced and not p.split}
+    lent = {p.place for p in facts.passes if p.used - p.reached or (replaced and not p.split)}
     skipped, excused = facts.history.ledger.skipped, facts.once(idle_parameters)
     cleared = facts.without_gradient.get(unused.network, set())  # before each step: `unreached` tells
     cut_off, unjudged = facts.once(calls_cut_off), {*facts.once(unjudged_passes)}
-    for p in facts.passes:
+    for p, later in zip(facts.passes, [*facts.passes[1:], None], strict=False):
+        is_watched = p.split and later and p.detail == later.detail  # so that a copy of its gradients was seen
+        is_copied = "copied" in p.read if is_watched else p.place in facts.handed_lines
         # Of a pass whose hooks computed what the step used instead, as the norms of samples, nothing is wasted.
         own = replaced if p.began.hooked else ()
         numbers = (p.reached & facts.parameters[unused.network].keys()).difference(excused, p.used, own, cleared)
         explained = p.raised or (p in cut_off and not p.used) or p in unjudged or p.number in skipped
-        if numbers and not (explained or p.place in handed):
+        if numbers and not (explained or is_copied or p.place in lent):
             unused.wasted[p.place].append((p, numbers))
 
 

@@ -37,7 +37,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
     for key, steps in facts.steps.items():
         held = {*facts.held_by(key)}
         told = key in facts.once(mistaken_optimizers)  # by `ownerless`
-        is_frozen = bool(held - facts.end.written) and not held & facts.stepped
+        is_frozen = bool(held) and not held & facts.stepped
         # Of what was not frozen, and never moved, the network gets the sentence.
         if steps.bare > 1 and (held & facts.moved_parameters or is_frozen) and not told:
             text = f"the last {steps.bare} steps of an optimizer of {{}} found no gradient."
@@ -61,7 +61,7 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
     unused = losses_without_pass(facts, missing)
     stepping = [place for steps in of_it for place in steps.places]
     places = [*inside, *cuts, *unused, *stepping]
-    clears = [] if cut_off or unused else _clearing_lines(facts, missing)
+    clears = [] if cut_off else _clearing_lines(facts, missing, in_vain=bool(unused))
     if inside:
         yield Sentence(f"{text}.", (network,), places, CHECKPOINT)
     elif missing <= facts.end.written_from and any(
@@ -91,12 +91,15 @@ def _without_gradient(facts: Facts, network: str, missing: set[int], of_it: list
         yield Sentence(text, (network,), places, cure, question=True)
 
 
-def _clearing_lines(facts: Facts, numbers: set[int]) -> list[Place]:
-    """Return the calls of `zero_grad()` between passes that gave these their gradients and the steps on them."""
+def _clearing_lines(facts: Facts, numbers: set[int], *, in_vain: bool) -> list[Place]:
+    """Return the calls of `zero_grad()` between passes that gave these their gradients and the steps on them.
+
+    in_vain: only of passes that no step used, as another loss may be meant for these.
+    """
     lines: dict[Place, None] = {}
     is_filled, clears = False, None
     for row in facts.history.rows:
-        if row.kind == "backward" and row.reached & numbers:
+        if row.kind == "backward" and row.reached & numbers and not (in_vain and row.used):
             is_filled, clears = True, None
         elif row.kind == "zero_grad" and is_filled and row.parameters & numbers:
             is_filled, clears = False, row.place

@@ -28,7 +28,7 @@ optimizer = torch.optim.SGD(net.parameters(), lr=float(open("rate").read()))
     arguments = "--iterations", 1000, "-x", "--strict"
     done = forked(RUN_AUDIT, "--iterations", 2, script, *arguments, folder=tmp_path / "elsewhere")
     assert "arguments: ['--iterations', '1000', '-x', '--strict'] name: __main__" in done.stdout
-    assert "note: --iterations, --strict goes to the script" in done.stderr
+    assert "note: to the script: --iterations, --strict;" in done.stderr
     assert table(done, script) == (["net"], [("net(torch.ones(1, 2)).sum().backward()", "2x", "used")])
     assert "Stopped after 2 steps of every optimizer." in done.stdout
     assert done.returncode == 0
