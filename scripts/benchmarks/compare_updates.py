@@ -108,7 +108,7 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
             refusals[name] = {"why": (str(error) or type(error).__name__).splitlines()[0]}
     for name, figures in counts.items():
         same = (counts[other]["flops"] for other in counts if ORDERS[other].update == ORDERS[name].update)
-        figures["needed"] = None if ORDERS[name].is_exact else min(same)
+        figures["needed"] = None if ORDERS[name].is_exact or figures["uncounted"] else min(same)
     if not options.repeats:
         return counts | refusals
     steps = {name: gan_contender(ORDERS[name].train_step, networks)[0] for name in counts}
@@ -127,7 +127,7 @@ def count(order: Order, networks: list[nn.Module], batch: Batch) -> dict:
     with StepCost(gradient for gradient in gradients if gradient is not None) as cost:
         for _ in range(order.period):
             step(*batch)
-    return {"flops": round(cost.flops / order.period), "memory": cost.peak}
+    return {"flops": round(cost.flops / order.period), "memory": cost.peak, "uncounted": sorted(cost.uncounted)}
 
 
 def compare_ratios(options: Options, device: torch.device) -> dict[str, dict]:
@@ -152,7 +152,8 @@ def compare_ratios(options: Options, device: torch.device) -> dict[str, dict]:
 
 FOOTNOTE = """\
 Redundant is "-" where what is needed cannot be counted: for an exact penalty, whose double backward PyTorch computes
-with bigger filters than it takes, and for networks without a matrix product or a convolution."""
+with bigger filters than it takes, for networks without a matrix product or a convolution, and where operations have no
+formula."""
 
 
 def cells_of(name: str, row: dict, baseline: dict) -> dict[str, str]:
@@ -180,6 +181,8 @@ def report(result: dict) -> str:
     columns = [column for column in cells[G_FIRST] if any(row[column] != "-" for row in cells.values())]
     texts = [table(["update order", *columns], [[name, *(row[c] for c in columns)] for name, row in cells.items()])]
     texts += [FOOTNOTE] if any(row.get("redundant") == "-" for row in cells.values()) else []
+    uncounted = sorted({name for row in rows.values() for name in row.get("uncounted", ())})
+    texts += [f"GFLOPs are too few, as there is no formula for {', '.join(uncounted)}."] if uncounted else []
     texts += [f"No row for {'; '.join(names)}: {why}" for why, names in reasons.items()]
     return "\n\n".join(texts)
 

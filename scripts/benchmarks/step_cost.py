@@ -8,12 +8,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+WITH_VECTORS = {"mv": 0, "dot": 0, "vdot": 0, "addmv": 1}  # by operation: the operand, each number of it used once
+WITHOUT_FORMULA = {"rnn", "attention", "trilinear", "cdist", "linear", "fft"}  # a word in the name of an operation
+
 
 class StepCost(TorchDispatchMode):
     """Has in `flops` and `peak` what the code inside a `with` block costs, backward passes included.
 
     FLOPs are those of matrix products and convolutions, two a multiplication, by the formulas of
-    `torch.utils.flop_counter`. `FlopCounterMode` itself also hooks the modules, and raises where autograd.grad()
+    `torch.utils.flop_counter`; `uncounted` has the names of operations that compute some, but have no formula, such as
+    that of nn.LSTM on the CPU. `FlopCounterMode` itself also hooks the modules, and raises where autograd.grad()
     differentiates with respect to what a module was called with, as a gradient penalty does.
 
     The peak is that of the bytes of all live tensors that the block makes, and of those in `live`, which it may free.
@@ -23,6 +27,7 @@ class StepCost(TorchDispatchMode):
     def __init__(self, live: Iterable[Tensor] = ()):
         super().__init__()
         self.flops = self.bytes = self.peak = 0
+        self.uncounted: set[str] = set()
         for tensor in live:
             self.follow(tensor)
 
@@ -31,6 +36,10 @@ class StepCost(TorchDispatchMode):
         result = function(*args, **(kwargs or {}))
         if formula := flop_registry.get(function._overloadpacket):
             self.flops += formula(*args, **(kwargs or {}), out_val=result)
+        elif (name := function._overloadpacket.__name__) in WITH_VECTORS:
+            self.flops += 2 * args[WITH_VECTORS[name]].numel()
+        elif WITHOUT_FORMULA & {*name.split("_")}:
+            self.uncounted.add(name)
         known = {x.untyped_storage().data_ptr() for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
         for tensor in (x for x in tree_leaves(result) if isinstance(x, Tensor)):
             if tensor.untyped_storage().data_ptr() not in known:  # neither a view nor in place

@@ -47,6 +47,22 @@ def test_figures_that_cannot_be_written_are_printed(compared, monkeypatch, capsy
     assert errors.splitlines()[-1] == "error: figures.json: cannot be written"
 
 
+def test_products_with_vectors_are_counted_and_operations_without_a_formula_are_named(capsys):
+    matrix, vector = torch.ones(3, 5), torch.ones(5)
+    with StepCost() as cost:
+        torch.mv(matrix, vector)
+        torch.addmv(torch.ones(3), matrix, vector)
+        torch.dot(vector, vector)
+        torch.vdot(vector, vector)
+    assert (cost.flops, cost.uncounted) == (2 * 15 + 2 * 15 + 2 * 5 + 2 * 5, set())
+    with StepCost() as cost:
+        torch.nn.functional.bilinear(matrix, matrix, torch.ones(2, 5, 5))
+    assert cost.uncounted == {"_trilinear"}
+    row = {"flops": 10, "needed": None, "memory": 1, "uncounted": ["_trilinear"]}
+    shown = compare_updates.report({"rows": {G_FIRST: row, "detach, textbook": row}, "options": {"what": "orders"}})
+    assert "GFLOPs are too few, as there is no formula for _trilinear." in shown
+
+
 def test_contenders_take_turns_the_first_calls_are_not_timed_and_a_speed_is_that_of_the_same_turn(monkeypatch):
     calls, clock = [], iter(range(1000))
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
@@ -75,7 +91,8 @@ def test_an_order_costs_what_is_counted_in_each_later_period_and_makes_the_updat
         with StepCost(weight.grad for weight in weights if weight.grad is not None) as cost:
             for _ in range(order.period):
                 step(*batch)
-        assert count(order, networks, batch) == {"flops": round(cost.flops / order.period), "memory": cost.peak}
+        flops = round(cost.flops / order.period)
+        assert count(order, networks, batch) == {"flops": flops, "memory": cost.peak, "uncounted": []}
 
 
 def test_a_step_of_fully_connected_networks_costs_what_one_counts_by_hand():
