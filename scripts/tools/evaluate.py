@@ -140,7 +140,7 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     if now != before:
         if names and unseen.any():
             load_labeled_images(dataset)  # names the classes of which all images are held out, if that is the reason
-        raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; use the same images")
+        raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; use the same files")
     seen = data.images[~unseen] if len(unseen) else data.images
     if dataset not in HELD_OUT and [*seen.shape] == shape:
         sums = [checksum(seen)]
