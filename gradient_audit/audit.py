@@ -35,7 +35,8 @@ class GradientAudit(Report):
 
     The first 12 backward passes, and four after a line's first pass or step, are watched in detail, up to the next
     step, which takes time, unless a network is compiled. The audit changes no number, no version and no
-    error: of weights that are changed without a version, as by a fused optimizer, it says which pass used them.
+    error: of weights that are changed without a version, as by a fused optimizer, but not through NumPy, it says which
+    pass used them.
     """
 
     def __init__(self, /, **networks: nn.Module):

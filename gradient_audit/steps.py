@@ -100,7 +100,8 @@ def _note_step(steps: Steps, row: StepRow, first: dict[tuple[int, int], StepRow]
 
 def _note_reuse(steps: Steps, row: StepRow, summed: list[Call], numbers: Set[int]) -> None:
     climbed = [call for call in summed if call.users.get(CLIMB, set()) & numbers]
-    lines = {call.place for call in summed if "for inputs" in call.read}
+    # What goes backward further, as in truncated backpropagation through time, is no other use.
+    lines = {call.place for call in summed if "for inputs" in call.read and "for backward" not in call.read}
     by_hand = climbed or [call for call in summed if call.place in lines]
     others = [call for call in summed if "for inputs" not in call.read]
     # By one line, as in a function, of which some passes have inputs, and others none.

@@ -21,7 +21,7 @@ class GradientReplaced(Event):
 
 @dataclass(frozen=True)
 class GradientRead(Event):
-    """The script computed something from gradients of a call. how: "read", "copied" or "for inputs"."""
+    """The script computed something from gradients of a call. how: "read", "copied", "for inputs" or "for backward"."""
 
     number: int
     how: str

@@ -155,7 +155,7 @@ class Details(dispatch.TorchDispatchMode):
     def _note_reading_of(self, number: int, function: Callable, args: tuple) -> None:
         """Note how an operation reads the gradients of a call."""
         call, leaves = self.session.history.calls[number], self.session.calls[number].leaves
-        if len(call.read) == 3:
+        if {"read", "copied", "for inputs"} <= call.read:
             return
         inputs = [leaf().grad for leaf in leaves if getattr(leaf(), "grad", None) is not None]
         ways = {

@@ -55,6 +55,8 @@ class Passes:
     ) -> Running:
         for tensor in tensors_in(given) if self.activity.detailed else ():  # as a gradient, read from a leaf
             self.details.note_use("", tensor)
+            for number in self.lineage.sources_of(tensor).numbers(CALL):
+                self.session.add(GradientRead(number, "for backward"))
         keeps_graph = bool(create_graph if retain_graph is None else retain_graph)
         return Running(next(self.session.built), kind, current_place(), bool(create_graph), keeps_graph)
 
