@@ -116,13 +116,14 @@ class Run(AbstractContextManager):
             raise BadInput("the processes have different options or images; start all with the same command")
         sums = [checksum(getattr(each, "images", each)) for each in data]
         places = {f"in process {rank}": theirs for rank, theirs in enumerate(self.ranks.gather(sums))}
-        self.facts = facts | {"image_checksums": sums} | self.facts
+        self.facts = facts | {"image_checksums": sums, "images_replaced": False} | self.facts
         checkpoint.check_state(state, self.facts)
         self.ranks.check_state(state)
         before = self.stored or (checkpoint.load_checkpoint(options.init_from) if options.init_from else {})
         if self.stored:
             self.sums = checkpoint.load_state(state, self.stored, self.facts, options.resume)
             places["before"] = self.stored.get("image_checksums", sums)
+            self.facts["images_replaced"] = self.stored.get("images_replaced", False) or places["before"] != sums
         elif options.init_from:
             checkpoint.load_initial_weights(state, before, options.init_from)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)

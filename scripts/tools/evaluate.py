@@ -193,8 +193,9 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
 
     file, _, function = (options.networks or "").rpartition(":")
     own = {"networks": f"{own_name(file)}-{function}"} if file else {}
-    is_first = not checkpoint["options"].get("init_from")
-    held_out = "held-out" if is_first else "held-out (perhaps not by the run that it began with)"
+    doubt = "before images were replaced" if checkpoint.get("images_replaced") else ""
+    doubt = "by the run that it began with" if checkpoint["options"].get("init_from") else doubt
+    held_out = f"held-out (perhaps not {doubt})" if doubt else "held-out"
     trained = "training" if len(data.images) == shape[0] else f"{len(data.images)} (not the {shape[0]} trained on)"
     return accuracy | {
         **own,

@@ -226,9 +226,13 @@ def test_a_resumed_run_keeps_the_images_and_the_settings_of_its_optimizers(tmp_p
     with pytest.raises(BadInput, match=r"its lr of group 0 is 0\.1, but was 0\.25"):
         train(0.1, IMAGES, resume=run, steps=4)
     train(0.25, IMAGES, resume=run, steps=4)
+    assert not load(run)["images_replaced"]
     assert "note: as many images" not in capsys.readouterr().out
     train(0.25, IMAGES.clone().fill_(7), resume=run, steps=5)
     assert "note: as many images as before, but not the same to the bit" in capsys.readouterr().out
+    assert load(run)["images_replaced"]
+    train(0.25, IMAGES.clone().fill_(7), resume=run, steps=6)
+    assert load(run)["images_replaced"]  # and not only until it is resumed once more
 
 
 def test_what_pictures_and_measures_train_is_free_and_so_is_what_wraps_an_optimizer(tmp_path):

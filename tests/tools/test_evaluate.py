@@ -245,6 +245,8 @@ def test_a_folder_is_judged_by_what_its_run_has_not_seen_or_by_any_images_with_f
     evaluate.load_real.cache_clear()
     assert evaluated(run)["step"] == 1
     assert "note: as many images as it was trained on, but not the same" in capsys.readouterr().out
+    change(run, lambda checkpoint: checkpoint.update(images_replaced=True))
+    assert evaluated(run)["real"] == "held-out (perhaps not before images were replaced)"
     change(run, lambda checkpoint: checkpoint["options"].update(init_from="a run that may have seen them"))
     assert evaluated(run)["real"] == "held-out (perhaps not by the run that it began with)"
     assert "--real any." in capsys.readouterr().out
