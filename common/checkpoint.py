@@ -97,8 +97,9 @@ def check_state(state: dict[str, Any], facts: dict[str, Any]) -> None:
 def has_optimizer(state: dict[str, Any], optimizer: Optimizer) -> bool:
     """Return whether the state has an optimizer, or one around it whose `state_dict` has the tensors of its state."""
     around = [owner for owner in state.values() if getattr(owner, "param_groups", None) is optimizer.param_groups]
-    tensors = {id(leaf) for leaf in tree_leaves([*optimizer.state.values()]) if isinstance(leaf, Tensor)}
-    return optimizer in around or any(tensors <= {*map(id, tree_leaves(owner.state_dict()))} for owner in around)
+    tensors = (id(x) for each in optimizer.state.values() for x in tree_leaves(each) if isinstance(x, Tensor))
+    stored = (id(x) for owner in around for x in tree_leaves(owner.state_dict()))
+    return optimizer in around or (bool(around) and {*tensors} <= {*stored})
 
 
 def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
