@@ -147,6 +147,7 @@ class Gradients:
         self.optimizers.active[number] = optimizer
         for account, parameter in accounts:
             self.look(account, parameter, stepping=True)
+            account.overwritten = False
         self.note_versions(optimizer)
         self._note_scaled_step(optimizer, self._add_step(number, {a.number: p for a, p in accounts}))
 

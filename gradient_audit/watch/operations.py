@@ -136,8 +136,8 @@ class Details(dispatch.TorchDispatchMode):
         written = set()
         for given, one in single_operations(function, args, kwargs, result):
             written |= self._note_single(function, given, one, here) if self.lineage.knows(function, given) else set()
-        if function not in REPLACING and written:
-            self._note_edit(written)
+        if written:
+            self._note_edit(written, is_whole=function in REPLACING)
         if written and not self.forwards.running:
             self.gradients.note_hand_steps(written)
 
@@ -171,11 +171,13 @@ class Details(dispatch.TorchDispatchMode):
         grads = [(account, parameter.grad) for account, parameter in self.parameters.living()]
         return {storage_of(grad): (account, grad) for account, grad in grads if grad is not None}
 
-    def _note_edit(self, written: set[Memory]) -> None:
+    def _note_edit(self, written: set[Memory], *, is_whole: bool) -> None:
         """Note a write to gradients that a step has used already, as a mask that is applied too late."""
         for account, grad in self._gradients().values() if not runs_inside("clip_grad") else ():
-            balance = self.session.ledger.balances[account.number]
-            if self.lineage.memory_of(grad) in written and balance.passes and not (balance.fresh or is_zero(grad)):
+            balance, is_written = self.session.ledger.balances[account.number], self.lineage.memory_of(grad) in written
+            account.overwritten |= is_written and is_whole
+            is_old = balance.passes and not (balance.fresh or account.overwritten)
+            if is_written and is_old and not is_zero(grad):
                 self.session.add(Clipped(current_place(), frozenset([account.number]), "edited"))
 
     def _copies_gradient(self, call: Call, function: Callable, args: tuple) -> bool:

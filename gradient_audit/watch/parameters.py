@@ -28,6 +28,7 @@ class Account:
     version: int = 0
     version_before: int = -1  # of the parameter, before the step that runs; -1: it had no gradient
     sum_before: float | None = None  # of its values, if that step may clear the gradient itself
+    overwritten: bool = False  # the script has written all of the gradient since the last step on it
     hooked: bool = False
     stepped: int = 0  # the sequence number of the next node when a step last raised its version
 
