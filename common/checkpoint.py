@@ -154,7 +154,8 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
             groups = [dict(group) for group in getattr(owner, "param_groups", [])]
             owner.load_state_dict(stored[name])
             for old, new in zip(groups, getattr(owner, "param_groups", []), strict=True):
-                if other := sorted(key for key in old if type(old[key]) is not type(new.get(key))):
+                kinds = [{key: {int: float}.get(type(x), type(x)) for key, x in each.items()} for each in (old, new)]
+                if other := sorted(key for key in old if kinds[0][key] is not kinds[1].get(key)):
                     raise TypeError(f"its settings {', '.join(other)} are others, or of other types")
             for key, now in facts["settings"][name].items():
                 if now != (before := stored["settings"].get(name, {}).get(key, now)):
@@ -167,17 +168,14 @@ def settings_in(state: dict[str, Any]) -> dict[str, dict[str, str]]:
     """Return of each part of a state, by its name, the settings of an optimizer as text, by name and group, if any."""
     settings, of_device = {}, ("param", "foreach", "fused", "capturable")
     for name, owner in state.items():
-        groups = enumerate(owner.param_groups if isinstance(owner, Optimizer) else [])
-        items = [(f"{key} of group {i}", value) for i, group in groups for key, value in group.items()]
+        groups = owner.param_groups if isinstance(owner, Optimizer) else []
+        items = [(f"{key} of group {i}", value) for i, group in enumerate(groups) for key, value in group.items()]
         settings[name] = {key: str(value) for key, value in items if not key.startswith(of_device)}
     return settings
 
 
 def averages_in(state: dict[str, Any], fewest_updates: int = 0) -> dict[str, str]:
-    """Return, by the name of a network, that of its average in `state`: any AveragedModel is of `generator`.
-
-    But one called `average_x` is of `x`. One with fewer updates is left out.
-    """
+    """Return by network the name of its average: `average_x` is of `x`, any other of `generator`; of enough updates."""
     names = [n for n, x in state.items() if isinstance(x, AveragedModel) and x.n_averaged >= fewest_updates]
     return {name.removeprefix("average_") if name.startswith("average_") else "generator": name for name in names}
 

@@ -219,7 +219,7 @@ def test_a_resumed_run_keeps_the_images_and_the_settings_of_its_optimizers(tmp_p
     def train(rate, images, **options):
         state = {"network": network, "optimizer": torch.optim.SGD(network.parameters(), rate)}
         for _ in steps_of(tmp_path, images, state=state, **options):
-            state["optimizer"].param_groups[0]["lr"] = 0.5  # as a schedule does
+            state["optimizer"].param_groups[0] |= {"lr": 0.5, "weight_decay": 0.5}  # as a schedule does; it was 0
 
     train(0.25, IMAGES)
     (run,) = tmp_path.glob("script/*")
@@ -476,6 +476,7 @@ def test_a_run_is_read_once_as_it_is_resumed_and_left_alone_by_all_others_while_
     monkeypatch.setattr(zipfile.ZipFile, "testzip", lambda archive: reads.append(archive.filename))
 
     def resume_again(run, step, results):
+        run.board.writer.flush()  # a thread writes
         before = contents(copied)
         line = f"error: {copied}: another process is training this run; wait for it, or end it first"
         assert refusal("gan_detach", "--resume", copied, "--steps", 9).startswith(line)
