@@ -142,9 +142,14 @@ class Facts:
         return {p.place for p in self.passes if "read" in p.read}
 
     @cached_property
+    def lent_lines(self) -> set[Place]:
+        """The lines of passes whose gradients steps on other parameters used."""
+        return {p.place for p in self.passes if p.used - p.reached}
+
+    @cached_property
     def handed_lines(self) -> set[Place]:
         """Lines whose gradients other parameters' steps use, or the script copies."""
-        return {p.place for p in self.passes if p.used - p.reached or "copied" in p.read}
+        return self.lent_lines | {p.place for p in self.passes if "copied" in p.read}
 
     def in_detail(self, p: Call) -> Call:
         """Return the pass, or another one of its line that was watched in detail, if there is one."""

@@ -75,7 +75,7 @@ def unused_gradients(facts: Facts) -> list[Unused]:
 
 
 def _add_wasted(facts: Facts, unused: Unused, replaced: set[int]) -> None:
-    lent = {p.place for p in facts.passes if p.used - p.reached or (replaced and not p.split)}
+    lent = facts.lent_lines | {p.place for p in facts.passes if replaced and not p.split}
     skipped, excused = facts.history.ledger.skipped, facts.once(idle_parameters)
     cleared = facts.without_gradient.get(unused.network, set())  # before each step: `unreached` tells
     cut_off, unjudged = facts.once(calls_cut_off), {*facts.once(unjudged_passes)}

@@ -86,7 +86,7 @@ def _is_stranger(facts: Facts, p: Call, alike: list[Call], mine: set[str], other
 
     None: it may be for both. False: likewise, but one asks. alike: the passes of the sum.
     """
-    if _is_of_gradients(facts, p, mine, other):
+    if _is_of_gradients(facts, p.place, {*mine, other}):
         return None
     if any(facts.leads_through(p, name, other) for name in mine):  # BicycleGAN: to the other through this player
         detailed = [facts.in_detail(q) for q in alike]
@@ -105,11 +105,11 @@ def _is_stranger(facts: Facts, p: Call, alike: list[Call], mine: set[str], other
     return True if apart or not behind else None
 
 
-def _is_of_gradients(facts: Facts, p: Call, mine: set[str], other: str) -> bool:
-    """Whether the loss was computed from the gradients of both, as the regulariser of consensus optimization."""
-    lines = set().union(*(q.derived_from for q in facts.passes if q.place == p.place))
-    reached = set().union(*(q.reached for q in facts.passes if q.place in lines))
-    return {*mine, other} <= {*facts.networks_of(reached)}
+def _is_of_gradients(facts: Facts, place: Place, names: set[str]) -> bool:
+    """Whether a line's loss was computed from the gradients of all these, as consensus optimization's regulariser."""
+    lines = set().union(*(p.derived_from for p in facts.passes if p.place == place))
+    reached = set().union(*(p.reached for p in facts.passes if p.place in lines))
+    return names <= {*facts.networks_of(reached)}
 
 
 def oppositions(facts: Facts) -> dict[bool, list[Sentence]]:
@@ -140,9 +140,9 @@ def _opposed_places(facts: Facts, made: str, judge: str, moves: dict[int, tuple[
             p = facts.history.calls[number]
             if judge in moves[number]:
                 ways[p.place, row.place].append(way)
-                for_both = _is_of_gradients(facts, p, {made}, judge)
-                if made in moves[number] and facts.leads_through(p, judge, made) and not for_both:
+                if made in moves[number] and facts.leads_through(p, judge, made):
                     both[p.place, row.place] = None
     up = {lines for lines, found in ways.items() if min(found) > ONE_WAY}
     down = {lines for lines, found in ways.items() if max(found) < -ONE_WAY}
-    return [lines[0] for lines in both if (lines in up and down) or (lines in down and up)]
+    places = [lines[0] for lines in both if (lines in up and down) or (lines in down and up)]
+    return [place for place in places if not _is_of_gradients(facts, place, {made, judge})]
