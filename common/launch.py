@@ -28,8 +28,9 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
         if options.resume:
             stored = load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
             options = parse_resumed(main, kind, Path(script).stem, stored)
-        folder = options.resume and options.resume.absolute()  # main may change the current one
-        options = replace(options, runs_dir=options.runs_dir.absolute(), resume=folder)
+        paths = {name: getattr(options, name) for name in ("runs_dir", "resume", "init_from")}
+        paths = {name: path and path.absolute() for name, path in paths.items()}  # main may change the current folder
+        options = replace(options, **paths)
         main(options, opened.enter_context(open_run(script, options, stored)))
     if dist.is_initialized():
         dist.destroy_process_group()

@@ -11,7 +11,8 @@ def fused_adam(parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float
     """Return fused Adam whose steps increment the `_version` of the weights, as the other forms of Adam do.
 
     Autograd raises "modified by an inplace operation" for a weight whose version has changed since the forward pass.
-    Fused Adam does not increment it (torch 2.6.0 to 2.15.0): the same mistake would give a wrong gradient, silently.
+    Fused Adam does not increment it (torch 2.6.0 to 2.15.0): the same mistake would give a wrong gradient, silently. So
+    does a copy by `deepcopy()` or pickle, which has no hooks: call this again, and `load_state_dict()`.
     """
     optimizer = torch.optim.Adam(parameters, lr=lr, betas=betas, fused=True)
 

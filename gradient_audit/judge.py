@@ -81,7 +81,7 @@ def _not_run(facts: Facts, waiting: tuple[str, ...]) -> str:
     parts = [joined(lines[:3]) + (" and more" if len(lines) > 3 else "")] if lines else []
     if waiting:
         parts.append(f"a step on {joined(waiting)}")
-    longer = "" if facts.end.whole else " `--iterations` watches longer."
+    longer = "" if facts.end.by_itself else " `--iterations` watches longer."
     said = [f"Not reached: {joined(parts)}.{longer}"] if parts else []
     for event in facts.of(Compiled):
         line = f"After `torch.compile` ({event.place.where}) operations, terms and `zero_grad()` were not watched"

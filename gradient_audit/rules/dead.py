@@ -30,7 +30,7 @@ itself: a straight-through estimator is `x - q.detach()`."""
 CURES = {
     "penalty-without-graph": "Call this `autograd.grad()` with `create_graph=True`.",
     "detached-fakes": "In this loss, leave out this `detach()` or `.data`.",
-    "no-graph": "Compute this outside of `no_grad()`.",
+    "no-graph": "Compute this outside of `no_grad()`; of a distribution, take `rsample()`.",
     "loss-rebuilt": "Join tensors with `torch.stack()`, without `.item()`, `.tolist()` and `torch.tensor()`.",
 }
 AT_ZERO = "has been exactly 0 in every pass, and is computed from networks."

@@ -79,7 +79,8 @@ def construction_place(thing: object) -> Place:
     outside = []  # of the constructor: the frames since the last `__init__` of the object
     for frame in frames():
         outside.append(frame)
-        if frame.f_code.co_name == "__init__" and thing is frame.f_locals.get("self"):
+        code = frame.f_code
+        if code.co_name == "__init__" and thing is frame.f_locals.get(next(iter(code.co_varnames), "")):
             outside.clear()
     lines = [_line_of(frame) for frame in outside if package_of(frame.f_code.co_filename) is not None]
     return place_at(lines or [_line_of(outside[-1])], line_place)

@@ -14,7 +14,7 @@ from gradient_audit.watch.frames import Lines, current_lines, current_place, fro
 from gradient_audit.watch.memory import Constant, Memory, Write, plain_tensors
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Running, Session
-from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITHOUT_GRAD, Sources
+from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITHOUT_GRAD, Sources, choices_of
 from gradient_audit.watch.tensors import is_zero, node_of, nodes_of, numbers_in, storage_of, targets_of, tensors_in
 
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
@@ -88,7 +88,8 @@ class Lineage:
         for tensor in tensors if self.number_sources and not number else ():
             if not tensor.requires_grad and storage_of(tensor) not in self.memories:  # from_numpy() has made it
                 self.note_rebuilt(tensor, here)
-        read = self.sources_of(inputs if indices else tensors)
+        unread = {*(indices[:1] if len(indices) == 1 else ()), *choices_of(function, args)}
+        read = self.sources_of([x for index, x in enumerate(args) if index not in unread])
         targets = [args[index] for index in indices if index < len(args)]
         sources = read | self.sources_of(targets)
         if function in REPLACING and (old := storage_of(args[0])) and old.nbytes() == args[0].nbytes:

@@ -125,7 +125,11 @@ def gradients(way: Way, starts: list[Tensor], leaves: list[Tensor]) -> tuple[Ten
     for node, index in way.steps:
         results = node(gradient)  # no hook is called
         gradient = results[index] if isinstance(results, tuple) else results
-    if gradient is None or not gradient.any():
+        if gradient is None:
+            return None
+        child, output = node.next_functions[index]
+        gradient = gradient.sum_to_size(child._input_metadata[output].shape)  # of what was broadcast, as autograd does
+    if not gradient.any():
         return None
     return grad([GradientEdge(way.node, way.output)], leaves, [gradient], retain_graph=True, allow_unused=True)
 

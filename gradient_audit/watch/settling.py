@@ -84,8 +84,8 @@ def _named(networks: Networks, parts: list[nn.Module], holders: dict[int, set[in
     for part in parts:
         name = networks.names.get(part._parameters["itself"] if is_leaf(part) else part, type(part).__name__)
         name = "tensor" if name == "Module" else name
-        made = name, networks.parameters.made.get(part)
-        stray = networks.times[made[1]] > 1 and not any(holders[key] for key in ids_of(part))
+        made = name, networks.parameters.made.get(part), any(holders[key] for key in ids_of(part))
+        stray = networks.times[made[1]] > 1 and not made[2]
         if made in seen if part in networks.names else stray:
             continue  # made anew in each turn, under one name: the first stands for all; or in forward()
         seen.add(made)

@@ -1,7 +1,12 @@
 """Sources: what a number was computed from."""
 
+from collections.abc import Callable
+from functools import cache
 from operator import or_
 
+from gradient_audit.watch.tensors import tensors_in
+
+CHOOSING = ("index", "indices", "target", "targets")  # arguments; of these, integers choose among numbers
 # A parameter; the result of a call of autograd; of a forward pass; the same with its graph; a parameter under
 # no_grad(); a parameter, by way of numbers that the script has read; the gradient of a parameter.
 KINDS = PARAMETER, CALL, FORWARD, GRAPH, WITHOUT_GRAD, NUMBER, GRADIENT = range(7)
@@ -50,3 +55,17 @@ class Sources:
 
 
 NOTHING = Sources()
+
+
+def choices_of(function: Callable, args: tuple) -> list[int]:
+    """Return which arguments of an operation only choose among the numbers of others, by their positions.
+
+    The result is not computed from these, as the likelihood of what was sampled, by a network of reference.
+    """
+    found = [index for index in _choosing(function) if index < len(args)]
+    return [index for index in found if not any(x.is_floating_point() for x in tensors_in(args[index]))]
+
+
+@cache
+def _choosing(function: Callable) -> list[int]:
+    return [index for index, argument in enumerate(function._schema.arguments) if argument.name in CHOOSING]

@@ -43,8 +43,9 @@ def node_of(tensor: Tensor) -> object | None:
 
 
 def numbers_in(tensor: Tensor) -> set:
-    """Return the numbers of a tensor, by the method that the audit does not watch."""
-    return set() if tensor.is_meta else {*torch._C.TensorBase.tolist(tensor.detach().flatten())}
+    """Return the numbers of a tensor, by the method that the audit does not watch; none of one without memory."""
+    has_none = tensor.is_meta or tensor._is_zerotensor()
+    return set() if has_none else {*torch._C.TensorBase.tolist(tensor.detach().flatten())}
 
 
 def is_zero(grad: Tensor) -> bool:

@@ -14,7 +14,7 @@ what `evaluate.py` has written, stay in `--runs-dir`.
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,7 +23,8 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
-from common.errors import BadInput, counted
+from common.checkpoint import lock
+from common.errors import BadInput, as_bad_input, counted
 from common.launch import pick_device
 from common.options import Count, NetworkOptions, Weight, typed
 from scripts.benchmarks import harness
@@ -97,6 +98,10 @@ def main(options: Options) -> None:
     evaluate.load_real(options.dataset, options.image_size)  # refused before the training if there are too few
     runs, floors = {order: [] for order in options.orders}, []
     folder = options.runs_dir / Path(options.dataset).resolve().name
+    with as_bad_input(f"--runs-dir {options.runs_dir}: cannot be made", OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    opened = ExitStack()  # until this ends: another comparison would take our runs for its own
+    lock(folder, opened)
     turns = [(order, seed) for seed in range(options.seeds) for order in options.orders]
     for order, seed in tqdm(turns, "runs", unit="run"):
         points = []

@@ -106,6 +106,8 @@ def compare_orders(options: Options, device: torch.device) -> dict[str, dict]:
             counts[name] = count(order, networks, batch)
         except Exception as error:  # networks of one's own may raise anything
             refusals[name] = {"why": (str(error) or type(error).__name__).splitlines()[0]}
+    if BASELINE in refusals:
+        raise BadInput(f"--networks {options.networks}: a step cannot be counted: {refusals[BASELINE]['why']}")
     for name, figures in counts.items():
         same = (counts[other]["flops"] for other in counts if ORDERS[other].update == ORDERS[name].update)
         figures["needed"] = None if ORDERS[name].is_exact or figures["uncounted"] else min(same)
@@ -178,7 +180,7 @@ def report(result: dict) -> str:
         cells = {name: {ratio: f"{flops:.2f}, {memory:.2f}" for (ratio, flops), memory in pairs[name]} for name in rows}
     else:
         cells = {name: cells_of(name, row, rows[BASELINE]) for name, row in rows.items()}
-    columns = [column for column in cells[G_FIRST] if any(row[column] != "-" for row in cells.values())]
+    columns = [column for column in next(iter(cells.values())) if any(row[column] != "-" for row in cells.values())]
     texts = [table(["update order", *columns], [[name, *(row[c] for c in columns)] for name, row in cells.items()])]
     texts += [FOOTNOTE] if any(row.get("redundant") == "-" for row in cells.values()) else []
     uncounted = sorted({name for row in rows.values() for name in row.get("uncounted", ())})

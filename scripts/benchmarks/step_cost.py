@@ -1,5 +1,6 @@
 """What a training step costs in FLOPs and memory, counted for `compare_updates.py`: the same in every run."""
 
+import re
 import weakref
 from collections.abc import Iterable
 
@@ -9,7 +10,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 WITH_VECTORS = {"mv": 0, "dot": 0, "vdot": 0, "addmv": 1}  # by operation: the operand, each number of it used once
-WITHOUT_FORMULA = {"rnn", "attention", "trilinear", "cdist", "linear", "fft"}  # a word in the name of an operation
+# In the name of an operation, the word that tells that it multiplies.
+WITHOUT_FORMULA = re.compile(r"(^|_)(rnn|attention|trilinear|cdist|linear|fft|conv(\d\w|olution)?|[a-z]*mm)(_|$)")
 
 
 class StepCost(TorchDispatchMode):
@@ -38,7 +40,7 @@ class StepCost(TorchDispatchMode):
             self.flops += formula(*args, **(kwargs or {}), out_val=result)
         elif (name := function._overloadpacket.__name__) in WITH_VECTORS:
             self.flops += 2 * args[WITH_VECTORS[name]].numel()
-        elif WITHOUT_FORMULA & {*name.split("_")}:
+        elif WITHOUT_FORMULA.search(name):
             self.uncounted.add(name)
         known = {x.untyped_storage().data_ptr() for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
         for tensor in (x for x in tree_leaves(result) if isinstance(x, Tensor)):

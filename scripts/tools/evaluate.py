@@ -18,7 +18,7 @@ The column `real images` has the same of other real images.
 import json
 import sys
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -125,12 +125,17 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     generator, names = load_generator(run, options.networks, options.weights, checkpoint), class_names(checkpoint)
     if checkpoint.get("data_types", [])[:1] == ["float32"]:  # older runs have no types
         raise BadInput(f"{run}: its data are floats, not images, which alone can be evaluated")
-    dataset, z_dim = options.dataset or checkpoint["options"].get("dataset"), checkpoint["options"]["z_dim"]
+    own, z_dim = checkpoint["options"].get("dataset"), checkpoint["options"]["z_dim"]
+    dataset = options.dataset or own
     shape, fit = checkpoint["data_shapes"][0], checkpoint["options"].get("fit", "crop")
     if not isinstance(dataset, str) or fit not in get_args(Fit):
         raise BadInput(f"{run}: does not say which images it was trained on; name them, --dataset")
+    if options.dataset in HELD_OUT and own not in (None, dataset):  # whose training images are not read
+        raise BadInput(f"--dataset {dataset}: the run {run} was trained on {own}; leave it out")
     unseen = find_unseen(dataset, shape[0])
     data = load_real(dataset, shape[-1], fit)
+    if shape[1] == 3 > data.images.shape[1]:  # gan_standalone.py takes all folders for colour
+        data = replace(data, images=data.images.expand(-1, 3, -1, -1))
     if len(unseen) not in (0, len(data.images)):
         raise BadInput(f"{dataset}: images have been added or removed meanwhile; try again")
     channels = max(shape[1], data.images.shape[1] if unseen.any() else 0)  # the only files in colour may be held out
@@ -183,8 +188,9 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
         figures |= measures.measure_overlap(features, real_features)
         figures |= {"lattice": measures.measure_lattice(images), "lattice_of_4": measures.measure_lattice(images, 4)}
         figures |= measures.measure_colours(images, real) | (judge.measure(features) if judge else {})
-        if judge and names:
-            figures["of_their_class"] = (judge.classify(features)[1] == of_class).float().mean().item()
+        if judge and names and {*names} <= {*judge.classes}:  # the digits may be more, or in another order
+            numbers = torch.tensor([judge.classes.index(name) for name in names])
+            figures["of_their_class"] = (judge.classify(features)[1] == numbers[of_class]).float().mean().item()
         for number, name in enumerate(names):
             part, real_part = features[of_class == number], real_features[labels == number]
             if min(len(part), len(real_part)) > measures.NEIGHBOURS:
@@ -192,13 +198,13 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
         return figures
 
     file, _, function = (options.networks or "").rpartition(":")
-    own = {"networks": f"{own_name(file)}-{function}"} if file else {}
+    made_by = {"networks": f"{own_name(file)}-{function}"} if file else {}
     doubt = "before images were replaced" if checkpoint.get("images_replaced") else ""
     doubt = "by the run that it began with" if checkpoint["options"].get("init_from") else doubt
     held_out = f"held-out (perhaps not {doubt})" if doubt else "held-out"
     trained = "training" if len(data.images) == shape[0] else f"{len(data.images)} (not the {shape[0]} trained on)"
     return accuracy | {
-        **own,
+        **made_by,
         "features": kind if judge or kind in ("random", "inception") else own_name(kind),
         "real": held_out if has_unseen else "test" if dataset in HELD_OUT else "any" if unseen.any() else trained,
         "count": count,

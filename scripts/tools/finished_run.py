@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import torch
 import tyro
@@ -64,11 +65,12 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
         raise BadInput(f"--networks {name}: must be FILE:FUNCTION, as in scripts/gan_mine.py:make_networks")
     sys.path.append(str(Path(file).resolve().parent))  # for imports of modules in the same folder
     try:
-        defined = runpy.run_path(file)
-        if function not in defined:
+        module = sys.modules["<run_path>"] = ModuleType("<run_path>")  # where annotations that are text are looked up
+        vars(module).update(runpy.run_path(file))
+        if not hasattr(module, function):
             raise NameError(f"{file} has no function {function}")
         with torch.device("cpu"):  # not `meta`, as in `load_network`: tensors that no checkpoint has would be lost
-            generator, discriminator = defined[function](*given)
+            generator, discriminator = getattr(module, function)(*given)
     except (Exception, SystemExit) as error:
         raise BadInput(f"--networks {name}: {type(error).__name__}: {error}") from error
     return generator, discriminator
@@ -89,7 +91,8 @@ def load_generator(
 
     It takes noise (N, z_dim), and labels (N,) if it takes the class, to images (N, C, H, W) in [-1, 1]. weights:
     `average` for the moving average, if the run has one, `last` for those after the last step. networks: as the option;
-    None: those of its option `model`, or `conv`. checkpoint: if it is loaded. Raises BadInput for other runs.
+    None: those of its option `model`, or `conv`. checkpoint: if it is loaded; the generator has its tensors. Raises
+    BadInput for other runs.
     """
     checkpoint = checkpoint or load_checkpoint(Path(run))
     if {"a_to_b", "b_to_a"} <= checkpoint.keys():  # a CycleGAN, whatever the name of its script

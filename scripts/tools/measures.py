@@ -35,17 +35,20 @@ def feature_extractor(name: str, device: torch.device) -> Callable[[Tensor], Ten
         with as_bad_input(f"--features {name}: {hint}", Exception):
             network = torch.export.load(name).module().to(device)
 
+    def features_of(part: Tensor) -> Tensor:
+        return network(part.clone().to(device)).float().cpu()  # it may change its input
+
     def features(images: Tensor) -> Tensor:
         size = f"{images.shape[2]}, {images.shape[3]}"
         asked = f"must give finite (N, F), F > 1, of floats (N, 3, {size}), for any N; export it so"
         with as_bad_input(f"--features {name}: {asked}", Exception), torch.no_grad():
             chunks = to_float(images).expand(-1, 3, -1, -1).split(64)
-            found = torch.cat([network(chunk.to(device)).float().cpu() for chunk in chunks])
+            found = torch.cat([features_of(chunk) for chunk in chunks])
             if found.ndim != 2 or len(found) != len(images) or found.shape[1] < 2 or not found.isfinite().all():
                 raise ValueError(f"gives {[*found.shape]} of {len(images)} images, or NaN or infinity")
             if (found == found[0]).all() and not (images == images[0]).all():
                 raise ValueError("the features of all images are the same")
-            alone = network(chunks[0][:2].to(device)).float().cpu()
+            alone = features_of(chunks[0][:2])
             if not torch.allclose(alone, found[:2], atol=0.01 * found.abs().max().item()):
                 raise ValueError("the features of an image are others beside others: export it after eval()")
             return found

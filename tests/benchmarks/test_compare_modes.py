@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from filelock import FileLock
 from helpers import call, load, make_images
 
 from scripts.benchmarks import compare_modes
@@ -29,6 +30,13 @@ def test_the_figures_of_a_run_and_of_its_checkpoints_are_in_the_table(tmp_path, 
     assert seconds == sorted(seconds)
     assert 0 < seconds[0] < seconds[-1]
     assert compare_modes.report(result) in capsys.readouterr().out
+
+
+def test_a_second_comparison_in_the_same_folder_is_refused_before_it_trains(tmp_path, refusal):
+    (tmp_path / "mnist5k").mkdir()
+    with FileLock(tmp_path / "mnist5k" / ".lock"):
+        line = refusal("compare_modes", "--runs-dir", tmp_path)
+    assert f"{tmp_path / 'mnist5k'}: another process is training this run; wait for it" in line
 
 
 def test_a_folder_of_too_few_images_is_refused_before_the_training(tmp_path, monkeypatch, refusal):

@@ -6,6 +6,7 @@ from unittest import mock
 import pytest
 import torch
 from helpers import call, make_images
+from torchvision.ops import deform_conv2d
 
 from common.errors import Stopped
 from common.models import mlp
@@ -57,7 +58,10 @@ def test_products_with_vectors_are_counted_and_operations_without_a_formula_are_
     assert (cost.flops, cost.uncounted) == (2 * 15 + 2 * 15 + 2 * 5 + 2 * 5, set())
     with StepCost() as cost:
         torch.nn.functional.bilinear(matrix, matrix, torch.ones(2, 5, 5))
-    assert cost.uncounted == {"_trilinear"}
+        torch.addbmm(torch.ones(3, 3), torch.ones(2, 3, 5), torch.ones(2, 5, 3))
+        torch.conv_tbc(torch.ones(4, 1, 2), torch.ones(3, 2, 1), torch.ones(1))
+        deform_conv2d(torch.ones(1, 1, 3, 3), torch.zeros(1, 2, 3, 3), torch.ones(1, 1, 1, 1))
+    assert cost.uncounted == {"_trilinear", "addbmm", "conv_tbc", "deform_conv2d"}
     row = {"flops": 10, "needed": None, "memory": 1, "uncounted": ["_trilinear"]}
     shown = compare_updates.report({"rows": {G_FIRST: row, "detach, textbook": row}, "options": {"what": "orders"}})
     assert "GFLOPs are too few, as there is no formula for _trilinear." in shown
@@ -148,6 +152,7 @@ def test_the_comparison_prints_its_rows_and_writes_them(compared, capsys):
 
 
 OWN = """
+import torch
 from torch import nn
 
 def make_networks(shape, z_dim):
@@ -165,6 +170,16 @@ def dcgan(shape, z_dim):
 
 def with_labels(shape, z_dim):
     return make_networks(shape, z_dim)[0], nn.Bilinear(16, 1, 1)
+
+def sparse(shape, z_dim):
+    return make_networks(shape, z_dim)[0], Sparse()
+
+class Sparse(nn.Linear):
+    def __init__(self):
+        super().__init__(16, 1)
+
+    def forward(self, images):
+        return torch.sparse.mm(images.flatten(1).detach().to_sparse(), self.weight.T) + 0 * images.sum()
 """
 
 
@@ -184,7 +199,7 @@ def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared,
     assert f"No row for {'; '.join(name for name in rows if name in refused)}: {rows['one_stage']['why']}" in printed
 
     said = {"wrong": "trained: mat1 and mat2 shapes", "dcgan": "begin the generator with nn.Unflatten(1, (64, 1, 1))"}
-    said |= {"functions": "two nn.Modules", "with_labels": "positional argument"}
+    said |= {"functions": "two nn.Modules", "with_labels": "positional argument", "sparse": "counted: Cannot access"}
     for function, words in said.items():
         line = refusal("compare_updates", *options, f"{own}:{function}", "--device", "cpu")
         assert f"own.py:{function}: " in line

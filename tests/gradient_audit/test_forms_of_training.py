@@ -74,6 +74,7 @@ def test_gradients_that_nothing_is_seen_to_use_are_not_judged(network):
     with GradientAudit(network=network) as audit:
         network(torch.ones(1, 2)).sum().backward()
     assert cells(audit) == [("wasted",)] and audit.verdict.startswith("Not judged: no optimizer was seen to step")
+    assert "Not reached: " in audit.verdict and "--iterations" not in audit.verdict  # an option of the command line
 
 
 def test_an_audit_without_names_finds_the_networks_of_its_block_and_refuses_older_ones(network):

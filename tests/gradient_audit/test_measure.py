@@ -52,9 +52,16 @@ def perceptual(generator):
     return (3 * fake).square().sum() + 0.5 * fake.abs().sum()
 
 
+def of_samples(generator, shape=(4,)):
+    """A weight w of 1: the mean of 4 squares of w, and 3 w, which is broadcast: the derivatives are 2 and 3."""
+    return (generator(torch.ones(shape)).square() + 3 * generator(torch.ones(1)).sum()).mean()
+
+
 @pytest.mark.parametrize(
     ("loss", "weights", "norms", "words"),
     [
+        (of_samples, [1.0], [2, 3], ["used 40%", "used 60%"]),
+        (lambda generator: of_samples(generator, (4, 1)), [1.0], [2, 3], ["used 40%", "used 60%"]),
         (pix2pix, [0.5], [2 * sigmoid(-1), 100], ["used <1%", "used 99%"]),
         (perceptual, [1.0, 2.0], [18 * math.sqrt(5), 0.5 * math.sqrt(2)], ["used 98%", "used 2%"]),
     ],

@@ -327,6 +327,21 @@ def test_break_saves_the_last_step_that_was_logged_also_in_another_folder_and_sa
     assert (saved(tmp_path)["step"], points_of(run)["loss"]) == (5, [(1, 1), (2, 2), (4, 3.5)])
 
 
+def test_a_run_to_begin_with_is_named_from_the_folder_in_which_the_script_was_started(tmp_path, monkeypatch):
+    call(left_after(3, lambda: None), *ARGUMENTS.split(), tmp_path / "first")
+    (run,) = (tmp_path / "first").glob("script/*")
+    monkeypatch.chdir(run.parent)
+    script = left_after(2, lambda: None)
+
+    def main(options: RunOptions, run: Run, main=script.main):
+        os.chdir("/")
+        main(options, run)
+
+    script.main = main
+    call(script, *ARGUMENTS.split(), tmp_path / "second", "--init-from", run.name)
+    assert saved(tmp_path / "second")["options"]["init_from"] == str(run)
+
+
 LEFT = [("start", "break", 3), ("start", "error", 3), ("changed", "break", 2), ("changed", "error", 2)]
 LEFT += [("log", "error", 2), ("logged", "break", 4), ("logged", "error", 2)]
 

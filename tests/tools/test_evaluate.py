@@ -193,6 +193,54 @@ def test_a_class_is_the_share_of_samples_that_are_of_it_and_each_has_its_recall(
         evaluate.main(Options(run, networks=own))
 
 
+def test_the_classes_of_digits_in_folders_are_compared_by_their_names(run, tmp_path):
+    """Each sample is a digit of the class asked for; the classifier of digits knows ten classes, in their order."""
+    images, labels, _ = load_dataset("mnist5k")
+    for digit in (7, 3):
+        (tmp_path / "data" / str(digit)).mkdir(parents=True)
+        for number, image in enumerate(images[labels == digit][:10, 0].numpy()):
+            Image.fromarray(image).save(tmp_path / "data" / str(digit) / f"{number}.png")
+    (tmp_path / "own.py").write_text(KNOWN)
+    weights = {"weight": to_float(torch.cat([images[labels == digit][:1] for digit in (3, 7)])).flatten(1)}
+    entries = {"averages": {}, "classes": [["3", "7"]], "data_shapes": [[20, 1, 28, 28]], "generator": weights}
+    change(run, lambda checkpoint: checkpoint.update(entries))
+    options = {"features": "digits", "networks": f"{tmp_path / 'own.py'}:make_networks", "count": 10}
+    found = evaluated(run, dataset=str(tmp_path / "data"), **options)
+    assert (found["samples"]["of_their_class"], found["floor"]["of_their_class"]) == (1, 1)
+    (tmp_path / "data" / "3").rename(tmp_path / "data" / "three")
+    change(run, lambda checkpoint: checkpoint.update(classes=[["7", "three"]]))
+    evaluate.load_real.cache_clear()
+    assert "of_their_class" not in evaluated(run, dataset=str(tmp_path / "data"), **options)["samples"]
+
+
+def test_test_images_of_another_data_set_than_that_of_the_run_are_refused(run):
+    with pytest.raises(BadInput, match=r"--dataset cifar10: the run .* was trained on mnist5k; leave it out"):
+        evaluate.main(Options(run, dataset="cifar10"))
+
+
+def test_greyscale_files_are_those_of_a_run_that_takes_all_for_colour(run, shades):
+    """As `gan_standalone.py` does, whose runs have no checksums of images."""
+    entries = {"averages": {}, "data_shapes": [[57, 3, 28, 28]], "generator": mlp((3, 28, 28), 8)[0].state_dict()}
+    change(run, lambda checkpoint: checkpoint.update(entries))
+    assert evaluated(run, features="random")["count"] == 28
+
+
+def test_features_of_a_network_that_changes_its_input_are_those_of_the_images(run, tmp_path):
+    class Doubled(torch.nn.Module):
+        def forward(self, images):
+            return images.mul_(2).flatten(1)
+
+    for name, network in {"plain": torch.nn.Flatten(), "doubled": Doubled()}.items():
+        dimensions = ({0: torch.export.Dim("batch")},)
+        program = torch.export.export(network, (torch.zeros(2, 3, 28, 28),), dynamic_shapes=dimensions)
+        torch.export.save(program, tmp_path / f"{name}.pt2")
+    fids = [
+        evaluated(run, features=str(tmp_path / f"{name}.pt2"), count=20)["samples"]["fid"]
+        for name in ("plain", "doubled")
+    ]
+    assert fids[1] == pytest.approx(4 * fids[0], rel=1e-3)  # rounding of a product of covariances' root
+
+
 def test_inception_gets_three_channels_and_offline_the_reader_is_told_what_to_do(run, tmp_path, monkeypatch):
     monkeypatch.setattr(feature_extractor_inceptionv3, "URL_INCEPTION_V3", "http://127.0.0.1:9/weights.pth")
     monkeypatch.setattr(torch.hub, "_hub_dir", str(tmp_path / "hub"))

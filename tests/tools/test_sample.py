@@ -126,6 +126,19 @@ def test_a_run_with_networks_of_its_own_is_sampled_and_one_on_floats_gives_them_
     torch.testing.assert_close(torch.from_numpy(np.load(tmp_path / "floats.npz")["samples"]), expected)
 
 
+def test_a_file_of_networks_may_have_options_of_its_own_whose_annotations_are_text(own, run, tmp_path):
+    script, _ = own
+    options = """
+@dataclass(frozen=True)
+class Mine(Options):
+    width: Annotated[int, Range(1, 9)] = 1
+"""
+    text = script.read_text().replace("    pixels = math", "    Mine()\n    pixels = math")
+    head = "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom typing import Annotated\n"
+    script.write_text(f"{head}from common.options import Options, Range\n{options}{text}")
+    assert len(array({"run": run, "count": 5, "networks": f"{script}:make_networks"}, tmp_path)) == 5
+
+
 def add_layer(script, result):
     """Add a last layer to the generator that the script makes, which returns `result` of `images`."""
     layer = f"class Last(torch.nn.Module):\n    def forward(self, images):\n        return {result}\n\n"
