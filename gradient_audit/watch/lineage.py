@@ -79,7 +79,8 @@ class Lineage:
     def note(self, function: Callable, args: tuple, result: object, here: Lines) -> tuple[set[Memory], Sources]:
         """Note an operation; return the memory that it wrote to, and the sources of what it only read."""
         indices = targets_of(function)
-        inputs = [x for index, x in enumerate(args) if index not in indices or len(indices) > 1]  # as a fused step's
+        written = indices if len(indices) == 1 else ()  # of several, as of a fused step, all are read
+        inputs = [x for index, x in enumerate(args) if index not in written]
         summed = function.overloadpacket in SUM_OPERATIONS
         numbers = (x for x in inputs[:2] if isinstance(x, float | int) and x)
         number = next(numbers, None) if self.number_sources and summed else None
@@ -88,7 +89,7 @@ class Lineage:
         for tensor in tensors if self.number_sources and not number else ():
             if not tensor.requires_grad and storage_of(tensor) not in self.memories:  # from_numpy() has made it
                 self.note_rebuilt(tensor, here)
-        unread = {*(indices[:1] if len(indices) == 1 else ()), *choices_of(function, args)}
+        unread = {*written, *choices_of(function, args)}
         read = self.sources_of([x for index, x in enumerate(args) if index not in unread])
         targets = [args[index] for index in indices if index < len(args)]
         sources = read | self.sources_of(targets)

@@ -28,7 +28,7 @@ from common.errors import BadInput, as_bad_input, counted
 from common.launch import pick_device
 from common.options import Count, NetworkOptions, Weight, typed
 from scripts.benchmarks import harness
-from scripts.tools import evaluate
+from scripts.tools import evaluate, real_images
 from scripts.tools.output import check_new_file, launch, table
 
 ORDERS = ["detach", "retain_graph", "generator_first", "simultaneous", "resample", "one_stage", "wgan_gp", "r3"]
@@ -95,7 +95,7 @@ def main(options: Options) -> None:
     if options.output:
         check_new_file(options.output, ".json")
     device = pick_device(options.device)
-    evaluate.load_real(options.dataset, options.image_size)  # refused before the training if there are too few
+    real_images.load_real(options.dataset, options.image_size)  # refused before the training if there are too few
     runs, floors = {order: [] for order in options.orders}, []
     folder = options.runs_dir / Path(options.dataset).resolve().name
     with as_bad_input(f"--runs-dir {options.runs_dir}: cannot be made", OSError):

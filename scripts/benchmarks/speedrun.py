@@ -28,7 +28,7 @@ from common.data import load_images, to_uint8
 from common.errors import BadInput, Stopped, counted
 from common.options import Count, Options, Range, Weight
 from scripts.benchmarks.harness import ROOT, environment, spread
-from scripts.tools import evaluate
+from scripts.tools import evaluate, real_images
 from scripts.tools.measures import measure_fid
 from scripts.tools.output import launch, table
 
@@ -102,7 +102,7 @@ def main(options: SpeedrunOptions) -> None:
     for contender in runs:
         if not contender.is_file():
             raise BadInput(f"{contender}: is no file; name one with a function train, as contender.py has it")
-    data = evaluate.load_real(options.dataset, None)
+    data = real_images.load_real(options.dataset, None)
     is_of_digits = options.dataset in evaluate.DIGIT_DATASETS
     judge = evaluate.digit_classifier() if is_of_digits else evaluate.class_classifier(options.dataset, data)
     count = min(evaluate.COUNT, len(data.images) // 2)

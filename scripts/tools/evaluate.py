@@ -18,10 +18,9 @@ The column `real images` has the same of other real images.
 import json
 import sys
 import zlib
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import torch
 from filelock import FileLock
@@ -30,23 +29,18 @@ from torch.utils.tensorboard import SummaryWriter
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` importable from any folder
 
-from common.board import note_images
 from common.checkpoint import load_checkpoint, write_whole
-from common.conditional import LabeledImages, load_labeled_images
-from common.data import DATASETS, checksum, load_images
 from common.errors import BadInput, as_bad_input, as_stopped, show_lines
-from common.image_files import Fit, image_paths, training_paths
 from common.launch import pick_device
 from common.options import Range, Seed
 from scripts.tools import measures
 from scripts.tools.classifier import class_classifier, digit_classifier
 from scripts.tools.finished_run import GeneratorOptions, class_names, find_average, generate, load_generator
 from scripts.tools.output import launch, table
+from scripts.tools.real_images import HELD_OUT, LEAST, real_images_of
 
 COUNT = 5000
-HELD_OUT = ("fashion-mnist", "cifar10")  # compared with their test images
 DIGIT_DATASETS = ("mnist5k", "mnist")
-LEAST = 2 * (measures.NEIGHBOURS + 1)  # real images: the floor needs two sets of them
 SETTINGS = ("features", "real", "count", "weights", "checkpoint", "seed", "step")  # of an entry
 
 
@@ -65,27 +59,6 @@ class Options(GeneratorOptions):
     weights: Literal["average", "last"] = "average"  # The EMA of the weights, or those after the last step.
     seed: Seed = 0  # Fixes the samples and the choice of real images.
     dataset: str | None = None  # Where the run's images are now, if a folder has moved. None: where they were.
-
-
-@cache
-def load_real(dataset: str, size: int | None, fit: Fit = "crop") -> LabeledImages:
-    """Return all real images, of no class if they have no labels; raises BadInput for too few or none."""
-    try:
-        data = load_labeled_images(dataset, size, fit, hold_out=False, held_out=dataset in HELD_OUT)
-    except BadInput:  # without labels, or no images at all, which is refused here
-        images = load_images(dataset, size, fit, hold_out=False)
-        data = LabeledImages(images, torch.zeros(len(images)), ())
-    if len(data.images) < LEAST:
-        raise BadInput(f"{dataset}: has {len(data.images)} images, too few to judge samples by; take {LEAST} or more")
-    return data
-
-
-def find_unseen(dataset: str, trained_on: int) -> Tensor:
-    """Return of each image of a folder whether a run on so many has not seen it, bool (N,); (0,) for other data."""
-    paths = image_paths(dataset) if dataset not in DATASETS else []
-    trained = training_paths(paths)
-    seen = {*trained} if len(trained) == trained_on else {*paths}
-    return torch.tensor([path not in seen for path in paths], dtype=torch.bool)
 
 
 def settings_of(entry: dict) -> tuple:
@@ -123,33 +96,7 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     torch.manual_seed(options.seed)  # for a generator that draws noise of its own
     stored_entries(options.folder / "evaluation.json")
     generator, names = load_generator(run, options.networks, options.weights, checkpoint), class_names(checkpoint)
-    if checkpoint.get("data_types", [])[:1] == ["float32"]:  # older runs have no types
-        raise BadInput(f"{run}: its data are floats, not images, which alone can be evaluated")
-    own, z_dim = checkpoint["options"].get("dataset"), checkpoint["options"]["z_dim"]
-    dataset = options.dataset or own
-    shape, fit = checkpoint["data_shapes"][0], checkpoint["options"].get("fit", "crop")
-    if not isinstance(dataset, str) or fit not in get_args(Fit):
-        raise BadInput(f"{run}: does not say which images it was trained on; name them, --dataset")
-    if options.dataset in HELD_OUT and own not in (None, dataset):  # whose training images are not read
-        raise BadInput(f"--dataset {dataset}: the run {run} was trained on {own}; leave it out")
-    unseen = find_unseen(dataset, shape[0])
-    data = load_real(dataset, shape[-1], fit)
-    if shape[1] == 3 > data.images.shape[1]:  # gan_standalone.py takes all folders for colour
-        data = replace(data, images=data.images.expand(-1, 3, -1, -1))
-    if len(unseen) not in (0, len(data.images)):
-        raise BadInput(f"{dataset}: images have been added or removed meanwhile; try again")
-    channels = max(shape[1], data.images.shape[1] if unseen.any() else 0)  # the only files in colour may be held out
-    now, before = [data.images.shape[1], *data.classes], [channels, *(names or data.classes)]
-    if options.dataset and dataset not in HELD_OUT:
-        now, before = [len(data.images) - unseen.sum().item(), *now], [shape[0], *before]
-    if now != before:
-        if names and unseen.any():
-            load_labeled_images(dataset)  # names the classes of which all images are held out, if that is the reason
-        raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; use the same files")
-    seen = data.images[~unseen] if len(unseen) else data.images
-    if dataset not in HELD_OUT and [*seen.shape] == shape:
-        sums = [checksum(seen)]
-        note_images(sums, {"it was trained on": checkpoint.get("image_checksums", sums)[:1]})
+    dataset, data, unseen = real_images_of(run, checkpoint, options.dataset)
     has_classes = len(data.classes) > 1
     kind = options.features or ("digits" if dataset in DIGIT_DATASETS else "classes" if has_classes else "random")
     if kind == "classes" and not has_classes:
@@ -168,7 +115,7 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     extract_features = judge.features if judge else measures.feature_extractor(kind, device)
 
     random = torch.Generator().manual_seed(options.seed)
-    z = torch.randn(count, z_dim, generator=random)
+    z = torch.randn(count, checkpoint["options"]["z_dim"], generator=random)
     order = torch.randperm(len(data.images), generator=random)
     rows, other_rows = order[: 2 * count].split(count)
     if has_unseen:
@@ -202,7 +149,8 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     doubt = "before images were replaced" if checkpoint.get("images_replaced") else ""
     doubt = "by the run that it began with" if checkpoint["options"].get("init_from") else doubt
     held_out = f"held-out (perhaps not {doubt})" if doubt else "held-out"
-    trained = "training" if len(data.images) == shape[0] else f"{len(data.images)} (not the {shape[0]} trained on)"
+    trained_on = checkpoint["data_shapes"][0][0]
+    trained = "training" if len(data.images) == trained_on else f"{len(data.images)} (not the {trained_on} trained on)"
     return accuracy | {
         **made_by,
         "features": kind if judge or kind in ("random", "inception") else own_name(kind),
