@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-from common.checkpoint import write_whole
+from common.checkpoint import averages_in, write_whole
 from common.data import to_uint8
 from common.errors import BadInput, as_stopped, counted, one_line, show, show_lines
 from common.image_files import grid, png
@@ -146,17 +146,10 @@ def show_chosen(facts: dict[str, Any], given: RunOptions) -> None:
     """Print which options main has chosen by the images. facts: as in the run's checkpoint. given: those before."""
     before = given.to_store()
     chosen = [typed(name, value) for name, value in facts["options"].items() if value != before[name]]
-    if chosen:
-        count, *shape = facts["data_shapes"][0]
+    for count, *shape in facts["data_shapes"][:1] if chosen else ():
         classes = [f"in {len(names)} {'classes' if names[1:] else 'class'} " for names in facts["classes"]]
         kind = f"{'x'.join(map(str, shape))} {''.join(classes)}with {' '.join(chosen)}"
         show_lines(f"Trains on {counted(count, 'image')} of {kind}")
-
-
-def note_images(sums: list[int], places: dict[str, list[int]]) -> None:
-    """Print a line if images have other checksums in another place: no two machines need resize to the same bits."""
-    for place in [place for place, others in places.items() if sums != others]:
-        show_lines(f"note: as many images as {place}, but not the same to the bit: was one of them replaced?")
 
 
 def layers_in(state: dict[str, Any]) -> dict[str, str]:
@@ -173,6 +166,18 @@ def note_layers(before: Any, now: dict[str, str]) -> None:
         pairs = zip_longest(*(filter(None, each) for each in lines), fillvalue="nothing")
         if other := next((pair for pair in pairs if pair[0] != pair[1]), None):
             show_lines(f"note: {name} had {other[0]}, not {other[1]}: is a layer changed, or is it another script's?")
+
+
+def note_networks(before: Any, state: dict[str, Any]) -> None:
+    """Print what `note_layers` does of a state, and a line for each average without a network, or not the only one."""
+    note_layers(before, layers_in(state))
+    for name, owner in state.items():
+        for network in averages_in({name: owner}):  # none, if it is no average
+            last, advice = averages_in(state)[network], "an average of another network x is called average_x"
+            if network not in state:
+                show_lines(f"note: {name} counts as the average of {network}, which `state` lacks: {advice}")
+            elif last != name:
+                show_lines(f"note: {name} and {last} are averages of {network}: the tools take {last}; {advice}")
 
 
 def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) -> None:

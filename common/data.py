@@ -13,7 +13,7 @@ from torch import Tensor
 from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
-from common.errors import BadInput, as_bad_input
+from common.errors import BadInput, as_bad_input, show_lines
 from common.image_files import Fit, image_paths, load_files
 
 ASSETS = Path(__file__).parent / "assets"
@@ -83,6 +83,12 @@ def checksum(values: Tensor) -> int:
     for part in values.split(1000):
         total = zlib.crc32(part.cpu().contiguous().numpy(), total)
     return total
+
+
+def note_images(sums: list[int], places: dict[str, list[int]]) -> None:
+    """Print a line if images have other checksums in another place: no two machines need resize to the same bits."""
+    for place in [place for place, others in places.items() if sums != others]:
+        show_lines(f"note: as many images as {place}, but not the same to the bit: was one of them replaced?")
 
 
 def to_float(images: Tensor) -> Tensor:

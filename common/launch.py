@@ -29,7 +29,8 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
             stored = load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
             options = parse_resumed(main, kind, Path(script).stem, stored)
         paths = {name: getattr(options, name) for name in ("runs_dir", "resume", "init_from")}
-        paths = {name: path and path.absolute() for name, path in paths.items()}  # main may change the current folder
+        # A shell leaves ~ in --runs-dir=~/runs, and main may change the current folder.
+        paths = {name: path and path.expanduser().absolute() for name, path in paths.items()}
         options = replace(options, **paths)
         main(options, opened.enter_context(open_run(script, options, stored)))
     if dist.is_initialized():

@@ -13,8 +13,8 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
-from common.board import Board, layers_in, note_images, note_layers, show_chosen, show_end
-from common.data import batches, checksum, describe_data, seed_for, seed_step
+from common.board import Board, layers_in, note_networks, show_chosen, show_end
+from common.data import batches, checksum, describe_data, note_images, seed_for, seed_step
 from common.errors import BadInput, as_stopped, note_signals, show, show_lines
 from common.options import RunOptions
 from common.ranks import Ranks
@@ -128,12 +128,12 @@ class Run(AbstractContextManager):
             checkpoint.load_initial_weights(state, before, options.init_from)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)
         RUNS.add(self)
-        folder = options.resume
         if self.ranks.is_main:
             note_images(sums, places)
-            note_layers(before.get("layers"), layers_in(state))
-            folder = folder or checkpoint.make_folder(options.runs_dir / self.script.stem, options.name, self.opened)
-        self.folder = self.ranks.gather(folder)[0]
+            note_networks(before.get("layers"), state)
+            place = options.runs_dir / self.script.stem
+            self.folder = options.resume or checkpoint.make_folder(place, options.name, self.opened)
+        self.folder = self.ranks.gather(self.folder)[0]
 
     def open_board(self, pictures: dict, columns: int) -> None:
         """Open the board, and show what there is before the first step."""

@@ -72,7 +72,7 @@ def dead_terms(facts: Facts) -> list[DeadTerm]:
             if (proved or changes) and any(row.term.sources & used for _, row in pairs):
                 dead.append(DeadTerm(pairs, proved))
         elif constants == {None} and _moves_nothing(facts, pairs):
-            dead.append(DeadTerm(pairs, True))
+            dead.append(DeadTerm(pairs, not all(_is_shared(facts, p, row.term) for p, row in pairs)))
     return dead
 
 
@@ -91,6 +91,15 @@ def _moves_nothing(facts: Facts, pairs: list[tuple[Call, TermRow]]) -> bool:
     goes_on |= any(_outline(q) == _outline(last) for q in turns)
     moves = any(row.term.reached & (alive | p.used) for p, row in pairs)
     return any(p.users for p, _ in pairs) and not (goes_on or moves)
+
+
+def _is_shared(facts: Facts, p: Call, term: Term) -> bool:
+    """Whether a term is for other networks, of which nothing was cut off, and another term leads on through these.
+
+    As D(real) in a value function that G shares.
+    """
+    is_of_others = bool(term.sources) and term.sources <= term.reached & facts.stepped
+    return is_of_others and any(term.reached < row.term.reached for row in p.terms)
 
 
 def _outline(p: Call) -> list[tuple]:

@@ -40,7 +40,7 @@ class Options(GanOptions):
     """Options of this script."""
 
     penalty_weight: Weight = 0.1  # Weight of the penalties: half of it each, and none with 0.
-    penalty_every: Count = 5  # Steps from one penalty to the next, which has as many times the weight.
+    penalty_every: Count = 5  # Steps from one penalty to the next, of so many times the weight; fewer steps have none.
 
 
 def train_step(generator, discriminator, optimizer_g, optimizer_d, real, z, penalty_weight=1.0):

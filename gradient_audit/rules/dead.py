@@ -16,13 +16,15 @@ from gradient_audit.trace import NONE, GraphMissing, RequiresGradSet
 RANK = 60
 SEVERITY = "error"
 MEANING = """A loss, or a term of one, gives no gradient to any parameter that is updated. As a question: a term gave
-one of exactly zero, each time that it was measured; or it was computed from networks, and was always 0."""
+one of exactly zero, each time that it was measured; or it was computed from networks, and was always 0; or other steps
+alone update what it was computed from, as those of D do for D(real)."""
 CURE = """See whether `detach()`, `no_grad()`, `.item()`, `sample()` where `rsample()` is meant, or a penalty without
 `create_graph=True` cuts it off, and whether the network that it should move is frozen, held by no optimizer or missing
 from `inputs=`."""
 MISTAKES = ("penalty-without-graph", "penalty-on-frozen", "loss-made-leaf")
 EXHIBITS = ("bugs/penalty_per_sample_without_graph.py", "bugs/g_loss_under_no_grad.py", "clean/kl_of_distributions.py")
 CONSTANT = "If it is a target, a baseline or a number to print, this is right. If not: "
+SHARED = "If networks share this loss, as G and D do one with D(real), this is right, and it can be left out. If not: "
 UNKNOWN = "See whether `detach()`, `no_grad()` or `.item()` cuts it off."
 ZERO = """If a ReLU or a mask holds it back, or it is constant, this is right; if not, see whether a value is taken from
 itself: a straight-through estimator is `x - q.detach()`."""
@@ -48,7 +50,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
         p, row = dead.pairs[0]
         is_told = {*facts.networks_of(row.term.reached)} & left_out  # by the rule `ownerless`
         if not (is_told or NONE < row.term.reached <= ownerless):
-            cure = "" if dead.proved else ZERO if row.term.value == 0 or row.term.measured else CONSTANT
+            cure = "" if dead.proved else ZERO if row.term.value == 0 else SHARED if row.term.measured else CONSTANT
             cut = cut_of(facts, row.term) if cure != ZERO else None
             found[cure, cut or (row, None), p.place].append((p, row))
     for (cure, (mistake, cut), place), pairs in found.items():

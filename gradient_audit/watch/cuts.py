@@ -19,6 +19,7 @@ class Cuts:
     def __init__(self, lineage: Lineage):
         self.lineage, self.guard = lineage, lineage.session.guard
         self.blocks: dict[int, Place] = {}  # under `no_grad()`, that run, by id: the line that begins each
+        self.switch: Place | None = None  # the line that has switched graphs off, by `set_grad_enabled()`
 
     @guarded
     def enter(self, block: torch.no_grad) -> None:
@@ -27,6 +28,16 @@ class Cuts:
     @guarded
     def leave(self, block: torch.no_grad, *_: object) -> None:
         self.blocks.pop(id(block), None)
+
+    @guarded
+    def note_switch(self, _: torch.set_grad_enabled, mode: bool) -> None:
+        self.switch = None if mode else current_place()
+
+    @guarded
+    def note_detached(self, tensor: Tensor) -> None:
+        """Note what `detach_()` has cut off, which is no operation that a mode sees."""
+        memory = self.lineage.memory_of(tensor)
+        memory.add_cuts({("detached-fakes", current_place()): memory.sources})
 
     def note(self, function: Callable, args: tuple, result: object, here: Lines) -> None:
         """Note an operation: its result is behind the cuts of its arguments, and behind its own, if it is one."""
@@ -41,9 +52,9 @@ class Cuts:
                 memory.add_cuts(some)
 
     def place_of(self, mistake: str) -> Place | None:
-        """Return the line that begins the block under `no_grad()`, or the only one that has read a number."""
+        """Return the line that switched graphs off, or began such a block, or the only one that has read a number."""
         if mistake == "no-graph":
-            return next(reversed(self.blocks.values()), None)
+            return next(reversed(self.blocks.values()), self.switch)
         return self.lineage.place_of_number() if mistake == "loss-rebuilt" else None
 
     def mistake(self, function: Callable, tensors: list[Tensor], result: object, here: Lines) -> str:

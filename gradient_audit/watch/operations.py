@@ -62,6 +62,8 @@ class Details(dispatch.TorchDispatchMode):
             watch_calls(self.hooks, torch.Tensor, name, functools.partial(self.note_use, name))
         watch_calls(self.hooks, torch.no_grad, "__enter__", self.cuts.enter)
         watch_calls(self.hooks, torch.no_grad, "__exit__", self.cuts.leave)
+        watch_calls(self.hooks, torch.set_grad_enabled, "__init__", self.cuts.note_switch)
+        watch_calls(self.hooks, torch.Tensor, "detach_", self.cuts.note_detached)
         begin, end = self.forwards.begin_forward, self.forwards.end_forward
         self.hooks.callback(registration.register_module_forward_pre_hook(begin).remove)
         self.hooks.callback(registration.register_module_forward_hook(end, always_call=True).remove)

@@ -21,6 +21,7 @@ from gradient_audit.watch.tensors import is_zero, nodes_of
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
 SCALES = ("MulBackward0", "DivBackward0", "NegBackward0", "SumBackward0", "MeanBackward0", "RsubBackward1")
 SCALES += ("ViewBackward0", "SqueezeBackward0", "UnsqueezeBackward0", "ToCopyBackward0", "CloneBackward0")
+SCALES += ("DotBackward0", "MvBackward0", "BmmBackward0", "PermuteBackward0")  # of losses and weights
 SUMS_OF_TWO = (torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor)
 MOST_TERMS = 31  # of a loss, that are told apart: a longer sum is a loop over a batch
 

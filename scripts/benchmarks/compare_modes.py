@@ -46,7 +46,7 @@ class Options(NetworkOptions):
     seeds: Count = 3  # Runs of each script, with seeds 0, 1, ...
     runs_dir: Path = harness.ROOT / "runs" / "compare_modes"  # Where the runs are made.
     target: Weight = 5.0  # An FID: a column has the seconds of training until a checkpoint first had it, or less.
-    evaluate_every: Count = 250  # Steps between two checkpoints whose FID is measured.
+    evaluate_every: Count = 250  # Steps between two checkpoints whose FID is measured, of those 0.1 s apart or more.
     device: str | None = None  # cpu, cuda, cuda:1, ... None takes CUDA where it is available.
     output: Path | None = None  # New .json file for all figures of all runs, which plot_results.py draws.
 

@@ -72,7 +72,8 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
         with torch.device("cpu"):  # not `meta`, as in `load_network`: tensors that no checkpoint has would be lost
             generator, discriminator = getattr(module, function)(*given)
     except (Exception, SystemExit) as error:
-        raise BadInput(f"--networks {name}: {type(error).__name__}: {error}") from error
+        call = f"{name}({', '.join(map(str, given))})"
+        raise BadInput(f"--networks {call}: {type(error).__name__}: {error}") from error
     return generator, discriminator
 
 
@@ -143,7 +144,8 @@ def load_network(checkpoint: dict, run: object, name: str, weights: str, make: C
     with as_bad_input(f"{run}: does not hold this network, of {maker}", Exception):
         with torch.device("meta"):
             network = AveragedModel(make()) if average else make()
-        network.load_state_dict(checkpoint[average or name], assign=True)
+        weights = {key.replace("_orig_mod.", ""): weight for key, weight in checkpoint[average or name].items()}
+        network.load_state_dict(weights, assign=True)  # those names have what torch.compile() returned
         note_layers(checkpoint.get("layers"), {name: str(network.module if average else network)})
     return (network.module if average else network).float().eval()
 

@@ -8,9 +8,8 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from common.board import note_images
 from common.conditional import LabeledImages, load_labeled_images
-from common.data import DATASETS, checksum, load_images
+from common.data import DATASETS, checksum, load_images, note_images
 from common.errors import BadInput
 from common.image_files import Fit, image_paths, training_paths
 from scripts.tools import measures

@@ -44,8 +44,9 @@ class Options(GeneratorOptions):
     seed: Seed = 0  # Fixes the noise.
     output: Path | None = None
     """A .png for a grid; an .npz with the keys `images`, uint8 (N, C, H, W), and `labels`, if any; or a new folder,
-    for 000000.png, 000001.png, ... Must not exist. None writes samples.png in the run, and replaces it. A run whose
-    data are floats takes an .npz alone, with the key `samples`, float32 (N, ...), in place of `images`."""
+    without a dot in its name, for 000000.png, 000001.png, ... Must not exist. None writes samples.png in the run, and
+    replaces it. A run whose data are floats takes an .npz alone, with the key `samples`, float32 (N, ...), in place of
+    `images`."""
 
 
 def draw_inputs(z_dim: int, names: list[str], options: Options) -> list[Tensor]:

@@ -89,7 +89,7 @@ def main(options: Options) -> None:
             image, file = read_image(path, None, mode), io.BytesIO()
             with as_bad_input(f"{path} cannot be translated", (OSError, ValueError, RuntimeError, MemoryError)):
                 picture = to_pil_image(translate(generator, image))
-                picture.save(file, Image.registered_extensions()[path.suffix.lower()])
+                picture.save(file, Image.registered_extensions()[path.suffix.lower()], quality=95)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(target, file.getvalue())
         except BadInput as error:

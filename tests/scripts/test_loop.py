@@ -11,6 +11,7 @@ import threading
 import time
 import zipfile
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -196,13 +197,14 @@ def test_what_a_loop_leaves_out_is_told(tmp_path, capsys):
     list(steps_of(tmp_path, state=state, pictures={"a": lambda: picture[0], "b": lambda: picture[1]}))
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
     assert [note.split(";")[0].split(":")[1] for note in notes] == [
+        " average counts as the average of generator, which `state` lacks",
         " pictures['a'] holds values up to 254",
         " pictures['b'] holds values up to nan",
         " there are no curves of the last steps",
     ]
     assert saved(tmp_path)["averages"] == {}  # no tool takes one that was never updated
     with open_run(tmp_path) as run:
-        for step in run.steps(state=state, pictures={}):
+        for step in run.steps(state=state | {"generator": network}, pictures={}):
             state["average"].update_parameters(network)
             run.log(*step, {"x": 1.0})
         assert "note" not in capsys.readouterr().out
@@ -327,6 +329,30 @@ def test_break_saves_the_last_step_that_was_logged_also_in_another_folder_and_sa
     assert (saved(tmp_path)["step"], points_of(run)["loss"]) == (5, [(1, 1), (2, 2), (4, 3.5)])
 
 
+def test_an_average_that_tools_take_for_that_of_another_network_is_noted(tmp_path, capsys):
+    def notes(**state):
+        list(steps_of(tmp_path, state=state))
+        return [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ") and "ave" in line]
+
+    g, d = torch.nn.Linear(2, 2), torch.nn.Linear(3, 3)
+    assert notes(generator=g, average=AveragedModel(g), d=d, average_d=AveragedModel(d)) == []
+    advice = "an average of another network x is called average_x"
+    assert notes(G=g, ema=AveragedModel(g)) == [
+        f"note: ema counts as the average of generator, which `state` lacks: {advice}"
+    ]
+    assert notes(generator=g, d=d, ema_g=AveragedModel(g), ema_d=AveragedModel(d)) == [
+        f"note: ema_g and ema_d are averages of generator: the tools take ema_d; {advice}"
+    ]
+
+
+def test_a_loop_that_draws_its_data_may_have_chosen_options(tmp_path):
+    with open_run(tmp_path) as run:
+        run.options = replace(run.options, log_every=1)
+        for (step,) in run.steps(state={}, pictures={}):
+            run.log(step, {"x": 1.0})
+    assert load(run.folder)["options"]["log_every"] == 1
+
+
 def test_a_run_to_begin_with_is_named_from_the_folder_in_which_the_script_was_started(tmp_path, monkeypatch):
     call(left_after(3, lambda: None), *ARGUMENTS.split(), tmp_path / "first")
     (run,) = (tmp_path / "first").glob("script/*")
@@ -338,7 +364,8 @@ def test_a_run_to_begin_with_is_named_from_the_folder_in_which_the_script_was_st
         main(options, run)
 
     script.main = main
-    call(script, *ARGUMENTS.split(), tmp_path / "second", "--init-from", run.name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    call(script, *ARGUMENTS.split()[:-1], "--runs-dir=~/second", "--init-from", run.name)
     assert saved(tmp_path / "second")["options"]["init_from"] == str(run)
 
 

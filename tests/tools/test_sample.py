@@ -139,6 +139,19 @@ class Mine(Options):
     assert len(array({"run": run, "count": 5, "networks": f"{script}:make_networks"}, tmp_path)) == 5
 
 
+def test_a_run_of_a_network_that_torch_compile_returned_is_sampled(run, tmp_path):
+    before = array({"run": run, "count": 5}, tmp_path)
+
+    def compiled(checkpoint):
+        for name in ("generator", "average"):
+            keys = {key: key.replace("module.", "module._orig_mod.") for key in checkpoint[name]}
+            keys = {key: new if name == "average" else f"_orig_mod.{key}" for key, new in keys.items()}
+            checkpoint[name] = {keys[key]: weight for key, weight in checkpoint[name].items()}
+
+    change(run, compiled)
+    assert (array({"run": run, "count": 5}, tmp_path, "compiled") == before).all()
+
+
 def add_layer(script, result):
     """Add a last layer to the generator that the script makes, which returns `result` of `images`."""
     layer = f"class Last(torch.nn.Module):\n    def forward(self, images):\n        return {result}\n\n"

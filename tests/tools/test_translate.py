@@ -1,5 +1,6 @@
 """Images of any size, kind and name go through a finished CycleGAN and come back in their own size."""
 
+import io
 import math
 import re
 
@@ -61,6 +62,18 @@ def test_the_run_s_averaged_generator_of_the_direction_translates(direction, fin
     grey = np.array(Image.open(images / "a.png").convert("L"))
     translated = np.array(Image.open(tmp_path / "out" / "a.png"))
     assert (translated == translate(generator, torch.from_numpy(grey)[None])[0].numpy()).all()
+
+
+def test_a_jpeg_file_has_the_translation_of_its_pixels_nearly(finished_cyclegan, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (32, 32), dtype=np.uint8)
+    (tmp_path / "in").mkdir()
+    Image.fromarray(noise).save(tmp_path / "in" / "a.jpg", quality=100)
+    Image.open(tmp_path / "in" / "a.jpg").save(tmp_path / "in" / "b.png")
+    main(Options(finished_cyclegan, tmp_path / "in", tmp_path / "out"))
+    jpeg, exact = (np.array(Image.open(tmp_path / "out" / name)).astype(int) for name in ("a.jpg", "b.png"))
+    coarse = io.BytesIO()
+    Image.fromarray(exact.astype(np.uint8)).save(coarse, "jpeg", quality=85)
+    assert np.abs(jpeg - exact).mean() < np.abs(np.array(Image.open(coarse)).astype(int) - exact).mean()
 
 
 def test_bad_input_is_refused_by_name_before_anything_is_written(finished_cyclegan, finished, images, tmp_path):
