@@ -144,8 +144,10 @@ def load_network(checkpoint: dict, run: object, name: str, weights: str, make: C
     with as_bad_input(f"{run}: does not hold this network, of {maker}", Exception):
         with torch.device("meta"):
             network = AveragedModel(make()) if average else make()
-        weights = {key.replace("_orig_mod.", ""): weight for key, weight in checkpoint[average or name].items()}
-        network.load_state_dict(weights, assign=True)  # those names have what torch.compile() returned
+        weights = checkpoint[average or name]
+        if any("_orig_mod." in key for key in weights):  # of what torch.compile() returned
+            weights = {key.replace("_orig_mod.", ""): weight for key, weight in weights.items()}
+        network.load_state_dict(weights, assign=True)
         note_layers(checkpoint.get("layers"), {name: str(network.module if average else network)})
     return (network.module if average else network).float().eval()
 
