@@ -193,6 +193,8 @@ def load_initial_weights(state: dict[str, Any], checkpoint: dict[str, Any], run:
                 weights = checkpoint[average or name]
                 if average:  # whose keys begin with `module.`, but for the number of its updates
                     weights = {key.removeprefix("module."): w for key, w in weights.items() if key != "n_averaged"}
-                network.load_state_dict(weights)
+                if any("_orig_mod." in key for key in weights):  # of what torch.compile() returned
+                    weights = {key.replace("_orig_mod.", ""): w for key, w in weights.items()}
+                getattr(network, "_orig_mod", network).load_state_dict(weights)
             if name in own:
                 state[own[name]].module.load_state_dict(network.state_dict())

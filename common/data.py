@@ -106,7 +106,9 @@ def batches(data: Any, batch_size: int, seed: int, first_step: int = 0, rows=sli
 
     data: a tensor (N, ...), or LabeledImages; uint8 is scaled to [-1, 1]. rows: the slice of every batch. device: where
     the batches are, and the data too, if they take no more than ON_DEVICE bytes; None leaves them where they are.
+    Raises BadInput as `check_data` does.
     """
+    check_data(data, batch_size)
     parts = [data.images, data.labels] if hasattr(data, "labels") else [data]
     parts = [part.to(device) if part.nbytes <= ON_DEVICE else part for part in parts]
     for indices in batch_order(len(parts[0]), batch_size, seed, first_step, rows):

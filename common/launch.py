@@ -77,4 +77,6 @@ def describe_origin(script: Path, device: torch.device) -> dict[str, str]:
     launcher = ["torchrun", f"--nproc-per-node={count}"] if count else ["python"]
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
     command = shlex.join([*launcher, str(Path(*path.parts[-2:])), *sys.argv[1:]])
+    if not path.is_file():  # a name that a session gives; what lies in its folder may be another repository
+        command, commit = "a session", "none"
     return {"command": command, "commit": commit, "versions": versions, "device": str(device)}

@@ -15,7 +15,7 @@ LEGEND = {
 }
 SHARES = "97%: a term's part in the sum of the gradients' norms, in that network; against: against the other terms."
 
-NO_STEP = "Not judged: no optimizer was seen to step on what got gradients"
+NO_STEP = "Not judged: no optimizer was seen to step on the gradients of a backward pass"
 UNJUDGED = """The audit sees optimizers of `torch.optim`, and PyTorch's operations that write to parameters what was
 computed from gradients.""".replace("\n", " ")
 

@@ -95,7 +95,7 @@ class Ending:
     def _optimizer(self, number: int, optimizer: Optimizer, leaves: dict[int, Tensor]) -> trace.Optimizer:
         kind, tensors = type(optimizer), [*parameters_of(optimizer)]
         own = not kind.__module__.startswith("torch.optim.")  # the user's own optimizer may write to what it holds
-        constants = [p for p in tensors if type(p) is Tensor and not p.requires_grad] if not own else []
+        constants = [p for p in tensors if type(p) is Tensor and not (own or p.requires_grad or p.grad is not None)]
         return trace.Optimizer(
             number,
             kind.__name__,

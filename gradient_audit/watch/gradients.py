@@ -199,7 +199,7 @@ class Gradients:
                 place=current_place(),
                 optimizer=number,
                 parameters=shared(frozenset(parameters)),
-                trained=shared(frozenset(key for key, parameter in parameters.items() if parameter.requires_grad)),
+                trained=shared(frozenset(key for key, p in parameters.items() if p.requires_grad or key in grads)),
                 with_gradient=shared(frozenset(grads)),
                 # What no pass has filled counts as a gradient unless it is all zeros.
                 empty=shared(frozenset(key for key in zeros if not balances[key].passes)),

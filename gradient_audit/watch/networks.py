@@ -75,10 +75,15 @@ class Networks:
         self.session.add(Replaced(current_place(), *numbers))
 
     def add_leaves(self, optimizer: Optimizer) -> None:
-        """Take the tensors that an optimizer holds, and no module, for networks of one parameter each."""
+        """Take the tensors that an optimizer holds, and no module, for networks of one parameter each.
+
+        One of PyTorch's may hold plain ones that require no gradient, as copies of weights whose `.grad` are assigned.
+        """
         inside = {id(p) for module in self.known for p in nn.Module.parameters(module, recurse=False)}
         for tensor in parameters_of(optimizer) if self.named is None else ():
-            if type(tensor) in (Tensor, nn.Parameter) and tensor.requires_grad and id(tensor) not in inside:
+            is_copy = type(tensor) is Tensor and type(optimizer).__module__.startswith("torch.optim.")
+            is_trained = type(tensor) in (Tensor, nn.Parameter) and (tensor.requires_grad or is_copy)
+            if is_trained and id(tensor) not in inside:
                 module = nn.Module()
                 module._parameters["itself"] = tensor
                 self.leaves.setdefault(optimizer, []).append(module)

@@ -66,7 +66,8 @@ def real_images_of(run: Path, checkpoint: dict, dataset: str | None) -> tuple[st
     if now != before:
         if names and unseen.any():
             load_labeled_images(dataset)  # names the classes of which all images are held out, if that is the reason
-        raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; use the same files")
+        advice = "use the same files; a run on a part of the classes, or on others, cannot be evaluated"
+        raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; {advice}")
     seen = data.images[~unseen] if len(unseen) else data.images
     if dataset not in HELD_OUT and [*seen.shape] == shape:
         sums = [checksum(seen)]

@@ -17,6 +17,7 @@ from torchvision.datasets import CIFAR10
 from common import data
 from common.conditional import load_labeled_images
 from common.data import batch_order, batches, load_dataset, load_images, to_float, to_uint8
+from common.errors import BadInput
 from common.image_files import training_paths
 
 
@@ -43,6 +44,12 @@ def test_the_label_of_a_shipped_picture_is_the_digit_that_one_sees():
     images, labels, _ = load_dataset("mnist5k")
     sums = [hashlib.md5(image.numpy().tobytes()).hexdigest()[:8] for image in images]
     assert [labels[sums.index(seen)].item() for seen in SEEN.split()] == list(range(10))
+
+
+def test_batches_are_of_a_tensor_that_is_not_empty():
+    for values, told in ((np.zeros((9, 1, 2, 2), np.uint8), "ndarray uint8"), (torch.zeros(0, 2), "float32 .0, 2.")):
+        with pytest.raises(BadInput, match=f"data must be a tensor .*{told}"):
+            next(batches(values, 4, seed=0))
 
 
 def test_every_pixel_value_survives_the_way_to_float_and_back():

@@ -634,10 +634,13 @@ def test_the_commit_says_that_a_file_has_been_changed_since(tmp_path, monkeypatc
     assert describe_origin(tmp_path / "script.py", "cpu")["commit"] == clean
     (tmp_path / "copy.py").touch()  # is in no commit
     assert describe_origin(tmp_path / "copy.py", "cpu")["commit"] == f"{clean}-dirty"
+    session = describe_origin(tmp_path / "gan_mine", "cpu")  # beside a script, but no file
+    assert (session["command"], session["commit"]) == ("a session", "none")
     (tmp_path / "script.py").write_text("pass")
     assert describe_origin(tmp_path / "script.py", "cpu")["commit"] == f"{clean}-dirty"
 
 
 def test_the_command_says_how_many_processes_a_machine_has_started(tmp_path, monkeypatch):
+    (tmp_path / "script.py").touch()
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert describe_origin(tmp_path / "script.py", "cpu")["command"].startswith("torchrun --nproc-per-node=2 ")

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch.optim.swa_utils import AveragedModel
 
+from common.checkpoint import load_initial_weights
 from common.data import to_uint8
 from common.errors import BadInput
+from common.models import mlp
 from scripts.tools import evaluate, sample, translate
 from scripts.tools.sample import Options
 
@@ -150,6 +152,11 @@ def test_a_run_of_a_network_that_torch_compile_returned_is_sampled(run, tmp_path
 
     change(run, compiled)
     assert (array({"run": run, "count": 5}, tmp_path, "compiled") == before).all()
+    weight = next(weight for name, weight in load(run)["average"].items() if name.endswith("weight"))
+    for wrap in (torch.nn.Module.train, torch.compile):  # the first returns the network itself
+        generator = mlp((1, 28, 28), 8)[0]
+        load_initial_weights({"generator": wrap(generator)}, load(run), run)
+        assert next(generator.parameters()).equal(weight)
 
 
 def add_layer(script, result):
