@@ -19,6 +19,7 @@ from gradient_audit.places import CONTEXT
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.naming import named, places_in
 from gradient_audit.watch.networks import Networks, is_leaf
+from gradient_audit.watch.optimizers import is_of_torch
 from gradient_audit.watch.settling import settle
 from gradient_audit.watch.sources import PARAMETER
 from gradient_audit.watch.splitting import unused_totals
@@ -93,12 +94,12 @@ class Ending:
         return trace.Network(name, self.session.number_of(network), kind, numbers, size, made)
 
     def _optimizer(self, number: int, optimizer: Optimizer, leaves: dict[int, Tensor]) -> trace.Optimizer:
-        kind, tensors = type(optimizer), [*parameters_of(optimizer)]
-        own = not kind.__module__.startswith("torch.optim.")  # the user's own optimizer may write to what it holds
-        constants = [p for p in tensors if type(p) is Tensor and not (own or p.requires_grad or p.grad is not None)]
+        tensors = [*parameters_of(optimizer)]
+        bare = [p for p in tensors if type(p) is Tensor and not p.requires_grad and p.grad is None]
+        constants = bare if is_of_torch(optimizer) else []
         return trace.Optimizer(
             number,
-            kind.__name__,
+            type(optimizer).__name__,
             tuple(account.number for account, _ in self.parameters.accounts_of(tensors)),
             leaves=frozenset(self.session.number_of(p) for p in tensors if id(p) in leaves),
             constants=tuple(tuple(tensor.shape) for tensor in constants),

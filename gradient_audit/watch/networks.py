@@ -17,7 +17,7 @@ from gradient_audit.places import Place
 from gradient_audit.trace import Replaced
 from gradient_audit.watch.frames import PACKAGE, construction_place, current_place, frames
 from gradient_audit.watch.guard import guarded, watch_calls
-from gradient_audit.watch.optimizers import Optimizers
+from gradient_audit.watch.optimizers import Optimizers, is_of_torch
 from gradient_audit.watch.tensors import ids_of, parameters_of
 
 # Names that come last: of an average or a loss that holds a network, and of where it is only inside.
@@ -81,7 +81,7 @@ class Networks:
         """
         inside = {id(p) for module in self.known for p in nn.Module.parameters(module, recurse=False)}
         for tensor in parameters_of(optimizer) if self.named is None else ():
-            is_copy = type(tensor) is Tensor and type(optimizer).__module__.startswith("torch.optim.")
+            is_copy = type(tensor) is Tensor and is_of_torch(optimizer)
             is_trained = type(tensor) in (Tensor, nn.Parameter) and (tensor.requires_grad or is_copy)
             if is_trained and id(tensor) not in inside:
                 module = nn.Module()

@@ -60,3 +60,8 @@ class Optimizers:
         number = self.constructed[place, numbers] = self.number_of(optimizer)
         if numbers:
             self.session.add(OptimizerMade(place, number, numbers))
+
+
+def is_of_torch(optimizer: Optimizer) -> bool:
+    """Whether an optimizer is PyTorch's: one of the script's own may write to what it holds, without a gradient."""
+    return type(optimizer).__module__.startswith("torch.optim.")
